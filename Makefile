@@ -1,0 +1,91 @@
+# Everything a contributor does. Needs git, make and python3 >= 3.11; `setup` fetches the rest.
+.DEFAULT_GOAL := setup
+.PHONY: setup run page check test floors chaos bench generate clean
+
+BIN := .venv/bin
+UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+UV_VERSION := 0.13.9
+LIGHT := not chaos and not bench
+# Without Chromium the tests of the page are left out here; on CI they fail and say why.
+BROWSER := $(or $(CI),$(shell command -v chromium 2>/dev/null))
+LIGHT += $(if $(BROWSER),,and not browser)
+REPORT := $(BIN)/coverage report
+
+# Node builds and checks the page: the machine's when it is new enough, else one from PyPI.
+NODE := $(shell node -p 'process.versions.node.localeCompare("22.12", [], {numeric: true}) >= 0 || ""' \
+  2>/dev/null)
+GROUPS := $(if $(NODE),,--group page)
+NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --no-audit --no-fund --no-update-notifier
+PAGE := internal/channels/web/dist/index.html
+PARTS := web/node_modules/.package-lock.json
+
+setup: $(BIN)/larkspur
+
+run: setup page
+	$(BIN)/larkspur serve
+
+page: $(PAGE)
+
+check: setup $(PARTS)
+	$(NPM) --silent run check
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	site=$$(mktemp -d) && $(BIN)/mkdocs build --strict --quiet --site-dir "$$site"; \
+	  built=$$?; rm -rf "$$site"; exit $$built
+
+# The closing line of pytest comes before the coverage floors. A process that a test killed may
+# leave a torn data file; `combine` warns about it and goes on.
+test: check page
+	$(NPM) --silent test
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "$(LIGHT)"
+	$(BIN)/coverage combine --quiet
+	$(MAKE) --no-print-directory floors
+
+floors:
+	$(REPORT) --include='internal/agent/domain/*' --fail-under=98 --skip-covered --show-missing
+	$(REPORT) --include='internal/agent/app/*' --fail-under=95 --skip-covered --show-missing
+	$(REPORT) --fail-under=85 --skip-covered
+
+chaos: setup
+	$(BIN)/pytest -m chaos tests/chaos
+
+# Without byte code start-up is measured several times too slow.
+bench: setup
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m bench -p no:randomly --capture=no tests/bench
+
+# Files that are written from the code; tests/ says when they are stale.
+generate: setup
+	$(BIN)/python -m internal.config.reference
+	$(BIN)/larkspur events schema > docs/events.schema.json
+	$(BIN)/larkspur events schema --markdown > docs/events.md
+	$(BIN)/python -c 'from internal.agent.domain.schema import typescript; \
+	  print(typescript(), end="")' > web/src/events.gen.ts
+	$(BIN)/python -c 'from internal.channels.web import openapi, routes; \
+	  print(openapi.typescript(routes.ENDPOINTS), end="")' > web/src/api.gen.ts
+
+clean:
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf dist build site htmlcov .coverage .coverage.* web/node_modules $(dir $(PAGE))
+	find cmd internal tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/larkspur: pyproject.toml uv.lock $(filter .uv/bin/uv,$(UV))
+	$(UV) sync --frozen $(GROUPS)
+	touch $@
+
+$(PARTS): web/package-lock.json $(BIN)/larkspur
+	$(NPM) ci --ignore-scripts
+	touch $@
+
+$(PAGE): $(PARTS) web/index.html web/vite.config.ts $(wildcard web/src/*.* web/src/parts/*)
+	$(NPM) --silent run build
+	touch $@
+
+# Debian keeps venv in a package of its own; only root can fetch it.
+.uv/bin/uv:
+	python3 -c 'import ensurepip' 2>/dev/null || [ "$$(id -u)" != 0 ] \
+	  || { apt-get update -qq && apt-get install -qq -y python3-venv; }
+	python3 -m venv .uv
+	.uv/bin/pip install --quiet uv==$(UV_VERSION)

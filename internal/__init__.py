@@ -1,0 +1,1 @@
+"""Everything of Larkspur but the command itself."""

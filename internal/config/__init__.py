@@ -1,0 +1,1 @@
+"""Settings: where Larkspur lives, what may be set, and how it is read."""

@@ -1,0 +1,79 @@
+"""Words for what is wrong with a setting. The value of a secret never passes through here."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+_LONGEST = 400
+_EXPECTED: Mapping[str, str] = {
+    "bool": "true or false",
+    "dict": "a mapping",
+    "finite": "a finite number",
+    "float": "a number",
+    "int": "a whole number",
+    "is": "a mapping",
+    "mapping": "a mapping",
+    "model": "a mapping",
+    "path": "a path",
+    "string": "text",
+    "tuple": "a list",
+}
+
+
+def plain(text: str, longest: int = 60) -> str:
+    """Make text safe to print on one line: unprintable characters escaped, the end cut off."""
+    shown = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name was probably meant: `; did you mean server.port?`, or a full stop."""
+    names = list(known)
+    same_end = [one for one in names if one.rpartition(".")[2] == name]
+    close = same_end or difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]}?" if close else "."
+
+
+def complaint(error: ErrorDetails, *, show: bool) -> str:
+    """Say what a value must be and what it is, worded to follow the name of its key.
+
+    With `show` false the value is not repeated, only what kind of value it is.
+    """
+    family = error["type"].partition("_")[0]
+    match error.get("ctx", {}):
+        case {"error": own}:
+            return f"{plain(str(own), _LONGEST)}."
+        case {"expected": choices}:
+            expected = choices.replace("'", "")
+        case {"ge": low}:
+            expected = f"at least {low}"
+        case {"gt": low}:
+            expected = f"more than {low}"
+        case {"le": high}:
+            expected = f"at most {high}"
+        case _ if family == "missing":
+            return "is missing."
+        case _:
+            expected = _EXPECTED[family]
+    return f"must be {expected}, not {name_of(error['input'], show=show)}."
+
+
+def name_of(value: Any, *, show: bool) -> str:
+    """Name a value in a sentence, or with `show` false its kind."""
+    match value:
+        case None:
+            return "nothing"
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"'{plain(value)}'" if show else "text"
+        case _:
+            return plain(str(value)) if show else "a number"

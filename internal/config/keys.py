@@ -1,0 +1,48 @@
+"""All keys, read off the models once."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from internal.config.settings import Settings
+
+
+def section_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Say which section a field opens; None when it holds a value itself."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def holds_many(field: FieldInfo) -> bool:
+    """Tell whether a key holds a list or a mapping, and not one word or number."""
+    return get_origin(field.annotation) in {tuple, Mapping}
+
+
+def holds_secret(field: FieldInfo) -> bool:
+    """Tell whether the value of a key must never be shown."""
+    return _mentions(field.annotation, SecretStr)
+
+
+def _mentions(kind: Any, wanted: type) -> bool:
+    return kind is wanted or any(_mentions(part, wanted) for part in get_args(kind))
+
+
+def _walk(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in section.model_fields.items():
+        inner = section_of(field)
+        if inner is None:
+            yield prefix + name, field
+        else:
+            yield from _walk(inner, f"{prefix}{name}.")
+
+
+KEYS: Mapping[str, FieldInfo] = dict(_walk(Settings))
+"""Every key with its dots, such as `server.port`, in the order of the models."""
+
+NAMES = sorted({".".join(key.split(".")[:n]) for key in KEYS for n in range(1, 4)})
+"""Every key and every section: what an unknown name may have been meant for."""
+
+VARIABLES: Mapping[str, str] = {f"LARKSPUR_{key.upper().replace('.', '__')}": key for key in KEYS}
+"""The environment variable of every key: `LARKSPUR_SERVER__PORT` is `server.port`."""

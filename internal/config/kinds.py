@@ -1,0 +1,100 @@
+"""The kinds of values a setting may have. Each refusal is worded to follow the name of the key."""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
+_WORD = re.compile("[!-~]+")
+
+
+class ConfigError(Exception):
+    """The settings cannot be used. Its text is the sentence a person should read (exit code 3)."""
+
+
+class Section(BaseModel):
+    """A group of keys: never changed once read, never wider than what is written here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def _not_a_truth(value: object) -> object:
+    # Python counts True as 1; a person who wrote `port: true` did not
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")  # noqa: TRY004 - pydantic's protocol
+    return value
+
+
+def _one_line(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    if _UNPRINTABLE.search(text):
+        raise ValueError("must be one line of text in UTF-8")
+    return text
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    if not text:
+        raise ValueError("must not be blank")
+    if not _WORD.fullmatch(text):
+        raise ValueError("must be one word of plain ASCII characters")
+    return SecretStr(text)
+
+
+def _web_address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is none
+        parts, usable = urlsplit(""), None
+    if not usable or not _WORD.fullmatch(text):
+        raise ValueError("must be an address such as https://example.org")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold a name or a password")
+    if parts.query or parts.fragment:
+        raise ValueError("must end before any ? or #")
+    return text.rstrip("/")
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        path = path.expanduser()
+    except RuntimeError:  # ~somebody nobody knows
+        path = Path()
+    if not path.is_absolute() or _UNPRINTABLE.search(str(path)):
+        raise ValueError("must be an absolute path, or one that starts with ~")
+    return path
+
+
+Text = Annotated[str, AfterValidator(_one_line)]
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Folder = Annotated[Path, AfterValidator(_absolute)]
+Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+Retries = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=20)]
+Port = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=65_535)]
+Seconds = Annotated[
+    float, BeforeValidator(_not_a_truth), Field(gt=0, le=2_592_000, allow_inf_nan=False)
+]
+Temperature = Annotated[
+    float, BeforeValidator(_not_a_truth), Field(ge=0, le=2, allow_inf_nan=False)
+]
+Dollars = Annotated[float, BeforeValidator(_not_a_truth), Field(ge=0, allow_inf_nan=False)]
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine and can be reached from nowhere else."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def key(default: Any, explanation: str) -> Any:
+    """A key's default and its one line of explanation; typed by the annotation it stands beside."""
+    return Field(default=default, description=explanation)

@@ -1,0 +1,125 @@
+"""The settings of models: who does the work, and how it is reached."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, SecretStr, model_validator
+
+from internal.config.kinds import (
+    ConfigError,
+    Count,
+    Dollars,
+    Retries,
+    Seconds,
+    Secret,
+    Section,
+    Temperature,
+    Text,
+    WebAddress,
+    key,
+)
+from internal.config.vendors import VENDORS
+
+Provider = Literal["anthropic", "openai", "ark", "deepseek", "openrouter", "ollama", "offline"]
+OFFLINE_MODEL = "offline-demo"
+
+
+def _model_of_provider(text: str) -> str:
+    provider, colon, model = text.partition(":")
+    if not colon or not model.strip() or provider not in get_args(Provider):
+        raise ValueError("must be written provider:model, such as openai:gpt-6-sol")
+    return text
+
+
+def _provider_with_key(text: str) -> str:
+    if text not in VENDORS:
+        raise ValueError(f"must be one of {', '.join(VENDORS)}")
+    return text
+
+
+ModelOfProvider = Annotated[str, AfterValidator(_model_of_provider)]
+ProviderWithKey = Annotated[str, AfterValidator(_provider_with_key)]
+
+
+class Price(Section):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars = 0.0
+    cache_write: Dollars = 0.0
+
+
+class LlmSettings(Section):
+    """Which model does the work, and how it is reached."""
+
+    provider: Provider = key(
+        "offline", "unset: offline, or the provider that a key, a model or an address is for."
+    )
+    model: Text = key(OFFLINE_MODEL, "unset: the provider's own default, see docs/models.md.")
+    api_key: Secret | None = key(
+        None, "Key of the provider; also from its variable, such as ANTHROPIC_API_KEY."
+    )
+    base_url: WebAddress | None = key(
+        None, "Another address of the provider; also from ANTHROPIC_BASE_URL, OPENAI_BASE_URL."
+    )
+    keys: Mapping[ProviderWithKey, Secret] = key(
+        {}, "{provider: key} of other providers, for fallbacks; also from their variables."
+    )
+    base_urls: Mapping[ProviderWithKey, WebAddress] = key(
+        {}, "{provider: address} of other providers, for fallbacks."
+    )
+    tool_calls: Literal["native", "text"] = key(
+        "native", "text: for models without tool calling, which are told of tools in words."
+    )
+    max_output_tokens: Count = key(8_192, "Longest reply of one call, in tokens.")
+    context_window: Count = key(200_000, "Tokens the model can see at once, its reply included.")
+    temperature: Temperature | None = key(None, "0 to 2; unset: the provider's own choice.")
+    request_timeout_seconds: Seconds = key(
+        120.0, "Longest silence of the provider before a call is given up."
+    )
+    max_retries: Retries = key(
+        4, "How often a call that failed for a passing reason is tried again."
+    )
+    fallbacks: tuple[ModelOfProvider, ...] = key(
+        (), "provider:model to turn to, in order, when the model cannot answer."
+    )
+    concurrency: Count = key(16, "Calls under way at once in this process.")
+    prices: Mapping[str, Price] = key(
+        {}, "{model: {input, output, cache_read, cache_write}}, dollars a million tokens."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _model_follows_provider(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "model" not in given:
+            vendor = VENDORS.get(str(given.get("provider")))
+            return {**given, "model": vendor.model} if vendor else given
+        return given
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.provider == "offline") != (self.model == OFFLINE_MODEL):
+            raise ValueError(
+                f"provider is {self.provider}, which has no model {self.model}; set both or neither"
+            )
+        if self.max_output_tokens >= self.context_window:
+            raise ValueError("max_output_tokens must be smaller than context_window")
+        return self
+
+    def require_api_key(self) -> SecretStr:
+        """Return the key of the provider, an empty one where none is needed.
+
+        An address of the user's own that speaks as OpenAI does needs none.
+
+        Raises:
+            ConfigError: none is set; the sentence names what to set.
+        """
+        variable = VENDORS[self.provider].key_variable
+        own_address = self.base_url is not None and self.provider != "anthropic"
+        if self.api_key is None and variable is not None and not own_address:
+            raise ConfigError(
+                f"The provider {self.provider} needs a key: set {variable} or llm.api_key,"
+                " or set llm.provider to offline for the offline demo model."
+            )
+        return self.api_key or SecretStr("")
