@@ -1,0 +1,1 @@
+"""The agent: what the program decides and does, without vendors and without rooms."""

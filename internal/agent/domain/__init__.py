@@ -1,0 +1,1 @@
+"""Facts and decisions: no await, no clock, no I/O, no vendor."""

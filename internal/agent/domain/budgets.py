@@ -1,0 +1,84 @@
+"""What a run uses and may use: tokens, money, iterations, time."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one or many model calls. Cached tokens are not part of `input_tokens`."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+    @property
+    def total(self) -> int:
+        """All tokens, cached ones included."""
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars per million tokens of one model."""
+
+    input: float
+    output: float
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+    def cost(self, usage: Usage) -> float:
+        """Return what the usage costs in US dollars."""
+        return (
+            self.input * usage.input_tokens
+            + self.output * usage.output_tokens
+            + self.cache_read * usage.cache_read_tokens
+            + self.cache_write * usage.cache_write_tokens
+        ) / 1_000_000
+
+
+class PriceTable(msgspec.Struct, frozen=True):
+    """Prices by model. A dated or tagged name falls back to the longest known one that it extends.
+
+    `claude-x-20260101` and `claude-x:latest` cost what `claude-x` does, `claude-xl` does not.
+    """
+
+    prices: Mapping[str, Price] = {}
+
+    def price(self, model: str) -> Price | None:
+        """Return the price of a model, None when it is not known."""
+        known = max((name for name in self.prices if _extends(model, name)), key=len, default=None)
+        return None if known is None else self.prices[known]
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return what the usage costs in US dollars, None without a price for the model."""
+        price = self.price(model)
+        return None if price is None else price.cost(usage)
+
+
+def _extends(model: str, name: str) -> bool:
+    """Say whether a model is of a name: the name ends where a word of the model's does."""
+    cut_in_a_word = name[-1:].isalnum() and model[len(name) : len(name) + 1].isalnum()
+    return model.startswith(name) and not cut_in_a_word
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a run may use. `max_cost` in US dollars, `timeout_seconds` counts running time only."""
+
+    max_iterations: int = 150
+    max_cost: float | None = None
+    timeout_seconds: float = 3600.0
+    max_consecutive_tool_failures: int = 6

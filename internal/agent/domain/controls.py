@@ -1,0 +1,74 @@
+"""Stream control: what a watcher is told about the stream itself. Never stored, no envelope."""
+
+from typing import ClassVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """A frame about the stream. Its struct is the frame's whole data."""
+
+    name: ClassVar[str]
+
+
+class Connected(Control, frozen=True, kw_only=True):
+    """The first frame of a stream. `head` and `earliest` are wire ids."""
+
+    name: ClassVar[str] = "connected"
+    session_id: str | UnsetType = UNSET
+    sessions: tuple[str, ...] | UnsetType = UNSET
+    head: str
+    earliest: str
+    active_run_id: str | None
+    server_version: str
+
+
+class ReplayDone(Control, frozen=True, kw_only=True):
+    """What follows is live."""
+
+    name: ClassVar[str] = "replay.done"
+    head: str
+
+
+class StreamReset(Control, frozen=True, kw_only=True):
+    """The watcher's cursor means nothing here: drop the state and read again from `earliest`."""
+
+    name: ClassVar[str] = "stream.reset"
+    reason: str
+    earliest: str
+    head: str
+
+
+class StreamDropped(Control, frozen=True, kw_only=True):
+    """The watcher was too slow: ephemerals after `since` were left out; fresh partials follow."""
+
+    name: ClassVar[str] = "workflow.stream.dropped"
+    since: str
+    nodes: tuple[str, ...]
+
+
+class Heartbeat(Control, frozen=True, kw_only=True):
+    """Sent every 15 s. `t` is RFC 3339, `head` the newest wire id."""
+
+    name: ClassVar[str] = "hb"
+    t: str
+    head: str
+
+
+class Bye(Control, frozen=True, kw_only=True):
+    """The server closes the stream; come back after `retry` milliseconds."""
+
+    name: ClassVar[str] = "bye"
+    retry: int
+
+
+CONTROLS: tuple[type[Control], ...] = (
+    Connected,
+    ReplayDone,
+    StreamReset,
+    StreamDropped,
+    Heartbeat,
+    Bye,
+)
+"""Every control frame that a stream can carry."""

@@ -1,0 +1,146 @@
+"""What is said in a conversation: messages made of parts, independent of any provider."""
+
+import re
+from collections.abc import Iterable
+from itertools import count
+from typing import Any, Literal
+
+import msgspec
+
+from internal.agent.domain.clipping import clipped, whole, whole_value
+
+Role = Literal["user", "assistant"]
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Words of a person or of the model."""
+
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, tag="image"):
+    """A picture for the model. `data` is base64, `media_type` such as `image/png`."""
+
+    media_type: str
+    data: str
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+    """A model's reasoning, given back to it unchanged with its signature; never the answer.
+
+    `redacted` is the provider's opaque form, `text` is empty then.
+    """
+
+    text: str
+    signature: str = ""
+    redacted: str = ""
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+    """A tool that the model wants called.
+
+    `malformed` holds the raw argument text when it was no JSON object; `arguments` is empty then.
+    """
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    malformed: str | None = None
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
+    """What a call gave. Every call is answered by exactly one."""
+
+    call_id: str
+    text: str
+    failed: bool = False
+
+
+Part = Text | Image | Thinking | ToolCall | ToolResult
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One side's contribution. Results of tools are parts of a `user` message."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The words alone, joined; without thinking, calls and results."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in the order in which the model made them."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+
+def said_by_user(text: str, images: Iterable[Image] = ()) -> Message:
+    """Return a person's message: the pictures first, then the words when there are any."""
+    words = (Text(text),) if text.strip() else ()
+    return Message("user", (*images, *words))
+
+
+def merged(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages with neighbours of one role joined: providers want them to alternate.
+
+    Results of tools come first in a joined message, as providers require after a call.
+    """
+    joined: list[Message] = []
+    for message in messages:
+        if not message.parts:
+            continue
+        if joined and joined[-1].role == message.role:
+            parts = (*joined[-1].parts, *message.parts)
+            results = tuple(part for part in parts if isinstance(part, ToolResult))
+            others = tuple(part for part in parts if not isinstance(part, ToolResult))
+            joined[-1] = Message(message.role, (*results, *others))
+        else:
+            joined.append(message)
+    return joined
+
+
+def named_apart(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple[ToolCall, ...]:
+    """Return the calls as they can be kept, each with an id that no other one has.
+
+    An id is renamed when it is empty, used, or not what every provider takes. Arguments that are
+    nested too deep to be stored are malformed.
+    """
+    named: list[ToolCall] = []
+    for number, call in enumerate(calls, 1):
+        name = call.call_id
+        if name in used or not _PLAIN_ID.fullmatch(name):
+            made = (f"{prefix}-{n}" for n in count(number))
+            name = next(each for each in made if each not in used)
+        used.add(name)
+        arguments, malformed = _kept_arguments(call)
+        named.append(ToolCall(name, clipped(whole(call.name), 128), arguments, malformed))
+    return tuple(named)
+
+
+def words_of(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return what a reply says and thinks, without its calls and without what is empty."""
+    kept: list[Part] = []
+    for part in parts:
+        match part:
+            case Text(text) if text.strip():
+                kept.append(Text(whole(text)))
+            case Thinking(text, signature, redacted) if text or signature or redacted:
+                kept.append(Thinking(whole(text), whole(signature), whole(redacted)))
+            case _:
+                pass
+    return tuple(kept)
+
+
+def _kept_arguments(call: ToolCall) -> tuple[dict[str, Any], str | None]:
+    if call.malformed is not None:
+        return {}, clipped(whole(call.malformed), _LONGEST_MALFORMED)
+    try:
+        return whole_value(call.arguments), None
+    except ValueError as error:
+        return {}, f"({error})"
+
+
+_PLAIN_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_LONGEST_MALFORMED = 2000

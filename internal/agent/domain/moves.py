@@ -1,0 +1,49 @@
+"""Moves: what a Turn wants next, and how it ended."""
+
+import msgspec
+
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.messages import Message, ToolCall
+from internal.agent.domain.questions import Question
+from internal.agent.domain.tasks import StopReason
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a Turn ended. `error_code` names an error that a door treats apart."""
+
+    stop_reason: StopReason
+    answer: str
+    error: str = ""
+    error_code: str = ""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What was used of one model. `cost` in US dollars, None without a price."""
+
+    usage: Usage = Usage()
+    cost: float | None = None
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """The model is to be asked. `final`: for its last words, tools are not offered."""
+
+    messages: tuple[Message, ...]
+    final: bool
+
+
+class Act(msgspec.Struct, frozen=True):
+    """These calls are to be run."""
+
+    calls: tuple[ToolCall, ...]
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """A person is to be asked."""
+
+    question: Question
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The Turn is over."""
+
+    outcome: Outcome

@@ -1,0 +1,23 @@
+"""Principals: people as the program knows them, from a verified credential only."""
+
+from typing import Literal
+
+import msgspec
+
+Right = Literal["talk", "operate", "owner"]
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """A person. `id` is unique over all channels, such as `local` or `lark:APP:ou_…`."""
+
+    id: str
+    name: str = ""
+    roles: frozenset[Right] = frozenset()
+
+    def may(self, right: Right) -> bool:
+        """Say whether the person holds the right; the owner holds every one."""
+        return right in self.roles or "owner" in self.roles
+
+
+LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))
+"""Whoever holds the local token or can open the data folder."""

@@ -1,0 +1,147 @@
+"""Sessions, tasks and runs: the durable facts of what is to be done, by whom, and how far it is."""
+
+from typing import Literal
+
+import msgspec
+
+from internal.agent.domain.budgets import Limits, Usage
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.permissions import Policy
+from internal.agent.domain.profiles import Profile
+
+Channel = Literal["lark", "web", "cli"]
+TaskKind = Literal["chat", "background"]
+Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
+StopReason = Literal[
+    "final_answer",
+    "max_iterations",
+    "timeout",
+    "budget_exceeded",
+    "interrupted",
+    "error",
+    "user_stop",
+    "rejected",
+    "await_user_input",
+]
+GateMode = Literal["strict", "advisory", "off"]
+
+ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
+
+STATUS_OF: dict[StopReason, Status] = {
+    "final_answer": "completed",
+    "max_iterations": "completed",
+    "timeout": "failed",
+    "budget_exceeded": "failed",
+    "interrupted": "failed",
+    "error": "failed",
+    "user_stop": "cancelled",
+    "rejected": "cancelled",
+    "await_user_input": "waiting",
+}
+"""The status that a stop reason leads to (product.md, the table of statuses)."""
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """A stored file: content-addressed, `size` in bytes."""
+
+    name: str
+    media_type: str
+    uri: str
+    sha256: str
+    size: int
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a task came from: what a channel needs to answer it."""
+
+    channel: Channel
+    principal: str
+    app: str = ""
+    chat_id: str = ""
+    message_id: str = ""
+
+
+class Brief(msgspec.Struct, frozen=True):
+    """How a task is to be done: fixed when it is submitted, stored with it by value.
+
+    `people`: its questions may be opened to people; without, a Need is a no.
+    """
+
+    profile: Profile = Profile()
+    policy: Policy = Policy()
+    limits: Limits = Limits()
+    gates: GateMode = "strict"
+    workspace: str = ""
+    provider: str = ""
+    model: str = ""
+    people: bool = False
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A durable unit of work. `lane` names what it may not run beside."""
+
+    id: TaskId
+    session_id: SessionId
+    kind: TaskKind
+    lane: str
+    instruction: str
+    origin: Origin
+    brief: Brief
+    status: Status
+    created: str
+    attachments: tuple[Attachment, ...] = ()
+    parent_task_id: TaskId | None = None
+    stop_reason: StopReason | None = None
+    team_id: str = "default"
+
+
+class StopRequest(msgspec.Struct, frozen=True):
+    """Somebody wants the run stopped; kept on its row until the running process honours it."""
+
+    by: str
+    via: str
+    reason: str = ""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One pass of the coordinator. `fence` is the epoch under which it may write.
+
+    `terminal`: it belongs to the terminal process `owner`. Nobody else takes it, queued or lost.
+    """
+
+    id: RunId
+    task_id: TaskId
+    session_id: SessionId
+    lane: str
+    status: Status
+    fence: int
+    last_seq: int
+    attempt: int = 0
+    parent_run_id: RunId | None = None
+    stop_reason: StopReason | None = None
+    stop: StopRequest | None = None
+    owner: str = ""
+    terminal: bool = False
+    usage: Usage = Usage()
+    cost: float | None = None
+    answer: str = ""
+    error: str = ""
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A conversation. `owner` is the principal that it belongs to."""
+
+    id: SessionId
+    title: str
+    channel: Channel
+    owner: str
+    created: str
+    updated: str
+
+
+class SessionSummary(msgspec.Struct, frozen=True):
+    """A session as lists show it."""
+
+    session: Session
+    status: Status | None
+    tasks: int

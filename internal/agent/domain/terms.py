@@ -1,0 +1,26 @@
+"""Terms: what does not change while a Turn lasts."""
+
+import msgspec
+
+from internal.agent.domain.budgets import Limits
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.permissions import Policy
+from internal.agent.domain.tasks import GateMode
+from internal.agent.domain.tools import ToolSpec
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What does not change in a Turn: who the agent is, what it may call and use.
+
+    `people`: questions may be opened to people; without, a Need becomes a no.
+    """
+
+    run_id: RunId
+    system: str
+    model: str
+    tools: tuple[ToolSpec, ...]
+    policy: Policy
+    limits: Limits
+    gates: GateMode
+    workspace: str
+    people: bool = False

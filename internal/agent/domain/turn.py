@@ -1,0 +1,299 @@
+"""The Turn: the ReAct loop as a pure machine.
+
+`next()` says what comes next; `heard`, `observed`, `told`, `answered` feed it and return the events
+of what they changed. No I/O: it is tested with plain calls, stored as it is, resumed anywhere. At
+every Ask its messages are what a strict provider accepts: roles alternate, every call is answered
+exactly once, nothing is empty.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from internal.agent.domain import context
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.clipping import whole
+from internal.agent.domain.context import Window
+from internal.agent.domain.diagnostics import ContextCompression, DiagnosticError
+from internal.agent.domain.event import Event
+from internal.agent.domain.ids import question_id
+from internal.agent.domain.judging import Bench, denial, judged
+from internal.agent.domain.messages import (
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    named_apart,
+    said_by_user,
+    words_of,
+)
+from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause, Spent
+from internal.agent.domain.permissions import call_hash
+from internal.agent.domain.plans import Plan
+from internal.agent.domain.questions import Answer, Asking, Question, approval, refusal
+from internal.agent.domain.tasks import StopReason
+from internal.agent.domain.terms import Terms
+
+MOST_EMPTY_REPLIES = 3
+NUDGE = "Your last reply was empty. Answer the task, or call a tool."
+CLOSING: dict[StopReason, str] = {
+    "max_iterations": "You have used all your iterations. Give your final answer now, without"
+    " tools: what was done, what was not, what you found.",
+    "error": "The last tool calls all failed. Give your final answer now, without tools: what was"
+    " done, what was not, and why.",
+}
+WHY: dict[StopReason, str] = {
+    "budget_exceeded": "the budget is used up",
+    "error": "the last tool calls all failed",
+}
+SILENT = "The run ended without an answer."
+INTERRUPTED = "interrupted, outcome unknown"
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """The state of the loop. `messages` begins with earlier conversation; the task is `task_at`."""
+
+    terms: Terms
+    messages: list[Message]
+    task_at: int
+    iteration: int = 0
+    plan: Plan | None = None
+    open_step: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    needs: dict[str, Asking] = {}
+    results: dict[str, ToolResult] = {}
+    started: frozenset[str] = frozenset()
+    unsaid: tuple[str, ...] = ()
+    corrections: dict[str, int] = {}
+    released: frozenset[str] = frozenset()
+    failures: int = 0
+    empty_replies: int = 0
+    spent: dict[str, Spent] = {}
+    question: Question | None = None
+    questions: int = 0
+    window: Window = Window()
+    closing: StopReason | None = None
+    outcome: Outcome | None = None
+
+    def next(self) -> Ask | Act | Pause | Done:
+        """Return what comes next. Calling it again changes nothing."""
+        if self.outcome is not None:
+            return Done(self.outcome)
+        if self.question is not None:
+            return Pause(self.question)
+        calls = tuple(call for call in self.calls if call.call_id not in self.results)
+        if calls:
+            return Act(tuple(call for call in calls if call.call_id not in self.needs))
+        return Ask(context.view(self.messages, self.task_at, self.window), bool(self.closing))
+
+    @property
+    def usage(self) -> Usage:
+        """All tokens used so far."""
+        return sum((spent.usage for spent in self.spent.values()), Usage())
+
+    @property
+    def cost(self) -> float | None:
+        """What was spent so far in US dollars; None when a price is not known."""
+        costs = [spent.cost for spent in self.spent.values()]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    def heard(
+        self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
+    ) -> list[Event]:
+        """Take a reply of the model in."""
+        self.iteration += 1
+        self._spend(model, usage, cost)
+        text = whole("".join(part.text for part in parts if isinstance(part, Text))).strip()
+        used = {call.call_id for message in self.messages for call in message.calls}
+        made = (part for part in parts if isinstance(part, ToolCall))
+        calls = named_apart(made, used, f"call-{self.iteration}")
+        if self.closing is not None or self._over_budget():
+            reason: StopReason = self.closing or "budget_exceeded"
+            return self._finish(Outcome(reason, text or SILENT, WHY.get(reason, "")), text)
+        if calls:
+            self.empty_replies = 0
+            self.messages.append(Message("assistant", (*words_of(parts), *calls)))
+            self.calls, self.results = calls, {}
+            return self._judge(calls)
+        if text:
+            return self._finish(Outcome("final_answer", text), text)
+        return self._empty_reply()
+
+    def begins(self, call_ids: Sequence[str]) -> None:
+        """Note that these calls are about to run: from now on their outcome may be unknown."""
+        self.started |= frozenset(call_ids)
+
+    def observed(self, result: ToolResult) -> list[Event]:
+        """Take the result of a call in; a result that is there already stays."""
+        if result.call_id not in {call.call_id for call in self.calls} - self.needs.keys():
+            return []
+        whole_one = ToolResult(result.call_id, whole(result.text), result.failed)
+        self.results.setdefault(result.call_id, whole_one)
+        return self._settle()
+
+    def told(self, text: str) -> None:
+        """Take a person's words in: said to the model as soon as no call is open."""
+        if text.strip():
+            self.unsaid += (whole(text),)
+        if not self.calls:
+            self._say()
+
+    def answered(self, answer: Answer) -> list[Event]:
+        """Take the answer to the open question in. An answer to another question is ignored."""
+        question = self.question
+        if question is None or answer.question_id != question.id:
+            return []
+        self.question = None
+        if question.kind == "approval":
+            return [*self._approve(answer), *self._settle()]
+        refused = answer.decision in ("reject", "expired")
+        said = "The person gave no answer." if refused else "Yes, go on."
+        text = whole(answer.text) if answer.text.strip() else said
+        self.results[question.call_id] = ToolResult(question.call_id, text, refused)
+        return self._settle()
+
+    def interrupted(self) -> list[ToolCall]:
+        """Settle the calls that ran when the process died; return those that may run again.
+
+        A call that is not idempotent gets a result that says so instead of a second try.
+        """
+        again: list[ToolCall] = []
+        for call in self.calls:
+            if call.call_id in self.results or call.call_id not in self.started:
+                continue
+            spec = next((tool for tool in self.terms.tools if tool.name == call.name), None)
+            if spec is not None and spec.idempotent:
+                again.append(call)
+            else:
+                self.observed(ToolResult(call.call_id, INTERRUPTED, failed=True))
+        self.started = frozenset(call.call_id for call in again)
+        return again
+
+    def fit(self, budget: int, *, refused: bool = False) -> ContextCompression | None:
+        """Leave out old exchanges until the messages weigh at most `budget` tokens.
+
+        `refused`: the provider said that they do not fit, so they weigh more than estimated.
+        """
+        before = context.weight(self.messages, self.task_at, self.window)
+        if refused:
+            budget = min(budget, before) // 2
+        window = context.fit(self.messages, self.task_at, self.window, budget)
+        if window == self.window:
+            return None
+        shown = len(context.view(self.messages, self.task_at, self.window))
+        self.window = window
+        return ContextCompression(
+            messages_before=shown,
+            messages_after=len(context.view(self.messages, self.task_at, window)),
+            tokens_before=before,
+            tokens_after=context.weight(self.messages, self.task_at, window),
+            budget_tokens=budget,
+            reason="provider_refused" if refused else "window",
+        )
+
+    def ended(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
+        """End the Turn from outside: a timeout, an error. What was said last is the answer."""
+        if self.outcome is None:
+            said = [each.text.strip() for each in self.work() if each.role == "assistant"]
+            answer = next(filter(None, reversed(said)), "")
+            self.outcome = Outcome(stop_reason, answer, error, error_code)
+
+    def work(self) -> list[Message]:
+        """Return the run's own messages, the task first, every open call answered, all said."""
+        messages = self.messages[self.task_at :]
+        if self.calls:
+            results = tuple(
+                self.results.get(call.call_id) or ToolResult(call.call_id, "not run", failed=True)
+                for call in self.calls
+            )
+            messages = [*messages, Message("user", results)]
+        return [*messages, *map(said_by_user, self.unsaid)]
+
+    def _spend(self, model: str, usage: Usage, cost: float | None) -> None:
+        spent = self.spent.get(model, Spent(cost=0.0))
+        total = None if cost is None or spent.cost is None else spent.cost + cost
+        self.spent = {**self.spent, model: Spent(spent.usage + usage, total)}
+
+    def _over_budget(self) -> bool:
+        most = self.terms.limits.max_cost
+        known = sum(spent.cost or 0.0 for spent in self.spent.values())
+        return most is not None and known > most
+
+    def _finish(self, outcome: Outcome, text: str) -> list[Event]:
+        if text:
+            self.messages.append(Message("assistant", (Text(text),)))
+        self.outcome = outcome
+        return []
+
+    def _empty_reply(self) -> list[Event]:
+        self.empty_replies += 1
+        if self.empty_replies >= MOST_EMPTY_REPLIES:
+            error = f"the model gave {MOST_EMPTY_REPLIES} empty replies"
+            return self._finish(Outcome("error", "", error), "")
+        self.told(NUDGE)
+        self._close_when_spent()
+        return [DiagnosticError(phase="think", error="the model gave an empty reply")]
+
+    def _judge(self, calls: tuple[ToolCall, ...]) -> list[Event]:
+        bench = Bench(self.plan, self.open_step, self.corrections, self.released, self.questions)
+        judgement = judged(self.terms, bench, calls)
+        self.plan, self.open_step = judgement.plan, judgement.open_step
+        self.corrections, self.released = judgement.corrections, judgement.released
+        self.results.update(judgement.results)
+        self.needs = judgement.needs
+        if judgement.question is not None:
+            self.questions += 1
+            self.question = judgement.question
+        return [*judgement.events, *self._settle()]
+
+    def _approve(self, answer: Answer) -> list[Event]:
+        asked = [call for call in self.calls if call.call_id in self.needs]
+        needs, self.needs = self.needs, {}
+        events: list[Event] = []
+        for call in asked:
+            asking = needs[call.call_id]
+            now = call_hash(call.name, call.arguments, self.terms.workspace)
+            sentence = refusal(asking, answer, now)
+            if sentence is not None:
+                events += [denial(call, sentence, asking.rules)]
+                self.observed(ToolResult(call.call_id, sentence, failed=True))
+        return events
+
+    def _settle(self) -> list[Event]:
+        """When nothing is left to run: results in call order, or a question for those in need."""
+        missing = [call.call_id for call in self.calls if call.call_id not in self.results]
+        if self.question is not None or not self.calls:
+            return []
+        if missing:
+            if all(call_id in self.needs for call_id in missing):
+                self._open_approval()
+            return []
+        results = tuple(self.results[call.call_id] for call in self.calls)
+        self.messages.append(Message("user", results))
+        self.failures = self.failures + 1 if all(each.failed for each in results) else 0
+        self.calls, self.results, self.started, self.needs = (), {}, frozenset(), {}
+        self._say()
+        self._close_when_spent()
+        return []
+
+    def _open_approval(self) -> None:
+        self.questions += 1
+        name = question_id(self.terms.run_id, self.questions)
+        self.question = approval(name, tuple(self.needs.values()))
+
+    def _say(self) -> None:
+        for text in self.unsaid:
+            self.messages.append(said_by_user(text))
+        self.unsaid = ()
+
+    def _close_when_spent(self) -> None:
+        """Ask for last words when the iterations are used up or nothing works any more."""
+        limits = self.terms.limits
+        if self.failures >= limits.max_consecutive_tool_failures:
+            self.closing = "error"
+        elif self.iteration >= limits.max_iterations:
+            self.closing = "max_iterations"
+        if self.closing is not None:
+            self.messages.append(said_by_user(CLOSING[self.closing]))

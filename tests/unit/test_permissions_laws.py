@@ -1,0 +1,134 @@
+"""Laws of the permission rules that hold for any command, not only for those in the table."""
+
+import shlex
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from internal.agent.domain.permissions import (
+    Allowed,
+    Denied,
+    Mode,
+    Needed,
+    Policy,
+    Verdict,
+    judge,
+)
+from internal.agent.domain.shell_syntax import Command, read_script
+from tests.unit.permission_cases import ALLOW, ALLOWING, DENY, DENYING
+
+COMMANDS = [row.command for row in (*ALLOWING, *DENYING) if len(row.command) < 500]
+PIECES = [
+    "git", "status", "rm", "x", "echo", "sudo", "sh", "-c", "find", "-exec", "a*", "*", "$X", " ",
+    " ", " ", "\n", "\t", ";", "|", "&", "&&", "||", "(", ")", "{", "}", "<", ">", ">>", "<<E",
+    "\nE\n", "<<<", "'", '"', "`", "$(", "${", "$((", "))", "\\", "#", "!", "=", "A=1", "[", "]",
+    "[[", "]]", "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "2>&1", "/dev/null",
+    "\u00a0", "\u202e", "é", "$'", "\x00", "~", "--", "-", ":", "f()", "out/x", "timeout 5",
+]  # fmt: skip
+
+texts = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+    st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=3).flatmap(
+        lambda parts: st.sampled_from(["; ", "\n", " | ", " && ", " & "]).map(
+            lambda joint: joint.join(parts)
+        )
+    ),
+    st.text(max_size=60),
+)
+allow_rules = st.lists(st.sampled_from([*ALLOW, "shell"]), max_size=6).map(tuple)
+deny_rules = st.lists(st.sampled_from([*DENY, "shell"]), max_size=4).map(tuple)
+modes = st.sampled_from(list(Mode))
+words = st.one_of(
+    st.sampled_from(["git", "status", "-v", "a b", "*", "$X", "'", "rm", "out/x", "é", ";", "~"]),
+    st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=8).map(
+        "{}1".format  # never a word of the grammar, such as `else`, which quotes do change
+    ),
+)
+
+
+def shell(policy: Policy, command: str) -> Verdict:
+    return judge(policy, "shell", "exec", {"command": command})
+
+
+def openness(verdict: Verdict) -> int:
+    return (Denied, Needed, Allowed).index(type(verdict))
+
+
+@given(texts, modes, allow_rules, deny_rules)
+@settings(max_examples=600, deadline=None)
+def test_judge_never_raises(
+    text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    verdict = shell(Policy(mode=mode, allow=allow, deny=deny), text)
+    assert openness(verdict) in {0, 1, 2}
+    for tool in ("read_file", "web_fetch", "search_files", "plan", text):
+        judge(Policy(mode=mode), tool, "net", {"path": text, "url": text})
+        rules = ("read_file(a/**)", "web_fetch(a.example)", "search_files(**/x)")
+        judge(Policy(deny=rules, allow=rules), tool, "net", {"path": text, "url": text})
+
+
+@given(texts, modes, allow_rules, allow_rules, deny_rules)
+@settings(max_examples=400, deadline=None)
+def test_an_allow_rule_never_opens_what_is_denied(
+    text: str, mode: Mode, allow: tuple[str, ...], more: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
+    after = shell(Policy(mode=mode, allow=allow + more, deny=deny), text)
+    assert openness(after) >= openness(before)
+    if mode is not Mode.DENY and isinstance(before, Denied):  # deny mode denies what is not allowed
+        assert isinstance(after, Denied)
+
+
+@given(texts, modes, allow_rules, deny_rules, deny_rules)
+@settings(max_examples=400, deadline=None)
+def test_a_deny_rule_never_opens_anything(
+    text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
+    after = shell(Policy(mode=mode, allow=allow, deny=deny + more), text)
+    assert openness(after) <= openness(before)
+
+
+@given(texts, allow_rules)
+@settings(max_examples=600, deadline=None)
+def test_suggested_rules_allow(text: str, allow: tuple[str, ...]) -> None:
+    verdict = shell(Policy(allow=allow), text)
+    if isinstance(verdict, Needed) and verdict.rules:
+        assert isinstance(shell(Policy(allow=allow + verdict.rules), text), Allowed)
+
+
+@given(st.lists(words, min_size=1, max_size=6), allow_rules, deny_rules)
+@settings(max_examples=400, deadline=None)
+def test_quoting_changes_nothing(
+    parts: list[str], allow: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    policy = Policy(allow=allow, deny=deny)
+    quoted = shlex.join(parts)
+    single = " ".join("'" + part.replace("'", "'\"'\"'") + "'" for part in parts)
+    double = " ".join(
+        '"' + "".join(f"\\{c}" if c in '"\\$`' else c for c in p) + '"' for p in parts
+    )
+    split = " ".join("''".join(shlex.quote(char) for char in part) for part in parts)
+    verdicts = {openness(shell(policy, text)) for text in (quoted, single, double, split)}
+    assert len(verdicts) == 1
+
+
+@given(st.lists(words, min_size=1, max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_quoted_words_are_read_as_they_are(parts: list[str]) -> None:
+    script = read_script(shlex.join(parts))
+    assert not script.trouble
+    (command,) = script.parts
+    assert isinstance(command, Command)
+    if "=" not in parts[0]:
+        assert [word.text for word in command.words] == parts
+
+
+@given(texts, st.sampled_from(["; {}", "\n{}", " && {}", " | {}", " & {}"]))
+@settings(max_examples=300, deadline=None)
+def test_what_follows_is_always_judged(text: str, joint: str) -> None:
+    policy = Policy(allow=ALLOW)
+    longer = text + joint.format("rm -rf x")
+    if isinstance(shell(policy, text), Allowed):
+        verdict = shell(policy, longer)
+        assert not isinstance(verdict, Allowed) or longer.endswith("E\n" + joint.format("rm -rf x"))
