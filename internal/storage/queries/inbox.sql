@@ -1,0 +1,34 @@
+-- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- $1, $2 … are its values in order.
+
+-- name: accept_message
+insert into inbox (
+    channel, app, message_id, chat_id, principal, received, status, words, raw
+) values ($1, $2, $3, $4, $5, $6, 'accepted', '', $7)
+on conflict (channel, app, message_id) do nothing
+returning number;
+
+-- name: take_message
+insert into inbox (
+    channel, app, message_id, chat_id, principal, received, status, words, raw,
+    session_id, run_id, steer
+) values ($1, $2, $3, $4, $5, $6, 'taken', $7, $8, $9, $10, $11)
+on conflict (channel, app, message_id) do update set
+    status = 'taken', words = excluded.words, session_id = excluded.session_id,
+    run_id = excluded.run_id, steer = excluded.steer
+where inbox.status = 'accepted'
+returning number;
+
+-- name: untold_messages
+select number, words, principal, channel from inbox
+where run_id = $1 and steer = 1 and status = 'taken' order by number;
+
+-- name: tell_message
+update inbox set status = 'told' where number = $1;
+
+-- name: handle_messages
+update inbox set status = 'handled'
+where run_id = $1 and (status = 'told' or (status = 'taken' and steer = 0));
+
+-- name: move_message
+update inbox set run_id = $2, steer = 0, status = 'taken' where number = $1;

@@ -1,0 +1,35 @@
+-- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- $1, $2 … are its values in order.
+
+-- name: number_running
+update runs set last_seq = last_seq + $3
+where id = $1 and fence = $2 and status = 'running'
+returning last_seq;
+
+-- name: number_resting
+update runs set last_seq = last_seq + $2
+where id = $1 and status in ('queued', 'waiting')
+returning last_seq;
+
+-- name: take_positions
+update log set head = head + $1 returning head;
+
+-- name: insert_event
+insert into events (
+    position, session_id, task_id, run_id, seq, event_id, event, ts, envelope
+) values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: events_after
+select position, session_id, run_id, seq, event, envelope from events
+where position > $1 order by position limit $2;
+
+-- name: events_of_session_after
+select position, session_id, run_id, seq, event, envelope from events
+where session_id = $1 and position > $2 order by position limit $3;
+
+-- name: events_of_run
+select position, session_id, run_id, seq, event, envelope from events
+where run_id = $1 order by seq;
+
+-- name: log_bounds
+select epoch, head, coalesce((select min(position) from events), head + 1) from log;

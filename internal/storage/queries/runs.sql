@@ -1,0 +1,116 @@
+-- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- $1, $2 … are its values in order.
+
+-- name: take_arrival
+update log set arrivals = arrivals + 1 returning arrivals;
+
+-- name: insert_run
+insert into runs (
+    id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, owner,
+    lease_until, terminal, parent_run_id, created, usage, error, answer
+) values ($1, $2, $3, $4, 'queued', 1, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, '', '');
+
+-- name: run
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs where id = $1;
+
+-- name: run_of_task
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs where task_id = $1 order by arrival desc limit 1;
+
+-- name: claim_run
+update runs set status = 'running', fence = fence + 1, attempt = attempt + 1, owner = $2,
+    lease_until = $3, started = coalesce(started, $4)
+where id = $1 and status = 'queued' and (terminal = 0 or owner = $2)
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
+    )
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
+            and (other.priority, other.arrival) < (runs.priority, runs.arrival)
+    )
+returning id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error;
+
+-- name: renew_leases
+update runs set lease_until = $2 where status in ('queued', 'running') and owner = $1;
+
+-- name: ready_runs
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs where status = 'queued' and (terminal = 0 or owner = $1)
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
+    )
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
+            and (other.priority, other.arrival) < (runs.priority, runs.arrival)
+    )
+order by priority, arrival limit $2;
+
+-- name: lost_runs
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs
+where (status = 'running' or (status = 'queued' and terminal = 1)) and lease_until < $1
+order by priority, arrival;
+
+-- name: owned_runs
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs where status = 'running' and owner = $1 order by priority, arrival;
+
+-- name: first_run_of_session
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs where session_id = $1 and status = $2 order by priority, arrival limit 1;
+
+-- name: open_runs_of_session
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
+    stop_reason, stop, owner, terminal, usage, cost, answer, error
+from runs where session_id = $1 and status in ('queued', 'running', 'waiting') order by arrival;
+
+-- name: rest_run
+update runs set status = $3, priority = 0, owner = case when terminal = 1 then owner else '' end
+where id = $1 and fence = $2 and status = 'running'
+returning id;
+
+-- name: wake_run
+update runs set status = 'queued', priority = 0 where id = $1 and status = 'waiting' returning id;
+
+-- name: request_stop
+update runs set stop = coalesce(stop, $2) where id = $1 and status = 'running' returning id;
+
+-- name: stop_requests
+select id, stop from runs
+where status = 'running' and owner = $1 and stop is not null order by priority, arrival;
+
+-- name: end_run
+update runs set status = $3, stop_reason = $4, usage = $5, cost = $6, answer = $7, error = $8,
+    ended = $9
+where id = $1 and fence = $2 and status in ('queued', 'running', 'waiting')
+returning id;
+
+-- name: store_checkpoint
+insert into checkpoints (run_id, head) values ($1, $2)
+on conflict (run_id) do update set head = excluded.head;
+
+-- name: note_progress
+update runs set attempt = 1 where id = $1 and attempt > 1;
+
+-- name: cut_turn_log
+delete from turn_log where run_id = $1 and number >= $2;
+
+-- name: insert_turn_message
+insert into turn_log (run_id, number, message) values ($1, $2, $3);
+
+-- name: checkpoint
+select head from checkpoints where run_id = $1;
+
+-- name: turn_messages
+select message from turn_log where run_id = $1 order by number;
+
+-- name: delete_checkpoint
+delete from checkpoints where run_id = $1;

@@ -1,0 +1,89 @@
+-- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- $1, $2 … are its values in order.
+
+-- name: insert_session
+insert into sessions (id, channel, owner, created, updated, title)
+values ($1, $2, $3, $4, $5, $6);
+
+-- name: session
+select id, title, channel, owner, created, updated from sessions where id = $1;
+
+-- name: newest_session
+select id, title, channel, owner, created, updated from sessions
+where owner = $1 and channel = $2 order by updated desc, id desc limit 1;
+
+-- name: sessions_page
+select id, title, channel, owner, created, updated,
+    (select status from tasks where session_id = sessions.id
+     order by created desc, id desc limit 1),
+    (select count(*) from tasks where session_id = sessions.id)
+from sessions
+where (updated, id) < ($1, $2)
+order by updated desc, id desc limit $3;
+
+-- name: sessions_page_of_owner
+select id, title, channel, owner, created, updated,
+    (select status from tasks where session_id = sessions.id
+     order by created desc, id desc limit 1),
+    (select count(*) from tasks where session_id = sessions.id)
+from sessions
+where owner = $4 and (updated, id) < ($1, $2)
+order by updated desc, id desc limit $3;
+
+-- name: place_of_session
+select updated, id from sessions
+where id = $1 and (cast($2 as text) is null or owner = $2);
+
+-- name: rename_session
+update sessions set title = $2, updated = $3 where id = $1 returning id;
+
+-- name: entitle_session
+update sessions set title = $2 where id = $1 and title = '' returning id;
+
+-- name: touch_session
+update sessions set updated = $2 where id = $1 and updated < $2;
+
+-- name: insert_message
+insert into messages (session_id, number, run_id, created, message)
+select $1, coalesce(max(number), 0) + 1, $2, $3, $4 from messages where session_id = $1;
+
+-- name: messages_before
+select number, run_id, message, created from messages
+where session_id = $1 and number < $2 order by number desc limit $3;
+
+-- name: delete_session
+delete from sessions where id = $1
+    and not exists (
+        select 1 from runs where session_id = $1 and status in ('queued', 'running', 'waiting')
+    )
+returning id;
+
+-- name: delete_turn_logs_of_session
+delete from turn_log where run_id in (select id from runs where session_id = $1);
+
+-- name: delete_checkpoints_of_session
+delete from checkpoints where run_id in (select id from runs where session_id = $1);
+
+-- name: delete_messages_of_session
+delete from messages where session_id = $1;
+
+-- name: delete_events_of_session
+delete from events where session_id = $1;
+
+-- name: delete_questions_of_session
+delete from questions where session_id = $1;
+
+-- name: delete_plans_of_session
+delete from plans where session_id = $1;
+
+-- name: delete_costs_of_session
+delete from costs where session_id = $1;
+
+-- name: delete_inbox_of_session
+delete from inbox where session_id = $1;
+
+-- name: delete_runs_of_session
+delete from runs where session_id = $1;
+
+-- name: delete_tasks_of_session
+delete from tasks where session_id = $1;

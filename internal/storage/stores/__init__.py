@@ -1,0 +1,23 @@
+"""The stores: which statements a method takes, and how rows become facts and back."""
+
+from internal.agent.ports.stores import Stores
+from internal.storage.stores.costs import CostStore
+from internal.storage.stores.inbox import InboxStore
+from internal.storage.stores.log import LogStore
+from internal.storage.stores.questions import QuestionStore
+from internal.storage.stores.runs import RunStore
+from internal.storage.stores.sessions import SessionStore
+from internal.storage.stores.tasks import TaskStore
+
+
+def make_stores() -> Stores:
+    """Return all stores. They keep nothing themselves and fit every database."""
+    return Stores(
+        log=LogStore(),
+        runs=RunStore(),
+        tasks=TaskStore(),
+        sessions=SessionStore(),
+        inbox=InboxStore(),
+        questions=QuestionStore(),
+        costs=CostStore(),
+    )

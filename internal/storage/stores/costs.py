@@ -1,0 +1,42 @@
+"""What models were used and what they cost, in a table."""
+
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.database import Read, Statement, Write
+from internal.agent.ports.stores import CostKey, CostSum
+
+
+class CostStore:
+    """Fills `Costs`."""
+
+    def sums(
+        self, by: CostKey, session_id: SessionId | None, owner: str | None, limit: int, /
+    ) -> Read[list[CostSum]]:
+        """Return what was used, the newest key first; None: of all sessions, of everybody."""
+        rows = yield Statement(f"costs_by_{by}", (session_id, owner, limit))
+        return [CostSum(key, Usage(*tokens), cost) for key, *tokens, cost in rows]
+
+    def add(
+        self,
+        session_id: SessionId,
+        run_id: RunId,
+        model: str,
+        usage: Usage,
+        cost: float | None,
+        now: str,
+    ) -> Write[None]:
+        """Add what a run used of one model; `cost` in US dollars when known."""
+        yield Statement(
+            "insert_cost",
+            (
+                session_id,
+                run_id,
+                model,
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_tokens,
+                usage.cache_write_tokens,
+                cost,
+                now,
+            ),
+        )

@@ -1,0 +1,86 @@
+"""The inbox in a table."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from internal.agent.domain.errors import Conflict
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.conversations import Inbound, Steering
+from internal.agent.ports.database import Batch, Read, Statement, Write
+from internal.storage.stores.text import plain
+
+
+class _Words(msgspec.Struct):
+    text: str = ""
+
+
+_words = msgspec.json.Decoder(_Words)
+
+
+class InboxStore:
+    """Fills `Inbox`. A row is accepted, then taken (in for a run), told (to it), then handled."""
+
+    def accept(self, message: Inbound, /) -> Write[bool]:
+        """Store a raw message; False when (channel, app, message_id) is known already."""
+        rows = yield Statement(
+            "accept_message",
+            (
+                message.channel,
+                message.app,
+                message.message_id,
+                message.chat_id,
+                message.principal,
+                message.received,
+                plain(message.raw),
+            ),
+        )
+        return bool(rows)
+
+    def take(
+        self, message: Inbound, session_id: SessionId, run_id: RunId, *, steer: bool
+    ) -> Write[None]:
+        """Store a message, or mark the accepted one, as taken in for a run.
+
+        The words that a run is told are the `text` of `message.raw`; an accepted row keeps the raw
+        message that it came with.
+
+        Raises:
+            Conflict: it was taken in before.
+        """
+        raw = plain(message.raw)
+        rows = yield Statement(
+            "take_message",
+            (
+                message.channel,
+                message.app,
+                message.message_id,
+                message.chat_id,
+                message.principal,
+                message.received,
+                plain(_words.decode(raw).text),
+                raw,
+                session_id,
+                run_id,
+                int(steer),
+            ),
+        )
+        if not rows:
+            raise Conflict(f"The message {message.message_id} was taken in before.")
+
+    def untold(self, run_id: RunId, /) -> Read[list[Steering]]:
+        """Return the steering that a run has not taken, in order of arrival."""
+        rows = yield Statement("untold_messages", (run_id,))
+        return [Steering(*row) for row in rows]
+
+    def told(self, numbers: Sequence[int], /) -> Write[None]:
+        """Mark steering as taken by its run."""
+        yield Batch("tell_message", [(number,) for number in numbers])
+
+    def handled(self, run_id: RunId, /) -> Write[None]:
+        """Mark what a run was started with and what it took as done."""
+        yield Statement("handle_messages", (run_id,))
+
+    def move(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
+        """Make steering that a run did not take the start of another run."""
+        yield Batch("move_message", [(number, run_id) for number in numbers])

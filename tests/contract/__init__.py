@@ -1,0 +1,1 @@
+"""Tests that every filler of a port passes."""

@@ -1,0 +1,75 @@
+"""Facts that the contracts store: small makers, every field of which can be named."""
+
+from typing import Any
+
+from internal.agent.domain import ids
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.tasks import Brief, Origin, Run, Session, Task
+from internal.agent.ports.database import Database, Write
+from internal.agent.ports.log import NumberedEvent
+from internal.agent.ports.stores import Stores
+
+T0 = "2026-01-31T08:00:00.000Z"
+T1 = "2026-01-31T08:00:01.000Z"
+T2 = "2026-01-31T08:00:02.000Z"
+T3 = "2026-01-31T08:00:03.000Z"
+
+# Text that breaks careless programs: NUL and other control characters, a lone surrogate, quotes.
+HOSTILE = "nul \0 bell \a half \ud83d 半角 '; drop table runs; -- \u2028"
+HARMLESS = "nul \ufffd bell \a half \ufffd 半角 '; drop table runs; -- \u2028"
+
+
+def a_session(session_id: str = "session-1", **fields: Any) -> Session:
+    values: dict[str, Any] = {
+        "title": "", "channel": "web", "owner": "local", "created": T0, "updated": T0, **fields,
+    }  # fmt: skip
+    return Session(SessionId(session_id), **values)
+
+
+def a_task(task_id: str = "task-1", session_id: str = "session-1", **fields: Any) -> Task:
+    values: dict[str, Any] = {
+        "kind": "chat", "lane": session_id, "instruction": "count", "brief": Brief(),
+        "origin": Origin("web", "local"), "status": "queued", "created": T0, **fields,
+    }  # fmt: skip
+    return Task(TaskId(task_id), SessionId(session_id), **values)
+
+
+def a_run(run_id: str = "run-1", session_id: str = "session-1", **fields: Any) -> Run:
+    values: dict[str, Any] = {
+        "task_id": TaskId(run_id.replace("run", "task")), "session_id": SessionId(session_id),
+        "lane": session_id, "status": "queued", "fence": 0, "last_seq": 0, **fields,
+    }  # fmt: skip
+    return Run(RunId(run_id), **values)
+
+
+def an_event(run: Run, seq: int, **fields: Any) -> NumberedEvent:
+    event_id = ids.event_id(run.id, seq)
+    values: dict[str, Any] = {
+        "event": "workflow.lifecycle.updated", "timestamp": T0,
+        "envelope": b'{"event_id":"%s"}' % event_id.encode(), **fields,
+    }  # fmt: skip
+    return NumberedEvent(run.session_id, run.task_id, run.id, seq, event_id, **values)
+
+
+def say(stores: Stores, run: Run, count: int = 1) -> Write[list[int]]:
+    """Number and append events of a run that runs, as a run's delivery task does."""
+    seq = yield from stores.log.number(run.id, run.fence, count)
+    return (yield from stores.log.append([an_event(run, seq + n) for n in range(count)]))
+
+
+async def queued(database: Database, stores: Stores, run: Run, lease_until: str = "") -> Run:
+    """Store a run as queued."""
+    await database.write(lambda: stores.runs.add(run, T0, lease_until))
+    return run
+
+
+async def claimed(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
+    """Claim a queued run."""
+    taken = await database.write(lambda: stores.runs.claim(run.id, owner, T1, T0))
+    assert taken is not None
+    return taken
+
+
+async def running(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
+    """Store a run and claim it."""
+    return await claimed(database, stores, await queued(database, stores, run), owner)
