@@ -1,0 +1,1 @@
+"""Models: one file a provider, one layer of retries, one roster."""

@@ -1,0 +1,102 @@
+"""Claude, through Anthropic's Messages API or any address that speaks it."""
+
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+
+from internal.agent.domain.errors import ModelError
+from internal.agent.ports.llm import ModelPiece, ModelRequest
+from internal.llm.anthropic_errors import ANTHROPIC, is_stale_thinking
+from internal.llm.anthropic_reply import AnthropicReader
+from internal.llm.anthropic_request import encode_request, has_thinking
+from internal.llm.errors import error_of_status, retry_after
+from internal.llm.sdk import Refusal, SdkClient
+from internal.llm.secrets import Secret
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ADDRESS = "https://api.anthropic.com"
+_log = logging.getLogger(__name__)
+
+
+class AnthropicModel:
+    """A way to Claude. Making one is instant; the SDK is imported by a thread of its own.
+
+    `silence_seconds` is the longest wait for a connection's next bytes.
+    """
+
+    provider = "anthropic"
+
+    def __init__(
+        self, key: Secret, *, base_url: str | None = None, silence_seconds: float = 120.0
+    ) -> None:
+        self._key = key
+        self._address = base_url or ADDRESS
+        self._sdk = SdkClient(ANTHROPIC, self._address, key, self._made, silence_seconds)
+        self._told_temperature = False
+
+    def check_key(self) -> None:
+        """Raise ModelKeyRefused, in one sentence, when no call could succeed."""
+        self._sdk.check_key(needed=True)
+
+    def warm(self) -> None:
+        """Start importing the SDK now; the first call waits for what is left of it."""
+        self._sdk.warm()
+
+    def _made(self, timeout: Any) -> "tuple[ModuleType, Any]":
+        import anthropic  # noqa: PLC0415  # the one import point of this slow package
+
+        client = anthropic.AsyncAnthropic(
+            api_key=self._key.reveal(),
+            base_url=self._address,
+            timeout=timeout,
+            max_retries=0,  # internal/llm/retrying.py is the only layer that tries again
+            http_client=anthropic.DefaultAioHttpClient(),
+            open_telemetry=False,
+        )
+        return anthropic, client
+
+    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelPiece, None]:
+        """Yield the reply as it comes, then one Reply. The port says what is raised."""
+        self.check_key()
+        self._tell_temperature(request)
+        response = await self._open(request)
+        reader = AnthropicReader(request.model, response.headers.get("request-id", ""))
+        async with contextlib.aclosing(self._sdk.read(response, reader)) as said:
+            async for words in said:
+                yield words
+        yield reader.reply()
+
+    async def close(self) -> None:
+        """Close the connections. The client cannot be used afterwards."""
+        await self._sdk.close()
+
+    async def _open(self, request: ModelRequest) -> Any:
+        """Send the request; return the response whose status is 200 and whose body is to come."""
+        try:
+            return await self._post(encode_request(request))
+        except ModelError as error:
+            if not (is_stale_thinking(error) and has_thinking(request)):
+                raise
+            _log.warning("earlier thinking refused, left out", extra={"model": request.model})
+        return await self._post(encode_request(request, thinking=False))
+
+    async def _post(self, body: bytes) -> Any:
+        return await self._sdk.post("/v1/messages", body, {}, self._refused)
+
+    def _refused(self, refusal: Refusal) -> ModelError:
+        match refusal.body:
+            case {"error": {"message": str(said)}}:
+                pass
+            case other:
+                said = str(other or "it gave no reason")
+        wait = retry_after(refusal.headers)
+        said = self._sdk.hide_key_in(said)
+        return error_of_status(ANTHROPIC, refusal.status, said, retry_after=wait)
+
+    def _tell_temperature(self, request: ModelRequest) -> None:
+        if request.temperature is not None and not self._told_temperature:
+            self._told_temperature = True
+            _log.warning("Anthropic takes no temperature any more: the setting has no effect")

@@ -1,0 +1,131 @@
+"""Our request in the words of Chat Completions, as OpenAI and those who follow it understand it."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
+from internal.agent.ports.llm import ModelRequest
+from internal.llm.openai_dialect import Dialect
+from internal.llm.text import encode_json
+
+_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 64
+_LONGEST_ID = 40
+_EMPTY = "(empty)"
+_Json = dict[str, Any]
+
+
+def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
+    """Return the JSON body of a streaming call."""
+    body: _Json = {
+        "model": request.model,
+        "messages": [*_system(request), *_messages(request.messages, dialect)],
+        "stream": True,
+        dialect.limit: request.max_output_tokens,
+    }
+    if dialect.counts:
+        body["stream_options"] = {"include_usage": True}
+    if request.temperature is not None and dialect.temperature:
+        body["temperature"] = request.temperature
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                },
+            }
+            for tool in request.tools
+        ]
+        if request.tool_choice == "none":
+            body["tool_choice"] = "none"
+        if dialect.effort is not None:
+            body["reasoning_effort"] = dialect.effort
+    return encode_json(body)
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """Estimate what the request takes: four bytes of UTF-8 are about a token, a picture 1,000."""
+    images = sum(isinstance(part, Image) for m in request.messages for part in m.parts)
+    words = [
+        Message(m.role, tuple(part for part in m.parts if not isinstance(part, Image)))
+        for m in request.messages
+    ]
+    told = {"system": request.system, "messages": list(_messages(words, Dialect()))}
+    tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
+    return len(encode_json({**told, "tools": tools})) // 4 + images * 1_000
+
+
+def _system(request: ModelRequest) -> Iterator[_Json]:
+    if request.system.strip():
+        yield {"role": "system", "content": request.system}
+
+
+def _messages(messages: Sequence[Message], dialect: Dialect) -> Iterator[_Json]:
+    for message in messages:
+        if message.role == "assistant":
+            yield _assistant(message, dialect)
+        else:
+            yield from _user(message)
+
+
+def _assistant(message: Message, dialect: Dialect) -> _Json:
+    text = message.text
+    calls = [_call(call) for call in message.calls]
+    encoded: _Json = {"role": "assistant", "content": text if text.strip() else None}
+    if calls:
+        encoded["tool_calls"] = calls
+        if dialect.thoughts:  # demanded with every call, also where there were no thoughts
+            thoughts = (part.text for part in message.parts if isinstance(part, Thinking))
+            encoded["reasoning_content"] = "".join(thoughts)
+    elif not text.strip():
+        encoded["content"] = _EMPTY
+    return encoded
+
+
+def _user(message: Message) -> Iterator[_Json]:
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    for result in results:
+        said = f"Error: {result.text}" if result.failed else result.text
+        content = said if said.strip() else _EMPTY
+        yield {"role": "tool", "tool_call_id": _own_id(result.call_id), "content": content}
+    blocks = [block for part in message.parts if (block := _block(part)) is not None]
+    if all(block["type"] == "text" for block in blocks):  # what every server takes
+        text = "\n\n".join(block["text"] for block in blocks)
+        if text or not results:
+            yield {"role": "user", "content": text or _EMPTY}
+    else:
+        yield {"role": "user", "content": blocks}
+
+
+def _block(part: object) -> _Json | None:
+    match part:
+        case Text(text) if text.strip():
+            return {"type": "text", "text": text}
+        case Image(media_type, data):
+            url = f"data:{media_type};base64,{data}"
+            return {"type": "image_url", "image_url": {"url": url}}
+        case _:  # results stand in messages of their own
+            return None
+
+
+def _call(call: ToolCall) -> _Json:
+    name = _FOREIGN.sub("_", call.name)[:_LONGEST_NAME] or "_"
+    function = {"name": name, "arguments": encode_json(call.arguments).decode()}
+    return {"id": _own_id(call.call_id), "type": "function", "function": function}
+
+
+def _own_id(call_id: str) -> str:
+    """Return an id that another provider's model made, in the length and characters allowed here.
+
+    Two ids never become one: what had to be changed carries a digest of what it was.
+    """
+    own = _FOREIGN.sub("_", call_id)[:_LONGEST_ID]
+    if own == call_id and own:
+        return own
+    digest = hashlib.blake2s(call_id.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return f"{own[: _LONGEST_ID - len(digest) - 1]}_{digest}"

@@ -1,0 +1,114 @@
+"""Limits, prices and the small text tools of the model room."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from internal.agent.domain.budgets import Price, Usage
+from internal.agent.domain.errors import ModelBusy, ModelUnreachable
+from internal.agent.ports.llm import ModelLimits
+from internal.llm.errors import retry_after
+from internal.llm.catalogue import limits, price_table
+from internal.llm.retrying import Patience
+from internal.llm.sse import EventStream
+from internal.llm.text import clip, decode_json, encode_json, whole
+
+MUCH = ModelLimits(10_000_000, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("model", "context", "output"),
+    [
+        ("claude-opus-5-5", 1_000_000, 128_000),
+        ("claude-opus-4-5-20251101", 200_000, 64_000),
+        ("claude-haiku-4-5", 200_000, 64_000),
+        ("claude-something-new", 200_000, 64_000),
+        ("gpt-x", 10_000_000, 1_000_000),
+    ],
+)
+def test_a_known_model_gets_no_more_than_it_can_take(model: str, context: int, output: int) -> None:
+    assert limits(model, MUCH) == ModelLimits(context, output)
+
+
+def test_settings_may_want_less() -> None:
+    little = ModelLimits(1_000, 100)
+    assert limits("claude-opus-5-5", little) == little
+
+
+def test_costs_follow_the_longest_known_name_and_settings_first() -> None:
+    table = price_table({"claude-opus-5": Price(1.0, 1.0)})
+    million = Usage(input_tokens=1_000_000, cache_read_tokens=1_000_000)
+    assert table.cost("claude-opus-5-5-20260922", million) == pytest.approx(4.2)
+    assert table.cost("claude-opus-5", million) == pytest.approx(1.0)
+    assert table.cost("claude-sonnet-4-5", million) == pytest.approx(3.3)
+    assert table.cost("offline-demo", million) == 0
+    assert table.cost("gpt-x", million) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+@given(tries=st.integers(1, 200), chance=st.floats(0, 1, exclude_max=True))
+def test_waits_stay_within_their_bounds(tries: int, chance: float) -> None:
+    patience = Patience()
+    assert 0.25 <= patience.wait(tries, ModelUnreachable("x"), chance) <= patience.longest_seconds
+    asked = patience.wait(tries, ModelBusy("x", retry_after=20.0), chance)
+    assert 20.0 <= asked <= patience.longest_seconds
+
+
+@given(st.binary(max_size=2_000), st.lists(st.integers(1, 50), max_size=60))
+def test_events_do_not_depend_on_where_chunks_end(raw: bytes, sizes: list[int]) -> None:
+    at_once = EventStream().feed(raw)
+    stream, start, found = EventStream(), 0, []
+    for size in sizes:
+        found += stream.feed(raw[start : start + size])
+        start += size
+    found += stream.feed(raw[start:])
+    assert found == at_once
+
+
+def test_events_may_have_many_lines_and_either_line_end() -> None:
+    raw = b":ping\nevent: x\ndata: a\r\ndata:b\r\n\r\n\r\ndata: c\n\nretry: 1\n\ndata: never"
+    assert EventStream().feed(raw) == [b"a\nb", b"c"]
+
+
+def test_a_line_without_end_is_given_up() -> None:
+    stream = EventStream()
+    for _ in range(8):
+        assert stream.feed(b"x" * 1_000_000) == []
+    with pytest.raises(ModelUnreachable):
+        stream.feed(b"x" * 1_000_000)
+
+
+surrogates = st.text(st.characters(categories=["L", "Cs", "Cc"]), max_size=50)
+
+
+@given(st.dictionaries(surrogates, st.one_of(surrogates, st.lists(surrogates), st.integers())))
+def test_any_text_can_be_sent(value: dict[str, object]) -> None:
+    assert encode_json(value)
+
+
+@given(surrogates)
+def test_whole_text_can_be_encoded_and_good_text_is_kept(text: str) -> None:
+    assert whole(text).encode().decode() == whole(text)
+    assert len(clip(text, 20).encode()) <= 80
+    assert len(clip(text, 20)) <= 20
+
+
+def test_lenient_json() -> None:
+    assert decode_json(b'{"a": "\xff\\ud800\x01"}') == {"a": "\ufffd\ufffd\x01"}
+    with pytest.raises(ValueError, match="Expecting"):
+        decode_json(b"{nonsense")
