@@ -1,0 +1,1 @@
+"""Files worth keeping, stored by their content."""

@@ -1,0 +1,37 @@
+"""Long output: its head and its tail are kept, the middle is counted."""
+
+import codecs
+
+LIMIT = 30_000
+"""How many characters of a result a model gets to read."""
+
+
+class Clip:
+    """Takes bytes of UTF-8 as they come and keeps at most `limit` characters, whatever comes."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._half = limit // 2
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._head = ""
+        self._tail = ""
+        self._total = 0
+
+    def take(self, chunk: bytes) -> str:
+        """Keep what is worth keeping; return the chunk as text."""
+        text = self._decoder.decode(chunk)
+        self._keep(text)
+        return text
+
+    def text(self) -> str:
+        """Return the output, with a line in place of what was left out."""
+        self._keep(self._decoder.decode(b"", final=True))
+        left_out = self._total - len(self._head) - len(self._tail)
+        if not left_out:
+            return self._head + self._tail
+        return f"{self._head}\n… {left_out:,} characters left out …\n{self._tail}"
+
+    def _keep(self, text: str) -> None:
+        self._total += len(text)
+        room = self._half - len(self._head)
+        self._head += text[:room]
+        self._tail = (self._tail + text[room:])[-self._half :]

@@ -1,0 +1,150 @@
+"""The tool that searches files: with ripgrep when it is there, else with `scan.py`."""
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.ports.sandbox import Command, Finished
+from internal.agent.ports.tools import ToolOutcome
+from internal.tools.clip import LIMIT
+from internal.tools.files import printable
+from internal.tools.scan import LEFT_OUT, MAX_FILE, MAX_LINE, Options
+from internal.tools.tool import ToolContext, tool
+from internal.tools.workspace import Workspace, WorkspacePath
+
+_SECONDS = 20.0
+_MAX_KEPT = 200
+_LONGEST = 65_536  # a path and a line, far beyond what either engine prints
+_ERROR = 2
+
+
+@tool(risk="read", idempotent=True, timeout_seconds=60.0)
+async def search_files(
+    context: ToolContext,
+    pattern: Annotated[str, msgspec.Meta(min_length=1), "A regular expression, or plain text."],
+    path: Annotated[WorkspacePath, "Search this folder or file."] = WorkspacePath(),  # noqa: B008  # frozen
+    glob: Annotated[str, "Only files whose name matches, such as *.py or src/**/*.ts."] = "",
+    literal: Annotated[bool, "Take the pattern as plain text."] = False,
+    ignore_case: Annotated[bool, "Do not tell capital from small letters."] = False,
+) -> ToolOutcome:
+    """Search the text of the workspace's files; return up to 200 lines as `path:line: text`.
+
+    Left out are binary files, files over 10 MB, and folders such as .git, node_modules and .venv
+    unless the search starts in them. Symbolic links are not followed.
+    """
+    if any(each in pattern + glob for each in "\0\n"):
+        raise ToolError("a pattern is one line: it is matched line by line")
+    if glob.startswith("!"):
+        raise ToolError("a glob says which files to search, not which to leave out")
+    shown, folder, file = await asyncio.to_thread(_place, context.workspace, path)
+    options = Options(
+        pattern=pattern, literal=literal, ignore_case=ignore_case, glob=glob, file=file
+    )
+    argv = _scan(options) if context.ripgrep is None else _ripgrep(context.ripgrep, options)
+    matches = _Matches(shown)
+    finished = await context.sandbox.run(Command(argv, folder, _SECONDS), matches.take)
+    return matches.outcome(finished)
+
+
+def _place(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
+    """Return the folder to search, as it is shown and as it stands on disk, and the one file.
+
+    The engines open files themselves, so the folder is named as the kernel resolved it.
+    """
+    with workspace.opened(path) as descriptor:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+    root = Path(workspace.root).resolve()
+    found = root.joinpath(*path.parts).resolve()
+    folder, file = (found, "") if is_folder else (found.parent, found.name)
+    if not folder.is_relative_to(root):  # swapped since it was opened
+        raise ToolError(f"{path} leads outside the workspace")
+    shown = folder.relative_to(root).as_posix()
+    return "" if shown == "." else f"{shown}/", str(folder), file
+
+
+def _scan(options: Options) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-m", "internal.tools.scan", json.dumps(options))
+
+
+def _ripgrep(program: str, options: Options) -> tuple[str, ...]:
+    flags = [
+        *("--no-config", "--no-messages", "--color=never", "--no-heading", "--with-filename"),
+        *("--line-number", "--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
+        f"--max-filesize={MAX_FILE}",
+    ]
+    flags += ["--fixed-strings"] if options["literal"] else []
+    flags += ["--ignore-case"] if options["ignore_case"] else ["--case-sensitive"]
+    flags += [f"--glob={options['glob']}"] if options["glob"] else []
+    flags += [f"--glob=!**/{folder}/**" for folder in LEFT_OUT]
+    return (program, *flags, f"--regexp={options['pattern']}", "--", f"./{options['file']}")
+
+
+class _Matches:
+    """Takes what an engine prints; keeps the first lines and counts all."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._rest = b""
+        self._lines: list[str] = []
+        self._total = 0
+        self._files: set[bytes] = set()
+        self._said = ""
+
+    def take(self, chunk: bytes) -> None:
+        """Take a part of the output."""
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            self._line(line)
+        self._rest = rest[:_LONGEST]  # the end of an endless line is not worth its memory
+
+    def _line(self, line: bytes) -> None:
+        path, separator, found = line.partition(b"\0")
+        if not separator:
+            self._said = line.decode("utf-8", "replace").strip() or self._said
+            return
+        self._total += 1
+        self._files.add(path)
+        if len(self._lines) < _MAX_KEPT:
+            number, _, text = found.decode("utf-8", "replace").partition(":")
+            name = printable(os.fsdecode(path).removeprefix("./"))
+            text = text.rstrip("\r")
+            shown = text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}…"
+            self._lines.append(f"{self._folder}{name}:{number}: {shown}")
+
+    def outcome(self, finished: Finished) -> ToolOutcome:
+        """Return the result.
+
+        Raises:
+            ToolError: the engine does not understand the pattern.
+        """
+        if finished.exit_code == _ERROR and not self._total:
+            raise ToolError(f"the search failed: {self._said or 'the pattern is not valid'}")
+        kept = list(_within(self._lines))
+        notes = []
+        if len(kept) < self._total:
+            notes.append(f"[{len(kept):,} of {self._total:,} lines are shown: narrow the search]")
+        if finished.timed_out:
+            notes.append(f"[the search was ended after {_SECONDS:g} s: there may be more]")
+        elif not self._total:
+            notes.append("[nothing was found]")
+        return ToolOutcome(
+            "\n".join([*kept, *notes]),
+            metadata={"matches": self._total, "files": len(self._files)},
+        )
+
+
+def _within(lines: list[str]) -> list[str]:
+    """Return as many of the lines as a model gets to read."""
+    room = LIMIT
+    for number, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return lines[:number]
+    return lines

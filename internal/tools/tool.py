@@ -1,0 +1,153 @@
+"""The `tool` decorator: from an async function to what a model can call.
+
+The function's signature is the only description: names, types, defaults and the texts in
+`Annotated` become the JSON Schema and the checks. A parameter's *type* carries its guard: a path
+arrives as `WorkspacePath`, an address as `PublicUrl`, so no argument can miss them.
+"""
+
+import asyncio
+import difflib
+import inspect
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions import Risk
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.sandbox import Sandbox
+from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.tools.urls import PublicUrl
+from internal.tools.web import Fetcher
+from internal.tools.workspace import Workspace, WorkspacePath
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use. `writing` is held while a file of the workspace is changed."""
+
+    call: CallContext
+    workspace: Workspace
+    sandbox: Sandbox
+    fetcher: Fetcher
+    writing: asyncio.Lock
+    ripgrep: str | None
+
+
+Body = Callable[..., Awaitable[str | ToolOutcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument: its type, and its default when it has one."""
+
+    hint: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether a call must give it."""
+        return self.default is inspect.Parameter.empty
+
+    def schema(self) -> dict[str, Any]:
+        """Return its JSON Schema."""
+        schema = msgspec.json.schema(self.hint, schema_hook=_guarded_schema)
+        texts = [text for text in typing.get_args(self.hint)[1:] if isinstance(text, str)]
+        if texts:
+            schema["description"] = texts[0]
+        if not self.required:
+            plain = isinstance(self.default, bool | int | float | str | list | None)
+            schema["default"] = self.default if plain else str(self.default)
+        return schema
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model can call."""
+
+    spec: ToolSpec
+    parameters: dict[str, Parameter]
+    body: Body
+
+    async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolOutcome:
+        """Check the arguments and run the function.
+
+        Raises:
+            ToolError: an argument is missing, unknown or wrong, or the tool could not do it.
+        """
+        given = self.checked(context.workspace, arguments)
+        outcome = await self.body(context, **given)
+        return ToolOutcome(outcome) if isinstance(outcome, str) else outcome
+
+    def checked(self, workspace: Workspace, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as the function takes them.
+
+        Raises:
+            ToolError: an argument is missing, unknown or wrong; the sentence names it.
+        """
+        for name in arguments:
+            if name not in self.parameters:
+                raise ToolError(f"{self.spec.name} has no argument {self._nearest(name)}")
+        for name, parameter in self.parameters.items():
+            if parameter.required and name not in arguments:
+                raise ToolError(f"{self.spec.name} needs the argument {name!r}")
+        return {
+            name: _convert(workspace, name, self.parameters[name], value)
+            for name, value in arguments.items()
+        }
+
+    def _nearest(self, name: str) -> str:
+        near = difflib.get_close_matches(name[:100], self.parameters, n=1)
+        known = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(self.parameters)}"
+        return f"{name[:100]!r}: {known}"
+
+
+def _convert(workspace: Workspace, name: str, parameter: Parameter, value: object) -> object:
+    """Return the value in its type. Text that is a number or a boolean passes for one."""
+
+    def guard(kind: type, given: object) -> object:
+        if not isinstance(given, str):
+            raise TypeError(f"Expected `str`, got `{type(given).__name__}`")
+        return workspace.parse(given) if kind is WorkspacePath else PublicUrl.parse(given)
+
+    try:
+        return msgspec.convert(value, parameter.hint, strict=False, dec_hook=guard)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"argument {name!r}: {error}") from error
+
+
+def _guarded_schema(kind: type) -> dict[str, Any]:
+    if kind in {WorkspacePath, PublicUrl}:
+        return {"type": "string"}
+    raise TypeError(f"no guard is known for {kind}")
+
+
+def tool(
+    *, risk: Risk, idempotent: bool = False, timeout_seconds: float | None = None
+) -> Callable[[Body], Tool]:
+    """Make a tool of an async function `(context, **arguments)`; its docstring is for the model.
+
+    Args:
+        risk: what a permission rule judges it by.
+        idempotent: it may run again when nobody knows whether it ran.
+        timeout_seconds: when the tool runner ends it; None for the setting's value.
+    """
+
+    def make(body: Body) -> Tool:
+        name = getattr(body, "__name__", "")
+        hints = typing.get_type_hints(body, include_extras=True)
+        described = list(inspect.signature(body).parameters.values())[1:]
+        parameters = {each.name: Parameter(hints[each.name], each.default) for each in described}
+        schema = {
+            "type": "object",
+            "properties": {each: parameters[each].schema() for each in parameters},
+            "required": [each for each in parameters if parameters[each].required],
+            "additionalProperties": False,
+        }
+        spec = ToolSpec(name, inspect.getdoc(body) or "", schema, risk, idempotent, timeout_seconds)
+        return Tool(spec, parameters, body)
+
+    return make

@@ -1,0 +1,146 @@
+"""The attachment store on a real folder."""
+
+import asyncio
+import hashlib
+import resource
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import NotFound, StoreRefused, StoreUnavailable
+from internal.agent.domain.tasks import Attachment
+from internal.agent.ports.attachments import Attachments
+from internal.attachments.store import LocalAttachments
+
+SHA256 = hashlib.sha256(b"content").hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "kept" / "attachments"
+
+
+@pytest.fixture
+def store(folder: Path) -> Attachments:
+    return LocalAttachments(folder)
+
+
+def make(folder: Path) -> None:
+    folder.mkdir(parents=True)
+
+
+def entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def stored(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+async def test_what_is_put_is_got(store: Attachments) -> None:
+    kept = await store.put("a b/ö.txt", "text/plain", b"content")
+    assert kept == Attachment("a b/ö.txt", "text/plain", f"attachment:{SHA256}", SHA256, 7)
+    assert await store.get(kept.sha256) == b"content"
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 3_000_000])
+async def test_any_bytes_are_kept(store: Attachments, content: bytes) -> None:
+    assert await store.get((await store.put("x", "", content)).sha256) == content
+
+
+async def test_a_file_lies_under_its_hash_for_its_owner_alone(
+    store: Attachments, folder: Path
+) -> None:
+    await store.put("x", "text/plain", b"content")
+    path = folder / SHA256[:2] / SHA256
+    assert stored(folder) == [path]
+    assert [mode(each) for each in (path, path.parent, folder)] == [0o600, 0o700, 0o700]
+
+
+async def test_the_same_bytes_are_kept_once(store: Attachments, folder: Path) -> None:
+    first = await store.put("one", "text/plain", b"content")
+    written = stored(folder)[0].stat()
+    again = await store.put("two", "text/html", b"content")
+    assert first.uri == again.uri
+    assert stored(folder)[0].stat() == written
+
+
+async def test_many_at_once_leave_one_whole_file(store: Attachments, folder: Path) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(16):
+            tasks.create_task(store.put(str(number), "", b"content"))
+    assert [path.name for path in stored(folder)] == [SHA256]
+    assert await store.get(SHA256) == b"content"
+
+
+async def test_a_damaged_file_is_refused_and_healed_by_the_next_put(
+    store: Attachments, folder: Path
+) -> None:
+    await store.put("x", "", b"content")
+    stored(folder)[0].write_bytes(b"con")
+    with pytest.raises(StoreRefused, match="damaged"):
+        await store.get(SHA256)
+    await store.put("x", "", b"content")
+    assert await store.get(SHA256) == b"content"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "a", "..", "../../etc/passwd", "/etc/passwd", "\0" * 64, "٣" * 64, "g" * 64),
+        *(SHA256, SHA256.upper(), SHA256 + "0", SHA256[:-1], SHA256[:-1] + "\n", SHA256 + "\n"),
+    ],
+)
+async def test_an_unknown_name_is_not_found(store: Attachments, folder: Path, name: str) -> None:
+    with pytest.raises(NotFound):
+        await store.get(name)
+    assert stored(folder) == []
+
+
+async def test_a_name_that_is_no_hash_never_reaches_the_disk(
+    store: Attachments, folder: Path
+) -> None:
+    make(folder.parent)
+    (folder.parent / "secret").write_bytes(b"content")
+    for name in ("../secret", f"{folder.parent}/secret", "secret"):
+        with pytest.raises(NotFound):
+            await store.get(name)
+
+
+async def test_a_link_in_the_store_is_not_followed(
+    store: Attachments, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"content")
+    make(folder / SHA256[:2])
+    (folder / SHA256[:2] / SHA256).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreUnavailable, match="cannot be read"):
+        await store.get(SHA256)
+
+
+async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = LocalAttachments(tmp_path / "file" / "attachments")
+    with pytest.raises(StoreUnavailable, match="attachments cannot be written: "):
+        await store.put("x", "", b"content")
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """No file may grow beyond 1,000 bytes: a write fails in the middle."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("little_room")
+async def test_a_write_that_fails_leaves_nothing(store: Attachments, folder: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="File too large"):
+        await store.put("x", "", b"x" * 2_000)
+    assert stored(folder) == []

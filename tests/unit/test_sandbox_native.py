@@ -1,0 +1,330 @@
+"""The native sandbox: real processes, and the proof that none is left."""
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.ports.sandbox import Command, Finished, Sandbox
+from internal.sandbox import launcher
+from internal.sandbox.native import NativeSandbox
+
+LAUNCHER = str(Path(launcher.__file__))
+
+
+def living(pid: int) -> bool:
+    """Whether a process runs: one that is dead and not yet buried by init does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class Run:
+    """A command under way: what it printed, and an event once it printed `ready`."""
+
+    def __init__(
+        self, folder: Path, script: str, seconds: float = 60.0, stdin: bytes = b""
+    ) -> None:
+        self.output = b""
+        self.ready = asyncio.Event()
+        self.command = Command(("bash", "-c", script), str(folder), seconds, stdin)
+
+    def take(self, chunk: bytes) -> None:
+        self.output += chunk
+        if b"ready" in self.output:
+            self.ready.set()
+
+    async def finish(self, sandbox: Sandbox | None = None) -> Finished:
+        return await (sandbox or NativeSandbox()).run(self.command, self.take)
+
+    async def cancelled(self) -> None:
+        running = asyncio.create_task(self.finish())
+        await self.ready.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    def pids(self) -> list[int]:
+        return [int(word) for word in self.output.split() if word.isdigit()]
+
+
+async def test_output_comes_joined_and_in_order_with_the_exit_code(tmp_path: Path) -> None:
+    run = Run(tmp_path, "echo out; echo err >&2; echo out again; exit 3")
+    assert await run.finish() == Finished(3)
+    assert run.output == b"out\nerr\nout again\n"
+
+
+async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
+    assert await Run(tmp_path, "kill -SEGV $$").finish() == Finished(-signal.SIGSEGV)
+
+
+async def test_it_says_that_nothing_is_isolated() -> None:
+    sandbox: Sandbox = NativeSandbox()
+    assert (sandbox.provider, sandbox.isolated) == ("native", False)
+
+
+async def test_the_environment_is_fresh(tmp_path: Path) -> None:
+    run = Run(tmp_path, "env -0")
+    sandbox = NativeSandbox(path=":bin:/usr/bin:/bin", lang="C", timezone="Asia/Shanghai")
+    await run.finish(sandbox)
+    pairs = dict(line.split("=", 1) for line in run.output.decode().split("\0") if line)
+    git = {name for name in pairs if name.startswith("GIT_")}
+    assert {name: pairs[name] for name in pairs.keys() - git - {"_", "SHLVL", "PWD"}} == {
+        "PATH": "/usr/bin:/bin",  # a relative entry would let the workspace replace programs
+        "LANG": "C",
+        "TZ": "Asia/Shanghai",
+        "TERM": "dumb",
+        "HOME": str(tmp_path),
+    }
+    assert pairs["GIT_CONFIG_GLOBAL"] == "/dev/null"
+
+
+async def test_a_repository_runs_nothing_through_git(tmp_path: Path) -> None:
+    config = "[core]\n fsmonitor = touch from-home; echo\n"
+    run = Run(
+        tmp_path,
+        f"echo '{config}' > .gitconfig; git init -q r && cd r && "
+        "git config core.fsmonitor 'touch ../from-repository; echo' && "
+        "printf '#!/bin/sh\ntouch ../from-hook' > .git/hooks/pre-commit && "
+        "chmod +x .git/hooks/pre-commit && touch f && git add f && "
+        "git -c user.name=n -c user.email=e commit -qm m && git status --short",
+    )
+    assert await run.finish() == Finished(0), run.output
+    assert names(tmp_path) == [".gitconfig", "r"]
+
+
+async def test_standard_input_is_empty_or_what_is_given(tmp_path: Path) -> None:
+    empty = Run(tmp_path, "wc -c")
+    given = Run(tmp_path, "wc -c", stdin=b"x" * 300_000)
+    await empty.finish()
+    await given.finish()
+    assert (empty.output.strip(), given.output.strip()) == (b"0", b"300000")
+
+
+async def test_there_is_no_terminal_to_ask_on(tmp_path: Path) -> None:
+    assert await Run(tmp_path, "exec 2>&-; : < /dev/tty").finish() != Finished(0)
+
+
+async def test_signals_that_python_ignores_work_in_the_command(tmp_path: Path) -> None:
+    run = Run(tmp_path, 'yes | head -n 1; echo "${PIPESTATUS[0]}"')
+    await run.finish()
+    assert run.output == b"y\n141\n"  # 128 + SIGPIPE
+
+
+TREES = {
+    "children": "sleep 600 & echo $!; sleep 600 & echo $!; echo $$ ready; wait",
+    "a stubborn one": "trap '' TERM INT HUP; echo $$ ready; while :; do sleep 1; done",
+    "stubborn children": "(trap '' TERM; while :; do sleep 600; done) & echo $! $$ ready; wait",
+    "setsid": "setsid sleep 600 & echo $! $$ ready; wait",
+    "a daemon": (
+        "(setsid bash -c 'trap \"\" TERM; echo $$ > pid; sleep 600; sleep 600' &) ;"
+        "until [ -s pid ]; do sleep 0.01; done; cat pid; echo $$ ready; sleep 600"
+    ),
+    "a stopped one": "sleep 600 & kill -STOP $!; echo $! $$ ready; wait",
+}
+
+
+@pytest.mark.parametrize("script", TREES.values(), ids=TREES)
+async def test_a_cancel_leaves_no_process(tmp_path: Path, script: str) -> None:
+    run = Run(tmp_path, script)
+    async with asyncio.timeout(20):
+        await run.cancelled()
+    assert run.pids()
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+@pytest.mark.parametrize("script", TREES.values(), ids=TREES)
+async def test_a_timeout_leaves_no_process(tmp_path: Path, script: str) -> None:
+    run = Run(tmp_path, script, seconds=1.0)
+    finished = await run.finish()
+    assert finished.timed_out
+    assert finished.exit_code in {-signal.SIGTERM, -signal.SIGKILL}
+    assert run.pids()
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+async def test_the_end_of_the_command_ends_what_it_left_behind(tmp_path: Path) -> None:
+    run = Run(tmp_path, "sleep 600 & echo $!; setsid sleep 600 & echo $!; sleep 0.1; exit 4")
+    assert await run.finish() == Finished(4)
+    assert len(run.pids()) == 2
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+async def test_a_second_cancel_changes_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path, TREES["a stubborn one"])
+    running = asyncio.create_task(run.finish())
+    await run.ready.wait()
+    for _ in range(3):
+        running.cancel()
+        await asyncio.sleep(0)  # let it take the cancel
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+async def test_a_cancel_before_the_start_leaves_no_process(tmp_path: Path) -> None:
+    run = Run(tmp_path, "echo started > mark; sleep 600")
+    running = asyncio.create_task(run.finish())
+    await asyncio.sleep(0)  # it has begun, the program has not
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert run.output == b""
+
+
+def test_the_death_of_the_program_ends_its_commands(tmp_path: Path) -> None:
+    """kill -9 to Larkspur: what it had started does not go on by itself."""
+    script = (
+        "import asyncio, sys\n"
+        "from internal.agent.ports.sandbox import Command\n"
+        "from internal.sandbox.native import NativeSandbox\n"
+        "script = 'setsid sleep 600 & echo $! $$; wait'\n"
+        "command = Command(('bash', '-c', script), sys.argv[1], 99)\n"
+        "def show(chunk): sys.stdout.buffer.write(chunk); sys.stdout.flush()\n"
+        "asyncio.run(NativeSandbox().run(command, show))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdout is not None
+        pids = [int(word) for word in program.stdout.readline().split()]
+        ends = [os.pidfd_open(pid) for pid in pids]
+        program.kill()
+    for end in ends:  # readable once its process is gone
+        assert select.select([end], [], [], 10)[0] == [end]
+        os.close(end)
+
+
+async def test_killing_the_launcher_ends_the_group(tmp_path: Path) -> None:
+    run = Run(tmp_path, "sleep 600 & echo $! $$; kill -9 $PPID; sleep 600")
+    assert await run.finish() == Finished(-signal.SIGKILL)
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+async def test_a_stopped_launcher_is_not_waited_for(tmp_path: Path) -> None:
+    run = Run(tmp_path, "echo $$; kill -STOP $PPID; sleep 600", seconds=0.5)
+    assert await run.finish() == Finished(-signal.SIGKILL, timed_out=True)
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+async def test_a_closed_output_is_not_the_end(tmp_path: Path) -> None:
+    run = Run(tmp_path, "exec >&- 2>&-; sleep 0.2; echo done > mark; exit 5")
+    assert await run.finish() == Finished(5)
+    assert (tmp_path / "mark").exists()
+
+
+async def test_a_flood_is_handed_on_in_pieces(tmp_path: Path) -> None:
+    sizes: list[int] = []
+    command = Command(("head", "-c", "300000000", "/dev/zero"), str(tmp_path), 60.0)
+    assert await NativeSandbox().run(command, lambda chunk: sizes.append(len(chunk))) == Finished(0)
+    assert sum(sizes) == 300_000_000
+    assert max(sizes) <= 65_536
+
+
+async def test_a_listener_that_raises_ends_the_command(tmp_path: Path) -> None:
+    def refuse(chunk: bytes) -> None:
+        run.take(chunk)
+        raise ValueError("enough")
+
+    run = Run(tmp_path, "echo $$; sleep 600")
+    with pytest.raises(ValueError, match="enough"):
+        await NativeSandbox().run(run.command, refuse)
+    assert [pid for pid in run.pids() if living(pid)] == []
+
+
+def text_file(folder: Path) -> str:
+    path = folder / "notes"
+    path.write_text("no program")
+    path.chmod(0o755)
+    return str(path)
+
+
+IMPOSSIBLE: dict[str, tuple[Callable[[Path], tuple[str, ...]], str]] = {
+    "missing": (lambda _: ("no-such-program",), "there is no program 'no-such-program'"),
+    "no program": (lambda folder: (text_file(folder),), "notes cannot be started: Exec format"),
+    "NUL": (lambda _: ("echo", "a\0b"), "NUL"),
+    "half a character": (lambda _: ("echo", "\ud800"), "not valid text"),
+    "too long": (lambda _: ("echo", "x" * 3_000_000), "Argument list too long"),
+}
+
+
+@pytest.mark.parametrize(("argv", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+async def test_what_cannot_start_says_why(
+    tmp_path: Path, argv: Callable[[Path], tuple[str, ...]], says: str
+) -> None:
+    with pytest.raises(ToolError, match=says):
+        await NativeSandbox().run(Command(argv(tmp_path), str(tmp_path), 9.0), lambda _: None)
+
+
+async def test_a_missing_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="cannot be started: No such file or directory"):
+        await Run(tmp_path / "gone", "true").finish()
+
+
+async def test_many_at_once_leave_no_descriptor(tmp_path: Path) -> None:
+    await Run(tmp_path, "true").finish()
+    before = len(names(Path("/proc/self/fd")))
+    async with asyncio.TaskGroup() as tasks:
+        runs = [Run(tmp_path, f"exit {number}") for number in range(8)]
+        finished = [tasks.create_task(run.finish()) for run in runs]
+    assert [task.result().exit_code for task in finished] == list(range(8))
+    assert len(names(Path("/proc/self/fd"))) <= before
+
+
+class Launched:
+    """The launcher by itself, under coverage: what it says, and the other end of its link."""
+
+    def __init__(self, environ: dict[str, str], *argv: str) -> None:
+        self.link, theirs = socket.socketpair()
+        self.link.settimeout(30)
+        self.process = subprocess.Popen(
+            [sys.executable, LAUNCHER, str(theirs.fileno()), *argv],
+            pass_fds=(theirs.fileno(),),
+            env=environ,
+            start_new_session=True,
+        )
+        theirs.close()
+
+    def said(self) -> str:
+        """All that it says until it is gone."""
+        chunks = []
+        with contextlib.suppress(ConnectionError):
+            while chunk := self.link.recv(64):
+                chunks.append(chunk)
+        self.link.close()
+        assert self.process.wait(30) == 0
+        return b"".join(chunks).decode()
+
+
+def test_the_launcher_tells_start_and_exit(environ: dict[str, str]) -> None:
+    lines = Launched(environ, "/bin/sh", "-c", "exit 7").said().splitlines()
+    assert [line.split()[0] for line in lines] == ["started", "exited"]
+    assert lines[1] == "exited 7"
+
+
+def test_the_launcher_tells_that_it_cannot_execute(environ: dict[str, str]) -> None:
+    assert Launched(environ, "/dev/null").said() == "failed 13\n"
+
+
+@pytest.mark.parametrize("stubborn", ["", "trap '' TERM;"])
+def test_a_shut_link_ends_the_command(environ: dict[str, str], stubborn: str) -> None:
+    launched = Launched(environ, "/bin/bash", "-c", f"{stubborn} sleep 600 & {stubborn} wait")
+    started = launched.link.recv(64).decode().split()
+    launched.link.shutdown(socket.SHUT_WR)
+    assert launched.said() in {"exited -15\n", "exited -9\n"}
+    assert not living(int(started[1]))

@@ -1,0 +1,259 @@
+"""The file tools, called as a model calls them."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.sandbox.native import NativeSandbox
+from internal.tools.files import printable, size, to_the_end
+from internal.tools.roster import ToolBox
+from internal.tools.web import Fetcher
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def call(root: Path) -> Call:
+    box = ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher())
+    context = CallContext(SessionId("s"), RunId("r"), "c", str(root), lambda _: None)
+
+    async def run(name: str, **arguments: object) -> ToolOutcome:
+        return await box.run(context, name, arguments)
+
+    return run
+
+
+async def test_a_file_is_read(call: Call, root: Path) -> None:
+    (root / "a").write_text("one\ntwo\n")
+    assert (await call("read_file", path="a")).text == "one\ntwo"
+
+
+async def test_a_part_is_read_and_the_rest_named(call: Call, root: Path) -> None:
+    (root / "a").write_text("".join(f"line {number}\n" for number in range(1, 11)))
+    outcome = await call("read_file", path="a", offset=3, limit=2)
+    assert outcome.text == "line 3\nline 4\n[6 of 10 lines follow: offset=5 reads on]"
+    assert outcome.metadata == {"lines": 2, "total_lines": 10}
+    assert (await call("read_file", path="a", offset=10)).text == "line 10"
+    with pytest.raises(ToolError, match="a has 10 lines: there is no line 11"):
+        await call("read_file", path="a", offset=11)
+
+
+async def test_reading_on_gives_the_whole_file(call: Call, root: Path) -> None:
+    lines = [f"{number}:" + "x" * (number * 37 % 400) for number in range(1_000)]
+    (root / "a").write_text("\n".join(lines))
+    got: list[str] = []
+    while len(got) < len(lines):
+        outcome = await call("read_file", path="a", offset=len(got) + 1)
+        assert len(outcome.text) < 31_000
+        got += outcome.text.split("\n")[: outcome.metadata["lines"]]
+    assert got == lines
+
+
+async def test_a_line_without_end_is_cut(call: Call, root: Path) -> None:
+    (root / "a").write_text("x" * 100_000 + "\nlast")
+    text = (await call("read_file", path="a")).text
+    assert text.startswith("x" * 30_000 + "[… 70,000 more characters in this line]")
+    assert text.endswith("[1 of 2 lines follow: offset=2 reads on]")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "[the file is empty]"),
+        (b"\xef\xbb\xbfbom", "bom"),
+        (b"a\r\nb\r\n", "a\nb"),
+        (b"caf\xe9", "caf\ufffd"),
+        ("你好\u2028x".encode(), "你好\u2028x"),
+        (b"a\x0cb\x1b[0m", "a\x0cb\x1b[0m"),
+    ],
+)
+async def test_odd_text_is_readable(call: Call, root: Path, content: bytes, text: str) -> None:
+    (root / "a").write_bytes(content)
+    assert (await call("read_file", path="a")).text == text
+
+
+async def test_a_binary_file_is_refused(call: Call, root: Path) -> None:
+    (root / "a").write_bytes(b"\x7fELF\0\0")
+    with pytest.raises(ToolError, match="binary file of 6 bytes"):
+        await call("read_file", path="a")
+
+
+async def test_a_file_is_written(call: Call, root: Path) -> None:
+    created = await call("write_file", path="new/a.txt", content="héllo\nworld")
+    assert created.text == "new/a.txt created: 12 bytes, 2 lines"
+    assert created.metadata == {"path": "new/a.txt", "created": True, "size": 12}
+    assert (await call("write_file", path="new/a.txt", content="")).text == (
+        "new/a.txt overwritten: 0 bytes, 0 lines"
+    )
+    assert (root / "new" / "a.txt").read_bytes() == b""
+
+
+async def test_what_cannot_be_written_is_refused(call: Call, root: Path) -> None:
+    with pytest.raises(ToolError, match="half a character at position 1"):
+        await call("write_file", path="a", content="x\ud83d")
+    with pytest.raises(ToolError, match=r"the content has 16\.0 MB, more than 16\.0 MB"):
+        await call("write_file", path="a", content="x" * (16 * 1024 * 1024 + 1))
+    assert (await call("list_dir")).text == "[the folder is empty]"
+
+
+async def test_an_edit_returns_its_diff(call: Call, root: Path) -> None:
+    (root / "a").write_text("".join(f"{number}\n" for number in range(1, 21)))
+    outcome = await call("edit_file", path="a", old_string="10\n", new_string="ten\nTEN\n")
+    diff = "--- a/a\n+++ b/a\n@@ -7,7 +7,8 @@\n 7\n 8\n 9\n-10\n+ten\n+TEN\n 11\n 12\n 13"
+    assert outcome.text == f"a changed in 1 place:\n{diff}"
+    assert outcome.metadata == {"path": "a", "diff": diff, "replacements": 1}
+    assert (root / "a").read_text().split("\n")[8:12] == ["9", "ten", "TEN", "11"]
+
+
+async def test_every_occurrence_can_be_replaced(call: Call, root: Path) -> None:
+    (root / "a").write_text("".join(f"x {number}\n" for number in range(30)))
+    with pytest.raises(ToolError, match=r"occurs 30 times in a, at lines 1, 2, .*, 10 …: add"):
+        await call("edit_file", path="a", old_string="x", new_string="y")
+    outcome = await call("edit_file", path="a", old_string="x", new_string="y", replace_all=True)
+    assert outcome.metadata["replacements"] == 30
+    assert "x" not in (root / "a").read_text()
+
+
+async def test_two_far_edits_have_two_hunks_with_right_numbers(call: Call, root: Path) -> None:
+    (root / "a").write_text("".join(f"{n} {'old' if n in {20, 60} else ''}\n" for n in range(80)))
+    outcome = await call("edit_file", path="a", old_string="old", new_string="n", replace_all=True)
+    hunks = [line for line in outcome.metadata["diff"].split("\n") if line.startswith("@@")]
+    assert hunks == ["@@ -18,7 +18,7 @@", "@@ -58,7 +58,7 @@"]
+
+
+async def test_a_huge_change_is_told_not_compared(call: Call, root: Path) -> None:
+    (root / "a").write_text("x\n" * 3_000)
+    outcome = await call("edit_file", path="a", old_string="x", new_string="y", replace_all=True)
+    assert outcome.metadata["diff"] == "[3,000 lines became 3,000 lines]"
+
+
+EDIT_ERRORS: dict[str, tuple[str, str, str]] = {
+    "nowhere": ("zzz", "y", "not in a: read the file again"),
+    "blanks": ("def f( ):\n  return 1", "y", "not in a: read the file again"),
+    "indented": ("def f():\n  return 1", "y", "line 2 differs from it in blanks only"),
+    "only its first line": ("def f():\n    return 2", "y", "only its first line is, at line 2"),
+    "blank": ("\n\n\n\n", "y", "old_string is not in a$"),
+    "same": ("return 1", "return 1", "are the same"),
+    "half a character": ("return 1", "\ud83d", "half a character"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "says"), EDIT_ERRORS.values(), ids=EDIT_ERRORS)
+async def test_an_edit_that_fails_helps(
+    call: Call, root: Path, old: str, new: str, says: str
+) -> None:
+    (root / "a").write_text("import x\ndef f():\n    return 1\n")
+    with pytest.raises(ToolError, match=says):
+        await call("edit_file", path="a", old_string=old, new_string=new)
+    assert (root / "a").read_text() == "import x\ndef f():\n    return 1\n"
+
+
+async def test_windows_line_ends_stay(call: Call, root: Path) -> None:
+    (root / "a").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
+    await call("edit_file", path="a", old_string="one\ntwo\n", new_string="1\n2\r\n")
+    assert (root / "a").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
+
+
+@pytest.mark.parametrize(("content", "says"), [(b"a\0b", "binary"), (b"caf\xe9", "not UTF-8")])
+async def test_an_edit_damages_nothing(call: Call, root: Path, content: bytes, says: str) -> None:
+    (root / "a").write_bytes(content)
+    with pytest.raises(ToolError, match=says):
+        await call("edit_file", path="a", old_string="a", new_string="b")
+    assert (root / "a").read_bytes() == content
+
+
+async def test_an_edit_does_not_grow_beyond_what_can_be_read(call: Call, root: Path) -> None:
+    (root / "a").write_text("x" * 5_000_000)
+    with pytest.raises(ToolError, match="would grow beyond"):
+        await call("edit_file", path="a", old_string="x", new_string="xxxx", replace_all=True)
+
+
+async def test_edits_at_once_lose_nothing(call: Call, root: Path) -> None:
+    (root / "a").write_text("".join(f"<{number}>\n" for number in range(24)))
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(24):
+            old, new = f"<{number}>", f"[{number}]"
+            tasks.create_task(call("edit_file", path="a", old_string=old, new_string=new))
+    assert (root / "a").read_text() == "".join(f"[{number}]\n" for number in range(24))
+
+
+async def test_a_cancelled_change_is_over_when_the_call_is() -> None:
+    loop = asyncio.get_running_loop()
+    begun, go_on, done = asyncio.Event(), asyncio.Event(), []
+
+    def change() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
+        done.append("changed")
+
+    changing = asyncio.create_task(to_the_end(change))
+    await begun.wait()
+    for _ in range(2):
+        changing.cancel()
+        await asyncio.sleep(0)  # let it take the cancel
+    assert not changing.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await changing
+    assert done == ["changed"]
+
+
+def odd_folder(root: Path) -> None:
+    (root / "b").mkdir()
+    (root / "a.txt").write_bytes(b"x" * 1536)
+    (root / "c.bin").write_bytes(b"x" * 3 * 1024 * 1024)
+    (root / "link").symlink_to("a.txt")
+    os.mkfifo(root / "pipe")
+    (root / "two\nlines\x1b[0m").write_bytes(b"")
+    with contextlib.suppress(OSError):  # some file systems take UTF-8 only
+        (root / os.fsdecode(b"\xff")).write_bytes(b"")
+
+
+async def test_a_folder_is_listed(call: Call, root: Path) -> None:
+    odd_folder(root)
+    lines = (await call("list_dir")).text.split("\n")
+    assert lines[:6] == [
+        "a.txt  1.5 KB",
+        "b/",
+        "c.bin  3.0 MB",
+        "link -> a.txt",
+        "pipe (special)",
+        r"two\nlines\x1b[0m  0 bytes",
+    ]
+    assert lines[6:] in ([], [r"\udcff  0 bytes"])
+
+
+async def test_a_large_folder_is_capped(call: Call, root: Path) -> None:
+    for number in range(520):
+        (root / f"{number:04}").touch()
+    outcome = await call("list_dir", path=".")
+    lines = outcome.text.split("\n")
+    assert lines[0].startswith("0000 ")
+    assert lines[499:] == ["0499  0 bytes", "[20 more of 520 entries are not shown]"]
+    assert outcome.metadata == {"entries": 520}
+
+
+async def test_an_empty_folder_and_a_file_say_so(call: Call, root: Path) -> None:
+    assert (await call("list_dir")).text == "[the folder is empty]"
+    (root / "a").touch()
+    with pytest.raises(ToolError, match="a is not a folder"):
+        await call("list_dir", path="a")
+
+
+def test_names_and_sizes_are_for_people() -> None:
+    assert printable("报告.md") == "报告.md"
+    assert printable("a\u202eb") == r"a\u202eb"
+    assert [size(1023), size(1024)] == ["1023 bytes", "1.0 KB"]

@@ -1,0 +1,230 @@
+"""Searching: the same answers from ripgrep and from the scanner that stands in for it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.sandbox import Finished
+from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.sandbox.native import NativeSandbox
+from internal.tools import scan
+from internal.tools.roster import ToolBox
+from internal.tools.search import _Matches
+from internal.tools.web import Fetcher
+
+Call = Callable[..., Any]
+
+STAND_IN = f"""#!{sys.executable} -I
+import argparse, json, subprocess, sys
+parser = argparse.ArgumentParser(exit_on_error=True)
+for flag in ("no-config", "no-messages", "no-heading", "with-filename", "line-number", "null",
+             "no-ignore", "hidden", "no-follow"):
+    parser.add_argument("--" + flag, action="store_true", required=True)
+for flag, value in (("color", "never"), ("sort", "path"), ("max-filesize", "10485760")):
+    parser.add_argument("--" + flag, choices=[value], required=True)
+parser.add_argument("--glob", action="append", default=[])
+parser.add_argument("--regexp", required=True)
+parser.add_argument("--fixed-strings", action="store_true")
+case = parser.add_mutually_exclusive_group(required=True)
+case.add_argument("--ignore-case", action="store_true")
+case.add_argument("--case-sensitive", action="store_true")
+parser.add_argument("where")
+given = parser.parse_args()
+assert given.where.startswith("./") and "!**/.git/**" in given.glob
+options = {{"pattern": given.regexp, "literal": given.fixed_strings,
+           "ignore_case": given.ignore_case, "file": given.where[2:],
+           "glob": next((each for each in given.glob if each[0] != "!"), "")}}
+program = [sys.executable, "-I", "-m", "internal.tools.scan", json.dumps(options)]
+sys.exit(subprocess.run(program).returncode)
+"""
+"""Speaks ripgrep's command line as far as it is used, and refuses every other flag."""
+
+REAL = shutil.which("rg")
+ENGINES = ["scan", "stand-in", *(["ripgrep"] if REAL else [])]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    files = {
+        "a.py": "import os\nNeedle = 1\n",
+        "b/c.py": "x = needle\n",
+        "b/d.txt": "a needle (here)\r\nnothing\n",
+        "b/needle/e.txt": "empty of it\n",
+        "node_modules/m/index.js": "needle\n",
+        ".git/config": "needle\n",
+        ".hidden/f": "a hidden needle\n",
+        "c": "z needle\n",
+    }
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode())
+    (root / "binary").write_bytes(b"needle\0\n")
+    (root / "large").write_bytes(b"needle\n" + b"x" * (scan.MAX_FILE + 1))
+    (tmp_path / "outside").write_text("needle outside\n")
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "folder-link").symlink_to("b")
+    return root
+
+
+@pytest.fixture(params=ENGINES)
+def call(request: pytest.FixtureRequest, root: Path, tmp_path: Path) -> Call:
+    stand_in = tmp_path / "rg"
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    program = {"scan": None, "stand-in": str(stand_in), "ripgrep": REAL}[request.param]
+    box = ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher(), ripgrep=program)
+    if program is None:
+        box._ripgrep = None  # even where the machine has one
+    context = CallContext(SessionId("s"), RunId("r"), "c", str(root), lambda _: None)
+
+    async def run(**arguments: object) -> ToolOutcome:
+        return await box.run(context, "search_files", arguments)
+
+    return run
+
+
+SEARCHES: dict[str, tuple[dict[str, object], list[str]]] = {
+    "regular expression": (
+        {"pattern": r"nee.le"},
+        [
+            ".hidden/f:1: a hidden needle",
+            "b/c.py:1: x = needle",
+            "b/d.txt:1: a needle (here)",
+            "c:1: z needle",
+        ],
+    ),
+    "any case": (
+        {"pattern": "^NEEDLE|x = n", "ignore_case": True},
+        ["a.py:2: Needle = 1", "b/c.py:1: x = needle"],
+    ),
+    "literal": ({"pattern": "(here)", "literal": True}, ["b/d.txt:1: a needle (here)"]),
+    "a name": ({"pattern": "needle", "glob": "*.py"}, ["b/c.py:1: x = needle"]),
+    "a path": ({"pattern": "needle", "glob": "b/*.txt"}, ["b/d.txt:1: a needle (here)"]),
+    "names": (
+        {"pattern": "needle", "glob": "**/*.{py,txt}"},
+        ["b/c.py:1: x = needle", "b/d.txt:1: a needle (here)"],
+    ),
+    "a folder": (
+        {"pattern": "needle", "path": "b"},
+        ["b/c.py:1: x = needle", "b/d.txt:1: a needle (here)"],
+    ),
+    "a file": ({"pattern": "needle", "path": "b/c.py"}, ["b/c.py:1: x = needle"]),
+    "a link inside": (
+        {"pattern": "x =", "path": "folder-link"},
+        ["b/c.py:1: x = needle"],
+    ),
+    "a folder that is left out, named": (
+        {"pattern": "needle", "path": "node_modules/m"},
+        ["node_modules/m/index.js:1: needle"],
+    ),
+    "like an option": ({"pattern": "--help"}, ["[nothing was found]"]),
+    "nothing": ({"pattern": "no such text"}, ["[nothing was found]"]),
+}
+
+
+@pytest.mark.parametrize(("arguments", "lines"), SEARCHES.values(), ids=SEARCHES)
+async def test_what_is_found(call: Call, arguments: dict[str, object], lines: list[str]) -> None:
+    assert (await call(**arguments)).text.split("\n") == lines
+
+
+async def test_matches_are_counted_and_capped(call: Call, root: Path) -> None:
+    (root / "many").write_text("spot\n" * 500)
+    outcome = await call(pattern="spot")
+    lines = outcome.text.split("\n")
+    assert lines[199:] == [
+        "many:200: spot",
+        "[200 of 500 lines are shown: narrow the search]",
+    ]
+    assert outcome.metadata == {"matches": 500, "files": 1}
+
+
+async def test_long_lines_are_cut(call: Call, root: Path) -> None:
+    for number in range(150):
+        (root / f"w{number:03}").write_text("wide" * 50_000)
+    text = (await call(pattern="wide")).text
+    assert text.startswith("w000:1: " + "wide" * 100 + "…\nw001:1: ")
+    assert len(text) < 31_000
+    assert re.search(r"\[\d+ of 150 lines are shown: narrow the search\]$", text)
+
+
+async def test_odd_names_stay_one_line(call: Call, root: Path) -> None:
+    (root / "o\x1b[0m").write_text("oddity\n")
+    assert (await call(pattern="oddity")).text == r"o\x1b[0m:1: oddity"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"pattern": "("}, "the search failed: "),
+        ({"pattern": "a\nb"}, "a pattern is one line"),
+        ({"pattern": "a", "glob": "\0"}, "a pattern is one line"),
+        ({"pattern": "a", "glob": "{a"}, "the search failed: "),
+        ({"pattern": "a", "glob": "!*.py"}, "not which to leave out"),
+        ({"pattern": "a", "path": "link"}, "leads outside"),
+        ({"pattern": "a", "path": "gone"}, "does not exist"),
+    ],
+)
+async def test_what_cannot_be_searched(call: Call, arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        await call(**arguments)
+
+
+def test_what_was_found_before_the_time_was_over_counts() -> None:
+    matches = _Matches("b/")
+    matches.take(b"x\0001:one\nx\0")
+    matches.take(b"2:two\n")
+    outcome = matches.outcome(Finished(-15, timed_out=True))
+    assert outcome.text == (
+        "b/x:1: one\nb/x:2: two\n[the search was ended after 20 s: there may be more]"
+    )
+
+
+GLOBS = {
+    "*.py": (["a.py", "b/a.py", "b/.py"], ["a.pyc", "a.py/b"]),
+    "src/*.py": (["src/a.py"], ["a.py", "x/src/a.py", "src/b/a.py"]),
+    "/a": (["a"], ["b/a"]),
+    "src/**/x": (["src/x", "src/a/b/x"], ["x", "src/ax"]),
+    "**/x": (["x", "a/b/x"], ["ax"]),
+    "a/**": (["a/b", "a/b/c"], ["a", "b/a"]),
+    "?.[ch]": (["a.c", "b/a.h"], ["ab.c", "a.x"]),
+    "[!a].c": (["b.c"], ["a.c"]),
+    "{a,b*}.c,": (["a.c,", "bx.c,"], ["c.c,", "a.c"]),
+    "a+(b).c": (["a+(b).c"], ["aa(b).c"]),
+}
+
+
+@pytest.mark.parametrize("glob", GLOBS)
+def test_a_glob_is_read_as_ripgrep_reads_it(glob: str) -> None:
+    matching, other = GLOBS[glob]
+    wanted = re.compile(scan.translate(glob))
+    assert [path for path in matching + other if wanted.fullmatch(path)] == matching
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "printed"),
+    [("needle =|x =", 0, "b/c.py\0001:x = needle\n"), ("zzz", 1, ""), ("(", 2, "missing )")],
+)
+def test_the_scanner_is_a_program(
+    root: Path, environ: dict[str, str], pattern: str, code: int, printed: str
+) -> None:
+    options = {"pattern": pattern, "literal": False, "ignore_case": False, "glob": "", "file": ""}
+    ran = subprocess.run(
+        [sys.executable, "-m", "internal.tools.scan", json.dumps(options)],
+        cwd=root,
+        env=environ,
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (code, b"")
+    assert ran.stdout.decode().startswith(printed)

@@ -1,0 +1,135 @@
+"""The shell tool: what a command printed, bounded, with its exit code."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.sandbox import Command, Finished
+from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.sandbox.native import NativeSandbox
+from internal.tools.clip import Clip
+from internal.tools.commands import shell
+from internal.tools.roster import ToolBox
+from internal.tools.web import Fetcher
+
+
+class Shell:
+    def __init__(self, folder: Path) -> None:
+        self.box = ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher())
+        self.live = ""
+        self.ready = asyncio.Event()
+        self.context = CallContext(SessionId("s"), RunId("r"), "c", str(folder), self.progress)
+
+    def progress(self, text: str) -> None:
+        self.live += text
+        if "ready" in self.live:
+            self.ready.set()
+
+    async def __call__(self, command: str, **more: object) -> ToolOutcome:
+        return await self.box.run(self.context, "shell", {"command": command, **more})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+async def test_output_and_exit_code(run: Shell, tmp_path: Path) -> None:
+    outcome = await run("echo $HOME; echo oops >&2; exit 3")
+    assert outcome.text == f"{tmp_path}\noops\n[exit code 3]"
+    assert outcome.metadata == {"exit_code": 3, "timed_out": False, "isolated": False}
+    assert (await run("true")).text == "[exit code 0]"
+
+
+async def test_it_is_bash_without_anything_from_the_workspace(run: Shell, tmp_path: Path) -> None:
+    for name in (".bashrc", ".bash_profile", ".profile", ".bash_env"):
+        (tmp_path / name).write_text("echo PWNED")
+    assert (await run("[[ a == a ]] && echo ok")).text == "ok\n[exit code 0]"
+
+
+async def test_a_timeout_keeps_what_was_said(run: Shell) -> None:
+    outcome = await run("echo before; sleep 600", timeout_seconds=1)
+    assert outcome.text == "before\n[ended after 1 s with all it had started]"
+    assert outcome.metadata["timed_out"] is True
+
+
+@pytest.mark.parametrize("seconds", [0, 601, -1])
+async def test_the_time_has_limits(run: Shell, seconds: int) -> None:
+    with pytest.raises(ToolError, match="argument 'timeout_seconds'"):
+        await run("true", timeout_seconds=seconds)
+
+
+def test_the_tool_runner_waits_longer_than_the_command_may_take() -> None:
+    allowed = shell.spec.parameters["properties"]["timeout_seconds"]["maximum"]
+    assert shell.spec.timeout_seconds is not None
+    assert shell.spec.timeout_seconds > allowed + 2
+
+
+async def test_output_is_shown_while_it_comes(run: Shell) -> None:
+    running = asyncio.create_task(run("echo ready; sleep 600"))
+    await run.ready.wait()
+    assert run.live == "ready\n"
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_flood_keeps_its_head_and_its_tail(run: Shell) -> None:
+    text = (await run("echo first; seq 1 400000; echo last")).text
+    assert text.startswith("first\n1\n2\n")
+    assert text.endswith("\n400000\nlast\n[exit code 0]")
+    assert " characters left out …" in text
+    assert len(text) < 30_100
+    assert len(run.live) == 200_000
+
+
+async def test_bytes_that_are_no_text_are_replaced(run: Shell) -> None:
+    assert (await run(r"printf 'a\xff\0b'")).text == "a\ufffd\0b\n[exit code 0]"
+
+
+class Scripted:
+    """A sandbox that prints the chunks it is given."""
+
+    provider = "scripted"
+    isolated = True
+
+    def __init__(self, *chunks: bytes) -> None:
+        self.chunks = chunks
+
+    async def run(self, command: Command, on_output: Callable[[bytes], None], /) -> Finished:
+        for chunk in self.chunks:
+            on_output(chunk)
+        return Finished(0)
+
+
+async def test_a_character_cut_in_two_is_whole(run: Shell) -> None:
+    run.box = ToolBox(sandbox=Scripted(b"\xe4\xbd", b"\xa0\n"), fetcher=Fetcher())
+    outcome = await run("true")
+    assert outcome.text == "你\n[exit code 0]"
+    assert outcome.metadata["isolated"] is True
+    assert run.live == "你\n"
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 25, 1000])
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_a_clip_counts_what_it_leaves_out(length: int, step: int) -> None:
+    whole = "".join(chr(0x4E00 + number) for number in range(length))
+    encoded = whole.encode()
+    clip = Clip(10)
+    for start in range(0, len(encoded), step):
+        clip.take(encoded[start : start + step])
+    if length <= 10:
+        assert clip.text() == whole
+    else:
+        middle = f"\n… {length - 10:,} characters left out …\n"
+        assert clip.text() == whole[:5] + middle + whole[-5:]
+
+
+def test_a_clip_ends_with_half_a_character() -> None:
+    clip = Clip(10)
+    clip.take(b"ab\xe4\xbd")
+    assert clip.text() == "ab\ufffd"

@@ -1,0 +1,173 @@
+"""The decorator: schemas from signatures, arguments checked, guards that hang on types."""
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.sandbox import Sandbox
+from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+from internal.sandbox.native import NativeSandbox
+from internal.tools.roster import TOOLS, ToolBox
+from internal.tools.tool import ToolContext, tool
+from internal.tools.urls import PublicUrl
+from internal.tools.web import Fetcher
+from internal.tools.workspace import Workspace, WorkspacePath
+
+CONTEXT = CallContext(SessionId("s"), RunId("r"), "c", "/files", lambda _: None)
+
+
+@tool(risk="read", idempotent=True, timeout_seconds=5.0)
+async def sample(  # noqa: PLR0913, PLR0917 - one of every kind
+    context: ToolContext,
+    path: Annotated[WorkspacePath, "A path."],
+    kind: Annotated[Literal["big", "small"], "Which."] = "small",
+    count: Annotated[int, msgspec.Meta(ge=1, le=9), "How many."] = 3,
+    ratio: float = 0.5,
+    loud: bool = False,
+    names: list[str] | None = None,
+    more: list[WorkspacePath] | None = None,
+    url: PublicUrl | None = None,
+) -> ToolOutcome:
+    """Do something.
+
+    And more.
+    """
+    return ToolOutcome(
+        f"{path}|{kind}|{count}|{ratio}|{loud}|{names}|{[str(each) for each in more or []]}|{url}"
+    )
+
+
+@tool(risk="read")
+async def plain(context: ToolContext) -> str:
+    """Say something."""
+    return context.call.call_id
+
+
+def box(*tools: Any) -> ToolBox:
+    return ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher(), tools=tools or TOOLS)
+
+
+async def run(**arguments: object) -> str:
+    return (await box(sample).run(CONTEXT, "sample", arguments)).text
+
+
+def test_the_specification_is_the_signature() -> None:
+    spec = sample.spec
+    assert (spec.name, spec.description) == ("sample", "Do something.\n\nAnd more.")
+    assert (spec.risk, spec.idempotent, spec.timeout_seconds) == ("read", True, 5.0)
+    properties = spec.parameters["properties"]
+    assert spec.parameters["required"] == ["path"]
+    assert spec.parameters["additionalProperties"] is False
+    assert properties["path"] == {"type": "string", "description": "A path."}
+    assert properties["kind"]["enum"] == ["big", "small"]
+    assert properties["count"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 9,
+        "description": "How many.",
+        "default": 3,
+    }
+    assert properties["loud"] == {"type": "boolean", "default": False}
+    assert properties["names"]["anyOf"][0] == {"type": "array", "items": {"type": "string"}}
+
+
+async def test_arguments_arrive_in_their_types() -> None:
+    assert await run(path="a/b") == "a/b|small|3|0.5|False|None|[]|None"
+    given = await run(
+        path="/files/x", kind="big", count=9, ratio=1, loud=True, names=["n"], more=["a", "./b"]
+    )
+    assert given == "x|big|9|1.0|True|['n']|['a', 'b']|None"
+    assert (await run(path="a", url="HTTP://Example.COM")).endswith("|http://example.com/")
+
+
+async def test_numbers_and_booleans_may_be_text() -> None:
+    assert (
+        await run(path="a", count="4", ratio="2", loud="true") == "a|small|4|2.0|True|None|[]|None"
+    )
+
+
+BAD: dict[str, tuple[dict[str, object], str]] = {
+    "missing": ({}, "sample needs the argument 'path'"),
+    "unknown": ({"path": "a", "cuont": 1}, "no argument 'cuont': did you mean 'count'"),
+    "far": ({"path": "a", "zzzz": 1}, "no argument 'zzzz': it takes path, kind, count"),
+    "type": ({"path": "a", "count": "many"}, "argument 'count': Expected `int`, got `str`"),
+    "range": ({"path": "a", "count": 10}, "argument 'count': Expected `int` <= 9"),
+    "choice": ({"path": "a", "kind": "huge"}, "argument 'kind': Invalid enum value 'huge'"),
+    "item": ({"path": "a", "names": [1]}, r"argument 'names': Expected `str`, got `int`"),
+    "null": ({"path": None}, "argument 'path': Expected `str`, got `NoneType`"),
+    "guard": ({"path": "../x"}, r"contains '\.\.'"),
+    "guard in a list": ({"path": "a", "more": ["ok", "/etc/passwd"]}, "outside the workspace"),
+    "guard of addresses": ({"path": "a", "url": "file:///etc/passwd"}, "only http:// and"),
+    # a decoder that knew the guarded types would build them from objects, unchecked
+    "object for a path": ({"path": {"parts": ["..", "x"]}}, "Expected `str`, got `dict`"),
+    "objects in a list": ({"path": "a", "more": [{"parts": [".."]}]}, "Expected `str`, got `dict`"),
+    "object for an address": (
+        {"path": "a", "url": {"scheme": "file", "host": "h", "port": 1, "target": "/"}},
+        "Expected `str`, got `dict`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), BAD.values(), ids=BAD)
+async def test_a_bad_argument_is_named(arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        await run(**arguments)
+
+
+def test_a_type_without_a_guard_is_no_parameter() -> None:
+    async def broken(context: ToolContext, sandbox: Sandbox) -> str:
+        return ""
+
+    with pytest.raises(TypeError):
+        tool(risk="read")(broken)
+
+
+async def test_text_is_an_outcome() -> None:
+    assert await box(plain).run(CONTEXT, "plain", {}) == ToolOutcome("c")
+
+
+async def test_an_unknown_tool_names_the_nearest() -> None:
+    with pytest.raises(ToolError, match="no tool 'readfile': did you mean read_file"):
+        await box().run(CONTEXT, "readfile", {})
+    with pytest.raises(ToolError, match=r"no tool 'qqqq'$"):
+        await box().run(CONTEXT, "qqqq", {})
+
+
+def test_the_roster_is_complete_and_in_order() -> None:
+    source: ToolSource = box()
+    specs = source.specs()
+    assert [(spec.name, spec.risk, spec.idempotent) for spec in specs] == [
+        ("read_file", "read", True),
+        ("write_file", "write", False),
+        ("edit_file", "write", False),
+        ("list_dir", "read", True),
+        ("search_files", "read", True),
+        ("shell", "exec", False),
+        ("web_fetch", "net", True),
+    ]
+    for spec in specs:
+        assert spec.description
+        assert all(each["description"] for each in spec.parameters["properties"].values())
+        assert msgspec.json.decode(msgspec.json.encode(spec), type=type(spec)) == spec
+
+
+def test_the_guards_are_the_types() -> None:
+    """Every argument of a tool that is called like a path or an address is one."""
+    for each in TOOLS:
+        for name, parameter in each.parameters.items():
+            kind = getattr(parameter.hint, "__origin__", parameter.hint)
+            if name in {"path", "file", "folder"}:
+                assert kind is WorkspacePath
+            if name == "url":
+                assert kind is PublicUrl
+
+
+def test_a_context_is_plain_facts() -> None:
+    context = ToolContext(
+        CONTEXT, Workspace("/files"), NativeSandbox(), Fetcher(), asyncio.Lock(), None
+    )
+    assert str(context.workspace.parse("/files")) == "."

@@ -1,0 +1,365 @@
+"""Nothing leaves the workspace: names, links, special files, races."""
+
+import contextlib
+import itertools
+import os
+import resource
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.tools import beneath
+from internal.tools.beneath import walk
+from internal.tools.workspace import Workspace
+
+SECRET = b"secret\n"
+Opener = Callable[[int, tuple[str, ...], int], int]
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "secret").write_bytes(SECRET)
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path, outside: Path) -> Path:
+    folder = tmp_path / "workspace"
+    (folder / "src" / "deep").mkdir(parents=True)
+    (folder / "src" / "a.txt").write_bytes(b"inside\n")
+    return folder
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return Workspace(str(root))
+
+
+def read(workspace: Workspace, path: str) -> bytes:
+    return workspace.read(workspace.parse(path)).content
+
+
+def write(workspace: Workspace, path: str, content: bytes = b"new") -> bool:
+    return workspace.write(workspace.parse(path), content)
+
+
+@pytest.mark.parametrize(
+    "text", ["src/a.txt", "./src/a.txt", "src//a.txt", "src/./a.txt", "src/a.txt/"]
+)
+def test_a_path_is_read_from_the_root_on(workspace: Workspace, text: str) -> None:
+    assert str(workspace.parse(text)) == "src/a.txt"
+    assert read(workspace, text) == b"inside\n"
+
+
+def test_an_absolute_path_inside_is_made_relative(
+    workspace: Workspace, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(root)
+    by_link = Workspace(str(tmp_path / "link"))
+    assert read(workspace, f"{root}/src/a.txt") == b"inside\n"
+    assert read(by_link, f"{tmp_path}/link/src/a.txt") == b"inside\n"
+    assert read(by_link, f"{root}/src/a.txt") == b"inside\n"
+    assert str(workspace.parse(str(root))) == "."
+
+
+BAD_PATHS = {
+    "": "empty",
+    "  ": "empty",
+    "..": r"contains '\.\.'",
+    "../outside/secret": r"contains '\.\.'",
+    "src/../../outside/secret": r"contains '\.\.'",
+    "src/../src/a.txt": r"contains '\.\.'",
+    "/etc/passwd": "outside the workspace",
+    "/": "outside the workspace",
+    "a\0b": "NUL",
+    "\ud800": "not valid text",
+    "x" * 256: "longer than 255 bytes",
+    "x/" * 3000: "longer than 4000 bytes",
+}
+
+
+@pytest.mark.parametrize(("text", "says"), BAD_PATHS.items())
+def test_a_bad_path_is_refused_with_its_reason(workspace: Workspace, text: str, says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        workspace.parse(text)
+
+
+def test_a_folder_with_the_same_beginning_is_outside(workspace: Workspace, root: Path) -> None:
+    (root.parent / "workspace-2").mkdir()
+    with pytest.raises(ToolError, match="outside"):
+        workspace.parse(f"{root}-2/secret")
+
+
+def chain(root: Path, outside: Path) -> None:
+    (root / "y").symlink_to(outside / "secret")
+    (root / "x").symlink_to("y")
+
+
+LEADS_OUT: dict[str, Callable[[Path, Path], object]] = {
+    "absolute link": lambda root, out: (root / "x").symlink_to(out / "secret"),
+    "relative link": lambda root, out: (root / "x").symlink_to("../outside/secret"),
+    "link to a link": chain,
+    "link through a folder": lambda root, out: (root / "x").symlink_to("src/../../outside/secret"),
+    "magic link": lambda root, out: (root / "x").symlink_to("/proc/self/root/etc/passwd"),
+}
+
+
+@pytest.mark.parametrize("make", LEADS_OUT.values(), ids=LEADS_OUT)
+def test_no_link_leads_out(
+    workspace: Workspace, root: Path, outside: Path, make: Callable[[Path, Path], object]
+) -> None:
+    make(root, outside)
+    with pytest.raises(ToolError, match="symbolic link"):
+        read(workspace, "x")
+    with pytest.raises(ToolError, match="symbolic link"):
+        write(workspace, "x")
+    assert (outside / "secret").read_bytes() == SECRET
+
+
+def test_no_folder_link_leads_out(workspace: Workspace, root: Path, outside: Path) -> None:
+    (root / "out").symlink_to(outside)
+    for attempt in (
+        lambda: read(workspace, "out/secret"),
+        lambda: write(workspace, "out/new"),
+        lambda: write(workspace, "out/deep/new"),
+    ):
+        with pytest.raises(ToolError, match="leads outside the workspace"):
+            attempt()
+    assert [path.name for path in outside.iterdir()] == ["secret"]
+
+
+def test_links_that_stay_inside_are_followed_for_reading(workspace: Workspace, root: Path) -> None:
+    (root / "src" / "deep" / "up").symlink_to("../a.txt")
+    (root / "folder").symlink_to("src")
+    assert read(workspace, "src/deep/up") == b"inside\n"
+    assert read(workspace, "folder/a.txt") == b"inside\n"
+    assert write(workspace, "folder/b.txt")
+    assert (root / "src" / "b.txt").read_bytes() == b"new"
+
+
+def test_a_link_is_not_written_to(workspace: Workspace, root: Path) -> None:
+    (root / "x").symlink_to("src/a.txt")
+    with pytest.raises(ToolError, match="is a symbolic link"):
+        write(workspace, "x")
+    assert (root / "x").is_symlink()
+
+
+def test_a_hard_link_is_read_and_not_written_to(
+    workspace: Workspace, root: Path, outside: Path
+) -> None:
+    os.link(outside / "secret", root / "x")
+    assert read(workspace, "x") == SECRET
+    with pytest.raises(ToolError, match="2 names"):
+        write(workspace, "x")
+    assert (outside / "secret").read_bytes() == SECRET
+
+
+def make_socket(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(f"/proc/self/fd/{folder}/{path.name}")  # the whole path may be too long
+    os.close(folder)
+
+
+SPECIAL: dict[str, Callable[[Path], object]] = {
+    "fifo": os.mkfifo,
+    "socket": make_socket,
+}
+
+
+@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
+def test_special_files_are_refused_at_once(
+    workspace: Workspace, root: Path, make: Callable[[Path], object]
+) -> None:
+    make(root / "x")
+    with pytest.raises(ToolError, match="not a regular file"):
+        read(workspace, "x")
+    with pytest.raises(ToolError, match="not a regular file"):
+        write(workspace, "x")
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(ToolError, match="not a regular file"):
+        read(Workspace("/dev"), "zero")
+
+
+def test_a_folder_is_no_file(workspace: Workspace) -> None:
+    with pytest.raises(ToolError, match="src is a folder: use list_dir"):
+        read(workspace, "src")
+    with pytest.raises(ToolError, match="src is a folder"):
+        write(workspace, "src")
+    with pytest.raises(ToolError, match="the workspace itself"):
+        write(workspace, ".")
+    with pytest.raises(ToolError, match="is not a folder"):
+        write(workspace, "src/a.txt/b")
+    with pytest.raises(ToolError, match="does not exist"):
+        read(workspace, "nothing")
+
+
+def test_a_large_file_is_refused_before_it_is_read(workspace: Workspace, root: Path) -> None:
+    with (root / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ToolError, match=r"larger than 16,384 KB"):
+        read(workspace, "large")
+
+
+def test_a_missing_workspace_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="gone cannot be opened"):
+        read(Workspace(str(tmp_path / "gone")), "a")
+
+
+def test_a_write_creates_folders_and_says_whether_it_is_new(
+    workspace: Workspace, root: Path
+) -> None:
+    assert write(workspace, "a/b/c.txt", b"1")
+    assert not write(workspace, "a/b/c.txt", b"2")
+    assert (root / "a" / "b" / "c.txt").read_bytes() == b"2"
+    assert [path.name for path in (root / "a" / "b").iterdir()] == ["c.txt"]
+
+
+def test_a_write_keeps_the_mode_but_no_special_bits(workspace: Workspace, root: Path) -> None:
+    script = root / "run.sh"
+    script.write_text("old")
+    script.chmod(0o4750)
+    write(workspace, "run.sh")
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".git", "sub/.GIT/config"])
+def test_what_git_may_run_is_not_written(workspace: Workspace, path: str) -> None:
+    with pytest.raises(ToolError, match="belongs to git"):
+        write(workspace, path)
+
+
+def test_a_file_that_changed_meanwhile_is_not_overwritten(workspace: Workspace, root: Path) -> None:
+    path = workspace.parse("src/a.txt")
+    contents = workspace.read(path)
+    (root / "src" / "a.txt").write_bytes(b"somebody else's")
+    with pytest.raises(ToolError, match="changed meanwhile"):
+        workspace.write(path, b"mine", instead_of=contents)
+    (root / "src" / "a.txt").unlink()
+    with pytest.raises(ToolError, match="changed meanwhile"):
+        workspace.write(path, b"mine", instead_of=contents)
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """No file may grow beyond 1,000 bytes: a write fails in the middle."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("little_room")
+def test_a_write_that_fails_leaves_everything_as_it_was(workspace: Workspace, root: Path) -> None:
+    with pytest.raises(ToolError, match="cannot be used: File too large"):
+        write(workspace, "src/a.txt", b"x" * 2_000)
+    assert read(workspace, "src/a.txt") == b"inside\n"
+    assert sorted(path.name for path in (root / "src").iterdir()) == ["a.txt", "deep"]
+
+
+@pytest.fixture(params=["openat2", "walk"])
+def opener(request: pytest.FixtureRequest) -> Opener:
+    return beneath.open_beneath if request.param == "openat2" else walk
+
+
+def opened(opener: Opener, folder: int, *parts: str) -> bytes:
+    descriptor = opener(folder, parts, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 100)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def folder(root: Path) -> Iterator[int]:
+    descriptor = os.open(root, os.O_RDONLY)
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_both_ways_open_what_is_inside(opener: Opener, folder: int) -> None:
+    assert opened(opener, folder, "src", "a.txt") == b"inside\n"
+    os.close(opener(folder, (), os.O_RDONLY | os.O_DIRECTORY))
+
+
+def test_both_ways_refuse_what_leads_out(
+    opener: Opener, folder: int, root: Path, outside: Path
+) -> None:
+    (root / "file").symlink_to(outside / "secret")
+    (root / "out").symlink_to(outside)
+    for parts in (("file",), ("out", "secret")):
+        with pytest.raises(OSError, match=r"symbolic|device|directory"):
+            opened(opener, folder, *parts)
+
+
+def test_both_ways_hold_against_a_race(
+    opener: Opener, folder: int, root: Path, outside: Path
+) -> None:
+    """A folder is swapped with a link to the outside, over and over, while it is read."""
+    inside = root / "swap"
+    inside.mkdir()
+    (inside / "secret").write_bytes(b"mine\n")
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            inside.rename(root / "away")
+            inside.symlink_to(outside)
+            inside.unlink()
+            (root / "away").rename(inside)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    seen: set[bytes] = set()
+    refused = 0
+    try:
+        while refused < 50 or not seen:
+            try:
+                seen.add(opened(opener, folder, "swap", "secret"))
+            except OSError:
+                refused += 1
+    finally:
+        over.set()
+        swapping.join()
+    assert seen == {b"mine\n"}
+
+
+def test_a_write_holds_against_a_race(workspace: Workspace, root: Path, outside: Path) -> None:
+    """A folder that is written to becomes a link to the outside, over and over."""
+    swap = root / "swap"
+    over = threading.Event()
+
+    def swapping() -> None:
+        for number in itertools.count():
+            if over.is_set():
+                return
+            with contextlib.suppress(OSError):
+                swap.symlink_to(outside)
+            with contextlib.suppress(OSError):
+                swap.unlink()
+            with contextlib.suppress(OSError):
+                swap.rename(root / f"away{number}")
+
+    thread = threading.Thread(target=swapping)
+    thread.start()
+    outcomes: set[bool | None] = set()
+    try:
+        while len(outcomes) < 2:
+            try:
+                outcomes.add(workspace.write(workspace.parse("swap/secret"), b"written"))
+            except ToolError:
+                outcomes.add(None)
+    finally:
+        over.set()
+        thread.join()
+    assert (outside / "secret").read_bytes() == SECRET
+    assert [path.name for path in outside.iterdir()] == ["secret"]
