@@ -1,0 +1,107 @@
+"""Ending: everything that is true at a run's end becomes true in one transaction."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from internal.agent.app.broadcaster import Delivery
+from internal.agent.app.intake import FreshIds, Submission, add_task
+from internal.agent.app.open_ends import open_ends
+from internal.agent.app.recording import record_resting
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.envelope import RunIds
+from internal.agent.domain.errors import Fenced, Stopped
+from internal.agent.domain.events import LifecycleUpdated, QuestionAnswered, ResultCancelled
+from internal.agent.domain.messages import Message
+from internal.agent.domain.questions import Answer
+from internal.agent.domain.tasks import Run, Task
+from internal.agent.ports.database import Write
+from internal.agent.ports.runs import RunEnd
+from internal.agent.ports.stores import Stores
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a run ends and what it leaves: messages for the session, use of each model, a title."""
+
+    end: RunEnd
+    messages: Sequence[Message] = ()
+    used: Mapping[str, tuple[Usage, float | None]] = {}
+    title: str = ""
+
+
+def end_run(
+    stores: Stores, run: Run, task: Task, ending: Ending, fresh: FreshIds
+) -> Write[list[Delivery]]:
+    """Store an ending. Steering that the run did not take becomes the next task of its session.
+
+    Returns what is to be shown of that next task.
+
+    Raises:
+        Fenced: another process runs the run now.
+    """
+    end = ending.end
+    if not (yield from stores.runs.end(run.id, run.fence, end)):
+        raise Fenced(f"{run.id} is run by another process")
+    yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, end.ended)
+    yield from stores.sessions.append(task.session_id, run.id, ending.messages, end.ended)
+    if ending.title:
+        yield from stores.sessions.entitle(task.session_id, ending.title)
+    for model, (usage, cost) in ending.used.items():
+        yield from stores.costs.add(run.session_id, run.id, model, usage, cost, end.ended)
+    yield from stores.questions.close_run(run.id, end.ended)
+    shown = yield from _next_task(stores, run, task, fresh, end.ended)
+    yield from stores.inbox.handled(run.id)
+    return shown
+
+
+def cancel_resting(
+    stores: Stores, run: Run, task: Task, stopped: Stopped, fresh: FreshIds, now: str
+) -> Write[list[Delivery]]:
+    """End a run that is queued or waiting, by a person's will.
+
+    Raises:
+        Conflict: it is running or has ended meanwhile.
+    """
+    events = list(open_ends((yield from stores.log.of_run(run.id))))
+    for asked in (yield from stores.questions.open_for(run.session_id)):
+        if asked.run_id == run.id:
+            answer = Answer(asked.question.id, "reject", stopped.by, stopped.via)
+            yield from stores.questions.close(answer, now)
+            events.append(
+                QuestionAnswered(
+                    question_id=asked.question.id,
+                    decision="reject",
+                    answered_by=stopped.by,
+                    answered_via=stopped.via,
+                )
+            )
+    events += [
+        LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
+        ResultCancelled(reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via),
+    ]
+    ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
+    shown = yield from record_resting(stores.log, ids, events, now)
+    end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
+    shown += yield from end_run(stores, run, task, Ending(end), fresh)
+    return shown
+
+
+def _next_task(
+    stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
+) -> Write[list[Delivery]]:
+    """Make the steering that came too late for the run a task of its own."""
+    late = yield from stores.inbox.untold(run.id)
+    if not late:
+        return []
+    submission = Submission(
+        instruction="\n\n".join(words.text for words in late),
+        brief=task.brief,
+        channel=late[0].channel,
+        session_id=task.session_id,
+    )
+    origin = msgspec.structs.replace(
+        task.origin, channel=late[0].channel, principal=late[0].principal
+    )
+    shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
+    yield from stores.inbox.move([words.number for words in late], fresh.run_id)
+    return shown

@@ -1,0 +1,149 @@
+"""Intake: how a person's words become a task, in one transaction."""
+
+import msgspec
+
+from internal.agent.app.broadcaster import Delivery
+from internal.agent.app.recording import record_resting
+from internal.agent.domain import ids as new
+from internal.agent.domain.envelope import RunIds
+from internal.agent.domain.errors import Malformed
+from internal.agent.domain.events import InputReceived, LifecycleUpdated
+from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
+from internal.agent.domain.principals import Principal
+from internal.agent.domain.tasks import (
+    Attachment,
+    Brief,
+    Channel,
+    Origin,
+    Run,
+    Session,
+    Status,
+    Task,
+)
+from internal.agent.ports.conversations import Inbound
+from internal.agent.ports.database import Write
+from internal.agent.ports.stores import Stores
+
+LONGEST_INSTRUCTION = 200_000
+"""A task's text may be this many characters; more belongs into an attachment."""
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """A task as a door hands it in. `session_id` None opens a new session.
+
+    `owner` names the terminal process that runs the task itself; "" leaves it to the dispatcher.
+    """
+
+    instruction: str
+    brief: Brief
+    channel: Channel
+    session_id: SessionId | None = None
+    attachments: tuple[Attachment, ...] = ()
+    idempotency_key: str | None = None
+    owner: str = ""
+    lease_until: str = ""
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """What became of it. `status` is the task's status at that moment."""
+
+    task_id: TaskId
+    run_id: RunId
+    session_id: SessionId
+    status: Status
+
+
+class FreshIds(msgspec.Struct, frozen=True):
+    """Ids drawn before a transaction, so that it can be run again and mean the same."""
+
+    session_id: SessionId
+    task_id: TaskId
+    run_id: RunId
+    message_id: MessageId
+
+
+def fresh_ids() -> FreshIds:
+    """Draw the ids that a new task may need."""
+    return FreshIds(new.new_session_id(), new.new_task_id(), new.new_run_id(), new.new_message_id())
+
+
+def checked_words(text: str) -> str:
+    """Return a person's words as they may be stored.
+
+    Raises:
+        Malformed: there are none, or too many.
+    """
+    text = text.encode("utf-8", "replace").decode().replace("\0", "�")
+    if not text.strip():
+        raise Malformed("The task is empty: say what is to be done.")
+    if len(text) > LONGEST_INSTRUCTION:
+        raise Malformed(
+            f"The task has {len(text):,} characters; at most {LONGEST_INSTRUCTION:,} are taken."
+            " Attach long material as a file."
+        )
+    return text
+
+
+def open_session(
+    stores: Stores, session_id: SessionId, channel: Channel, owner: Principal, now: str
+) -> Write[None]:
+    """Store a new, empty session."""
+    yield from stores.sessions.add(Session(session_id, "", channel, owner.id, now, now))
+
+
+def add_task(
+    stores: Stores,
+    submission: Submission,
+    session_id: SessionId,
+    fresh: FreshIds,
+    origin: Origin,
+    now: str,
+) -> Write[list[Delivery]]:
+    """Store the task, its run, and their first events, for a session that exists."""
+    task = Task(
+        id=fresh.task_id,
+        session_id=session_id,
+        kind="chat",
+        lane=session_id,
+        instruction=submission.instruction,
+        origin=origin,
+        brief=submission.brief,
+        status="queued",
+        created=now,
+        attachments=submission.attachments,
+    )
+    run = Run(
+        id=fresh.run_id,
+        task_id=task.id,
+        session_id=session_id,
+        lane=task.lane,
+        status="queued",
+        fence=0,
+        last_seq=0,
+        owner=submission.owner,
+        terminal=bool(submission.owner),
+    )
+    yield from stores.tasks.add(task, submission.idempotency_key)
+    yield from stores.runs.add(run, now, submission.lease_until)
+    received = InputReceived(
+        task=submission.instruction,
+        channel=submission.channel,
+        sender=origin.principal,
+        attachments=submission.attachments,
+    )
+    queued = LifecycleUpdated(status="queued", phase="accept")
+    ids = RunIds(session_id, task.id, run.id)
+    return (yield from record_resting(stores.log, ids, (received, queued), now))
+
+
+def inbound(submission: Submission, fresh: FreshIds, principal: Principal, now: str) -> Inbound:
+    """Return the inbox row of a task that was accepted and taken in at once."""
+    return Inbound(
+        channel=submission.channel,
+        app="",
+        message_id=fresh.message_id,
+        chat_id="",
+        principal=principal.id,
+        raw=msgspec.json.encode({"text": submission.instruction}).decode(),
+        received=now,
+    )

@@ -1,0 +1,156 @@
+"""Persisting: how a run leaves this process: ended, paused or handed over. One transaction each."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+
+from msgspec import UNSET
+
+from internal.agent.app.broadcaster import Delivery
+from internal.agent.app.claiming import requeue_run
+from internal.agent.app.context import RunContext
+from internal.agent.app.ending import Ending, end_run
+from internal.agent.app.intake import fresh_ids
+from internal.agent.app.open_ends import open_ends
+from internal.agent.app.stages import completed, stage, started
+from internal.agent.app.summarizing import summary
+from internal.agent.domain.clipping import fitted
+from internal.agent.domain.envelope import rfc3339
+from internal.agent.domain.errors import Fenced, Stopped
+from internal.agent.domain.event import Event
+from internal.agent.domain.events import (
+    LifecycleUpdated,
+    QuestionAsked,
+    ResultCancelled,
+    ResultFinal,
+)
+from internal.agent.domain.moves import Outcome
+from internal.agent.domain.questions import Question
+from internal.agent.domain.turn import Turn
+from internal.agent.ports.clock import Clock
+from internal.agent.ports.database import Database, Write
+from internal.agent.ports.stores import Stores
+
+TIDY = frozenset({"final_answer", "max_iterations"})
+"""Stop reasons after which the engine has left nothing open."""
+
+
+class Persistence:
+    """Writes the ends of runs. A question may be answered for `question_ttl`."""
+
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        clock: Clock,
+        question_ttl: timedelta = timedelta(days=1),
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._clock = clock
+        self._question_ttl = question_ttl
+
+    async def end(self, context: RunContext, turn: Turn | None, outcome: Outcome) -> None:
+        """Summarize and store the end of a run, completed or failed."""
+        if outcome.stop_reason not in TIDY:
+            await self._close_open_ends(context, outcome.error)
+        async with stage("summarize", context.stream.emit, self._clock):
+            ending = summary(context.task, turn, outcome, self._now())
+        begun = self._clock.monotonic()
+        end = ending.end
+        await self._commit_end(
+            context,
+            ending,
+            (
+                started("persist"),
+                completed("persist", begun, self._clock),
+                LifecycleUpdated(
+                    status=end.status, phase="persist", stop_reason=outcome.stop_reason
+                ),
+                ResultFinal(
+                    final_answer=fitted(outcome.answer),
+                    stop_reason=outcome.stop_reason,
+                    total_iterations=0 if turn is None else turn.iteration,
+                    usage=end.usage,
+                    duration_ms=round((self._clock.monotonic() - context.begun) * 1000),
+                    cost=UNSET if end.cost is None else end.cost,
+                    error=fitted(outcome.error) if outcome.error else UNSET,
+                    error_code=outcome.error_code or UNSET,
+                ),
+            ),
+        )
+
+    async def cancel(self, context: RunContext, turn: Turn | None, stopped: Stopped) -> None:
+        """Store that somebody stopped the run; what it did is kept."""
+        await self._close_open_ends(context, "stopped")
+        said = ""
+        if turn is not None:
+            turn.ended("user_stop", stopped.reason)
+            said = turn.outcome.answer if turn.outcome else ""
+        ending = summary(context.task, turn, Outcome("user_stop", said), self._now())
+        await self._commit_end(
+            context,
+            ending,
+            (
+                LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
+                ResultCancelled(
+                    reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via
+                ),
+            ),
+        )
+
+    async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
+        """Store that the run waits for a person: no end, and nothing stays in this process."""
+        now = self._clock.now()
+        expires = rfc3339(now + self._question_ttl)
+        asked = QuestionAsked(
+            question_id=question.id,
+            kind=question.kind,
+            title=question.title,
+            body=question.body,
+            options=question.options,
+            expires_at=expires,
+            calls=question.calls,
+        )
+        waiting = LifecycleUpdated(
+            status="waiting", phase="execute", stop_reason="await_user_input"
+        )
+        await context.stream.commit(
+            asked,
+            waiting,
+            turn=turn,
+            also=partial(self._rest, context, question, rfc3339(now), expires),
+        )
+
+    async def hand_over(self, context: RunContext) -> None:
+        """Put the run back into the queue, as its last checkpoint left it."""
+        await context.stream.commit(also=partial(self._requeue, context))
+
+    async def _close_open_ends(self, context: RunContext, error: str) -> None:
+        await context.stream.commit()  # all that was emitted is in the log now
+        log = await self._database.read(partial(self._stores.log.of_run, context.run.id))
+        await context.stream.emit(*open_ends(log, error=fitted(error or "failed")))
+
+    async def _commit_end(
+        self, context: RunContext, ending: Ending, events: Sequence[Event]
+    ) -> None:
+        also = partial(end_run, self._stores, context.run, context.task, ending, fresh_ids())
+        await context.stream.commit(*events, also=also)
+
+    def _rest(
+        self, context: RunContext, question: Question, now: str, expires: str
+    ) -> Write[list[Delivery]]:
+        run, task = context.run, context.task
+        if not (yield from self._stores.runs.pause(run.id, run.fence)):
+            raise Fenced(f"{run.id} is run by another process")
+        yield from self._stores.tasks.set_status(task.id, "waiting", "await_user_input", now)
+        yield from self._stores.questions.ask(question, run.id, run.session_id, now, expires)
+        return []
+
+    def _requeue(self, context: RunContext) -> Write[list[Delivery]]:
+        if not (yield from requeue_run(self._stores, context.run, self._now())):
+            raise Fenced(f"{context.run.id} is run by another process")
+        return []
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.now())

@@ -1,0 +1,146 @@
+"""Records: what a principal may read. A foreign id is answered like a missing one."""
+
+from functools import partial
+from typing import NoReturn
+
+from internal.agent.domain.errors import NotFound
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.messages import Message
+from internal.agent.domain.principals import Principal
+from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
+from internal.agent.ports.database import Database
+from internal.agent.ports.log import LogBounds, StoredEvent
+from internal.agent.ports.stores import CostKey, CostSum, Stores
+
+
+class Records:
+    """Reads for the doors, scoped to the person. The owner sees everything."""
+
+    def __init__(self, database: Database, stores: Stores) -> None:
+        self._database = database
+        self._stores = stores
+
+    async def task(self, task_id: TaskId, principal: Principal) -> Task:
+        """Return a task.
+
+        Raises:
+            NotFound: it does not exist or belongs to somebody else.
+        """
+        task = await self._database.read(partial(self._stores.tasks.get, task_id))
+        if task is None or not _sees(principal, task.origin.principal):
+            _missing("task", task_id)
+        return task
+
+    async def run_of(self, task_id: TaskId, principal: Principal) -> Run:
+        """Return the newest run of a task.
+
+        Raises:
+            NotFound: the task does not exist or belongs to somebody else.
+        """
+        await self.task(task_id, principal)
+        run = await self._database.read(partial(self._stores.runs.of_task, task_id))
+        if run is None:
+            _missing("task", task_id)
+        return run
+
+    async def tasks(
+        self,
+        principal: Principal,
+        *,
+        session_id: SessionId | None = None,
+        status: Status | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[Task]:
+        """Return tasks, newest first, behind the task id `before`."""
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(
+            partial(self._stores.tasks.page, who, session_id, status, before, limit)
+        )
+
+    async def session(self, session_id: SessionId, principal: Principal) -> Session:
+        """Return a session.
+
+        Raises:
+            NotFound: it does not exist or belongs to somebody else.
+        """
+        session = await self._database.read(partial(self._stores.sessions.get, session_id))
+        if session is None or not _sees(principal, session.owner):
+            _missing("session", session_id)
+        return session
+
+    async def sessions(
+        self, principal: Principal, *, before: str | None = None, limit: int = 50
+    ) -> list[SessionSummary]:
+        """Return sessions, last active first, behind the session id `before`."""
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(partial(self._stores.sessions.page, who, before, limit))
+
+    async def newest_session(self, principal: Principal, channel: Channel) -> Session | None:
+        """Return the person's session that was last active in a channel."""
+        return await self._database.read(
+            partial(self._stores.sessions.newest, principal.id, channel)
+        )
+
+    async def messages(
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        *,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[tuple[int, RunId, Message, str]]:
+        """Return a session's messages before a position, newest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to somebody else.
+        """
+        await self.session(session_id, principal)
+        return await self._database.read(
+            partial(self._stores.sessions.messages, session_id, before, limit)
+        )
+
+    async def events(
+        self, session_id: SessionId, principal: Principal, *, after: int = 0, limit: int = 500
+    ) -> list[StoredEvent]:
+        """Return a session's events behind a position, oldest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to somebody else.
+        """
+        await self.session(session_id, principal)
+        return await self._database.read(
+            partial(self._stores.log.after, after, [session_id], limit)
+        )
+
+    async def costs(
+        self,
+        principal: Principal,
+        by: CostKey,
+        *,
+        session_id: SessionId | None = None,
+        limit: int = 50,
+    ) -> list[CostSum]:
+        """Return what was used, by day, session or model, the newest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to somebody else.
+        """
+        if session_id is not None:
+            await self.session(session_id, principal)
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(
+            partial(self._stores.costs.sums, by, session_id, who, limit)
+        )
+
+    async def bounds(self) -> LogBounds:
+        """Return the log's ends."""
+        return await self._database.read(self._stores.log.bounds)
+
+
+def _sees(principal: Principal, owner: str) -> bool:
+    return principal.may("owner") or principal.id == owner
+
+
+def _missing(kind: str, name: str) -> NoReturn:
+    raise NotFound(f"There is no {kind} {name[:80]}.")

@@ -1,0 +1,117 @@
+"""Sweeping: runs whose process died are queued again, those of a terminal are ended."""
+
+from collections.abc import Collection
+from contextlib import suppress
+from functools import partial
+
+from internal.agent.app.answering import answer_question
+from internal.agent.app.broadcaster import Delivery, EventBroadcaster
+from internal.agent.app.claiming import requeue_run
+from internal.agent.app.ending import Ending, end_run
+from internal.agent.app.intake import FreshIds, fresh_ids
+from internal.agent.app.open_ends import open_ends
+from internal.agent.app.recording import record_resting
+from internal.agent.domain.envelope import RunIds, rfc3339
+from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.events import LifecycleUpdated, ResultFinal
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.questions import Answer
+from internal.agent.domain.tasks import Run
+from internal.agent.ports.clock import Clock
+from internal.agent.ports.database import Database, Write
+from internal.agent.ports.runs import RunEnd
+from internal.agent.ports.stores import Stores
+
+FOREVER = "9999"
+"""Later than every lease: all of them are over then."""
+
+CLOSED = "the terminal that ran it was closed"
+
+
+class Sweep:
+    """Finds lost runs and decides what becomes of each."""
+
+    def __init__(
+        self, database: Database, stores: Stores, broadcaster: EventBroadcaster, clock: Clock
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._broadcaster = broadcaster
+        self._clock = clock
+
+    async def after_restart(self) -> int:
+        """Queue again what the last dispatcher left; return how many runs. It is dead for certain.
+
+        Terminals may be alive: their runs are swept when their leases are over.
+        """
+        runs = await self._database.read(partial(self._stores.runs.lost, FOREVER))
+        own = [run for run in runs if not run.terminal]
+        for run in own:
+            await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+        return len(own) + await self.lost()
+
+    async def lost(self) -> int:
+        """Sweep the runs whose lease is over; return how many."""
+        now = self._now()
+        runs = await self._database.read(partial(self._stores.runs.lost, now))
+        for run in runs:
+            if run.terminal:
+                shown = await self._database.write(partial(self._end, run, fresh_ids(), now))
+                self._broadcaster.publish(shown)
+            else:
+                await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+        return len(runs)
+
+    async def expired(self) -> int:
+        """Answer the questions whose time is over with a no; return how many."""
+        now = self._now()
+        asked = await self._database.read(partial(self._stores.questions.expired, now))
+        for each in asked:
+            answer = Answer(each.question.id, "expired", "nobody", "the clock")
+            with suppress(Conflict):  # somebody was quicker
+                shown = await self._database.write(
+                    partial(answer_question, self._stores, answer, now)
+                )
+                self._broadcaster.publish(shown)
+        return len(asked)
+
+    async def left(self, owner: str, at_work: Collection[RunId]) -> int:
+        """Queue again what an owner holds and has dropped, after the store failed; how many.
+
+        `at_work` is the owner's own set, not a copy: a run may be claimed before it is looked at.
+        """
+        held = await self._database.read(partial(self._stores.runs.owned, owner))
+        dropped = [run for run in held if run.id not in at_work]
+        for run in dropped:
+            await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+        return len(dropped)
+
+    def _end(self, run: Run, fresh: FreshIds, now: str) -> Write[list[Delivery]]:
+        """End a terminal's run as interrupted, unless its process took it up again meanwhile."""
+        current = yield from self._stores.runs.get(run.id)
+        if current is None or current.fence != run.fence or current.status != run.status:
+            return []
+        if run.status == "running":
+            yield from self._stores.runs.requeue(run.id, run.fence)
+        task = yield from self._stores.tasks.get(run.task_id)
+        if task is None:
+            raise StoreError(f"the task of {run.id} is not in the database")
+        events = [
+            *open_ends((yield from self._stores.log.of_run(run.id))),
+            LifecycleUpdated(status="failed", phase="interrupted", stop_reason="interrupted"),
+            ResultFinal(
+                final_answer="",
+                stop_reason="interrupted",
+                total_iterations=0,
+                usage=run.usage,
+                duration_ms=0,
+                error=CLOSED,
+            ),
+        ]
+        ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
+        shown = yield from record_resting(self._stores.log, ids, events, now)
+        end = RunEnd("failed", "interrupted", run.usage, run.cost, "", CLOSED, now)
+        return shown + (yield from end_run(self._stores, run, task, Ending(end), fresh))
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.now())

@@ -1,0 +1,128 @@
+"""The tool runner: runs the calls of a batch side by side and brings every one to a result."""
+
+import asyncio
+import logging
+
+from msgspec import UNSET
+
+from internal.agent.app.context import RunContext
+from internal.agent.app.progress import Progress
+from internal.agent.domain.clipping import clipped, fitted, fitted_arguments
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.events import ToolCompleted, ToolStarted
+from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.turn import Turn
+from internal.agent.ports.attachments import Attachments
+from internal.agent.ports.clock import Clock
+from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+
+logger = logging.getLogger(__name__)
+
+LONGEST_RESULT = 30_000
+"""Characters of a result that the model reads; the whole is kept as an attachment."""
+
+
+class ToolRunner:
+    """Runs calls: so many at once, a timeout each, an exception is a result."""
+
+    def __init__(
+        self,
+        tools: ToolSource,
+        attachments: Attachments,
+        clock: Clock,
+        *,
+        concurrency: int,
+        timeout_seconds: float,
+    ) -> None:
+        self._tools = tools
+        self._attachments = attachments
+        self._clock = clock
+        self._concurrency = concurrency
+        self._timeout = timeout_seconds
+
+    async def run(self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]) -> None:
+        """Run the calls and feed the Turn. That they start is stored before the first one does."""
+        specs = {tool.name: tool for tool in turn.terms.tools}
+        turn.begins([call.call_id for call in calls])
+        started = [
+            ToolStarted(
+                call_id=call.call_id,
+                tool_name=call.name,
+                arguments=fitted_arguments(call.arguments),
+                iteration=turn.iteration,
+                risk=specs[call.name].risk,
+            )
+            for call in calls
+        ]
+        await context.stream.commit(*started, turn=turn)
+        places = asyncio.Semaphore(self._concurrency)
+        async with asyncio.TaskGroup() as batch:
+            for call in calls:
+                batch.create_task(self._run_one(context, turn, call, specs[call.name], places))
+
+    async def _run_one(
+        self,
+        context: RunContext,
+        turn: Turn,
+        call: ToolCall,
+        spec: ToolSpec,
+        places: asyncio.Semaphore,
+    ) -> None:
+        async with places:
+            begun = self._clock.monotonic()
+            error = ""
+            outcome = ToolOutcome("")
+            try:
+                outcome = await self._call(context, call, spec, turn.terms.workspace)
+            except ToolError as failure:
+                error = str(failure)
+            outcome = await self._bounded(outcome)
+            milliseconds = round((self._clock.monotonic() - begun) * 1000)
+            text = clipped(error or outcome.text, LONGEST_RESULT)
+            events = turn.observed(ToolResult(call.call_id, text, bool(error)))
+            completed = ToolCompleted(
+                call_id=call.call_id,
+                tool_name=call.name,
+                duration_ms=milliseconds,
+                result="" if error else fitted(text),
+                error=fitted(error) if error else UNSET,
+                attachments=outcome.attachments,
+                metadata=fitted_arguments(outcome.metadata),
+            )
+            await context.stream.emit(completed, *events, turn=turn)
+
+    async def _call(
+        self, context: RunContext, call: ToolCall, spec: ToolSpec, workspace: str
+    ) -> ToolOutcome:
+        """Run one call.
+
+        Raises:
+            ToolError: it failed, took too long, or broke; always with a sentence for the model.
+        """
+        seconds = spec.timeout_seconds or self._timeout
+        progress = Progress(context.stream, call.call_id)
+        ids = context.ids
+        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, progress.add)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._tools.run(where, call.name, call.arguments)
+        except ToolError:
+            raise
+        except Exception as failure:
+            if isinstance(failure, TimeoutError) and limit.expired():
+                raise ToolError(f"{call.name} was stopped after {seconds:g} s.") from failure
+            # a broken tool is a result too: the model can do something else
+            logger.exception("tool broke", extra={"run_id": ids.run_id, "tool": call.name})
+            raise ToolError(f"{call.name} broke: {type(failure).__name__}.") from failure
+        finally:
+            progress.close()
+
+    async def _bounded(self, outcome: ToolOutcome) -> ToolOutcome:
+        """Keep the whole of a long result as an attachment."""
+        if len(outcome.text) <= LONGEST_RESULT:
+            return outcome
+        whole = outcome.text.encode("utf-8", "replace")
+        kept = await self._attachments.put("result.txt", "text/plain; charset=utf-8", whole)
+        return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)

@@ -1,0 +1,1 @@
+"""What is seen of the program from outside: its time, its log."""

@@ -1,0 +1,338 @@
+"""What becomes of a run when its process, its store, its tools or its time fail it."""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from internal.agent.app.briefing import Options, brief_for
+from internal.agent.app.claiming import claim_run
+from internal.agent.app.coordinator import AgentCoordinator
+from internal.agent.app.intake import Submission
+from internal.agent.app.lanes import LiveRun
+from internal.agent.app.sweeping import Sweep
+from internal.agent.domain.envelope import rfc3339
+from internal.agent.domain.errors import Fenced, HandedOver, Stopped, StoreUnavailable
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.questions import Answer
+from internal.agent.domain.tasks import Run
+from internal.agent.ports.database import Database, Read, Write
+from internal.config.load import load
+from larkspur.build import terminal_house
+from tests.fakes.anthropic_server import Call, Reply, Rules, When
+from tests.fakes.core import Core, core, plan, sound
+
+T = TypeVar("T")
+LONG = "3000-01-01T00:00:00.000Z"
+
+
+def sweep(here: Core) -> Sweep:
+    house = here.house
+    ground = house.coordinator._ground
+    return Sweep(ground.database, ground.stores, house.broadcaster, house.clock)
+
+
+async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
+    rules = Rules(
+        [
+            Reply(text="never shown", hold="go", when=When(last_user="work")),
+            Reply(text="other"),
+        ]
+    )
+    async with core(home, rules) as here:
+        made = await here.submit("work")
+        await here.model.until_open(1)
+        ground = here.house.coordinator._ground
+        run = await here.run(made)
+        assert await ground.database.write(partial(ground.stores.runs.requeue, run.id, run.fence))
+        taken = await ground.database.write(
+            partial(claim_run, ground.stores, run.id, "somebody else", LONG, "2026")
+        )
+        assert taken is not None
+        assert taken.fence == run.fence + 1
+        before = len(await here.durable(made))
+        here.model.release("go")
+        await here.end_of(await here.submit("another session"))
+        assert len(await here.durable(made)) == before
+        assert (await here.run(made)).owner == "somebody else"
+
+
+async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> None:
+    async with core(home, [Reply(hang=True)]) as here:
+        environ = {
+            "LARKSPUR_HOME": str(home),
+            "ANTHROPIC_BASE_URL": here.model.base_url,
+            "ANTHROPIC_API_KEY": "key-for-tests",
+            "LARKSPUR_LLM__MODEL": "claude-x",
+        }
+        async with terminal_house(load(environ=environ)) as terminal:
+            submissions = [
+                Submission(
+                    text,
+                    brief_for(terminal.defaults, Options(), LOCAL_OWNER),
+                    "cli",
+                    owner=terminal.owner,
+                    lease_until="2026-01-01T00:00:00.000Z",
+                )
+                for text in ("begun", "never begun")
+            ]
+            begun, waiting = [
+                await terminal.gateway.submit(each, LOCAL_OWNER) for each in submissions
+            ]
+            ground = here.house.coordinator._ground
+            past = "2026-01-01T00:00:00.000Z"
+            await ground.database.write(
+                partial(claim_run, ground.stores, begun.run_id, terminal.owner, past, past)
+            )
+        assert await sweep(here).lost() == 2
+        for made in (begun, waiting):
+            events = await here.end_of(made)
+            sound(events)
+            assert events[-1]["payload"]["stop_reason"] == "interrupted"
+            assert (await here.run(made)).status == "failed"
+        assert await sweep(here).lost() == 0
+
+
+async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
+    rules = Rules([Reply(text="done after all")])
+    async with core(home, rules) as here:
+        ground = here.house.coordinator._ground
+        here.house.dispatcher.stop()
+        made = await here.submit("work")
+        await ground.database.write(
+            partial(claim_run, ground.stores, made.run_id, "the dead", LONG, "2026")
+        )
+    async with core(home, rules) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "done after all"
+
+
+async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None:
+    async with core(home, [Reply(text="second try")]) as here:
+        ground, leases = here.house.coordinator._ground, here.house.leases
+        here.house.dispatcher.stop()
+        made = await here.submit("work")
+        await ground.database.write(
+            partial(claim_run, ground.stores, made.run_id, leases.owner, LONG, "2026")
+        )
+        assert await sweep(here).left(leases.owner, frozenset({made.run_id})) == 0
+        assert await sweep(here).left(leases.owner, frozenset()) == 1
+        assert (await here.run(made)).status == "queued"
+
+
+async def test_a_question_that_expires_is_a_no(home: Path) -> None:
+    script = [
+        Reply(calls=[Call("request_user", {"question": "which?"})]),
+        Reply(text="nobody said"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("ask", people=True)
+        asked = await here.until(
+            made.session_id, lambda each: each["payload"].get("status") == "waiting"
+        )
+        question = next(e for e in asked if e["event"] == "workflow.question.asked")["payload"]
+        ground = here.house.coordinator._ground
+
+        class Later:
+            def now(self) -> Any:
+                return here.house.clock.now().replace(year=9000)
+
+            def monotonic(self) -> float:
+                return 0.0
+
+        late = Sweep(ground.database, ground.stores, here.house.broadcaster, Later())
+        assert await late.expired() == 1
+        here.house.dispatcher.wake()
+        events = await here.end_of(made)
+        sound(events)
+        answered = next(e for e in events if e["event"] == "workflow.question.answered")
+        assert answered["payload"]["decision"] == "expired"
+        answer = Answer(QuestionId(question["question_id"]), "approve", "local", "web")
+        with pytest.raises(Exception, match="answered already by nobody"):
+            await here.house.gateway.answer(answer, LOCAL_OWNER)
+
+
+async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Path) -> None:
+    async with core(home, [Reply(text="never")]) as here:
+        ground = here.house.coordinator._ground
+        here.house.dispatcher.stop()
+        made = await here.submit("poison")
+        for _ in range(5):
+            run = await ground.database.write(
+                partial(claim_run, ground.stores, made.run_id, "the dead", LONG, "2026")
+            )
+            assert run is not None
+            await ground.database.write(partial(ground.stores.runs.requeue, run.id, run.fence))
+    async with core(home, [Reply(text="never")]) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["stop_reason"] == "interrupted"
+        assert "given up" in events[-1]["payload"]["error"]
+
+
+class FailingDatabase:
+    """Fills `Database` in front of a real one, and fails every write once it is told to."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.full = False
+
+    async def write(self, work: Callable[[], Write[T]], /) -> T:
+        if self.full:
+            raise StoreUnavailable("The disk is full; nothing was written.")
+        return await self._database.write(work)
+
+    async def read(self, work: Callable[[], Read[T]], /) -> T:
+        return await self._database.read(work)
+
+
+async def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(home: Path) -> None:
+    rules = Rules(
+        [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
+    )
+    async with core(home, rules) as here:
+        house = here.house
+        ground = house.coordinator._ground
+        house.dispatcher.stop()
+        made = await here.submit("work")
+        disk = FailingDatabase(ground.database)
+        built = house.coordinator
+        small = AgentCoordinator(
+            replace(ground, database=disk),
+            built._preparation,
+            built._engine,
+            built._resumption,
+            built._persistence,
+        )
+        run = await ground.database.write(
+            partial(claim_run, ground.stores, made.run_id, "here", LONG, "2026")
+        )
+        assert run is not None
+        running = asyncio.create_task(small.execute_task(LiveRun(run)))
+        await here.model.until_asked(2)
+        disk.full = True
+        here.model.release("go")
+        with pytest.raises(StoreUnavailable, match="disk is full"):
+            await running
+        durable = await here.durable(made)
+        assert durable[-1]["event"] != "workflow.result.final"
+    async with core(home, Rules([Reply(text="room again")])) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "room again"
+
+
+async def test_a_run_leaves_once_and_the_first_reason_holds() -> None:
+    run = msgspec.convert(
+        {
+            "id": "run-1",
+            "task_id": "task-1",
+            "session_id": "session-1",
+            "lane": "l",
+            "status": "running",
+            "fence": 1,
+            "last_seq": 0,
+        },
+        Run,
+    )
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    live = LiveRun(run)
+    working = asyncio.create_task(live.work(work()))
+    await begun.wait()
+    live.leave(Stopped("ana", "web"))
+    live.leave(HandedOver("the process stops"))
+    with pytest.raises(Stopped):
+        await working
+    early = LiveRun(run)
+    early.leave(Fenced("gone"))
+    with pytest.raises(Fenced):
+        await early.work(work())
+    outer = LiveRun(run)
+    begun.clear()
+    working = asyncio.create_task(outer.work(work()))
+    await begun.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+
+
+async def test_a_tool_that_takes_too_long_is_stopped(home: Path) -> None:
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("list_dir", {})]),
+        Reply(text="too slow"),
+    ]
+    environ = {"LARKSPUR_AGENT__TOOL_TIMEOUT_SECONDS": "0.000001"}
+    async with core(home, script, environ) as here:
+        made = await here.submit("search")
+        events = await here.end_of(made)
+        sound(events)
+        failed = next(e for e in events if e["event"] == "workflow.tool.completed")
+        assert "was stopped after" in failed["payload"]["error"]
+
+
+async def test_a_long_result_keeps_head_and_tail_and_the_whole_is_kept(home: Path) -> None:
+    show = "for i in $(seq 1 20000); do echo line $i; done"
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("shell", {"command": show})]),
+        Reply(text="long"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("show a lot")
+        events = await here.end_of(made)
+        sound(events)
+        completed = next(e for e in events if e["event"] == "workflow.tool.completed")
+        assert "line 1\n" in completed["payload"]["result"]
+        assert "line 20000" in completed["payload"]["result"]
+        assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events if "seq" in e)
+        shown = [e for e in events if e["event"] == "workflow.tool.progress"]
+        assert shown
+        assert shown[0]["payload"]["k"] >= shown[0]["payload"]["n"] >= 1
+
+
+async def test_attachments_reach_the_model(home: Path) -> None:
+    png = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+    async with core(home, [Reply(text="seen")]) as here:
+        put = here.house.attachments.put
+        files = (
+            await put("dot.png", "image/png", png),
+            await put("notes.txt", "text/plain", "云雀 sings".encode()),
+            await put("blob.bin", "application/octet-stream", b"\xff\xfe\x00"),
+        )
+        brief = brief_for(here.house.defaults, Options(), LOCAL_OWNER)
+        made = await here.house.gateway.submit(
+            Submission("look", brief, "web", attachments=files), LOCAL_OWNER
+        )
+        await here.end_of(made)
+        content = here.model.requests[0]["messages"][0]["content"]
+        assert content[0]["type"] == "image"
+        words = "".join(block.get("text", "") for block in content)
+        assert "云雀 sings" in words
+        assert "3 bytes of application/octet-stream" in words
+        assert words.endswith("look")
+
+
+async def test_the_moment_of_an_event_is_when_it_happened(home: Path) -> None:
+    async with core(home, [Reply(text="hi")]) as here:
+        before = rfc3339(here.house.clock.now())
+        made = await here.submit("hi")
+        events = await here.end_of(made)
+        moments = [each["timestamp"] for each in events if "seq" in each]
+        assert moments == sorted(moments)
+        assert before <= moments[0] <= moments[-1] <= rfc3339(here.house.clock.now())
