@@ -1,0 +1,73 @@
+"""Routes of tasks."""
+
+from internal.agent.app.briefing import brief_for
+from internal.agent.app.gateway import Steered
+from internal.agent.app.intake import Submission, Submitted
+from internal.agent.domain.errors import Malformed, NotFound
+from internal.agent.domain.ids import SessionId, TaskId
+from internal.channels.web.attachments import kept
+from internal.channels.web.calls import Call
+from internal.channels.web.shapes import (
+    NewTask,
+    Nothing,
+    StopView,
+    TasksPage,
+    TasksQuery,
+    TaskWithRun,
+    Words,
+)
+from internal.channels.web.views import view_of_task, view_with_run
+
+
+async def create_task(call: Call[Nothing, NewTask]) -> Submitted:
+    """Store a task and queue its run; it is on disk when this answers."""
+    given, door = call.body, call.door
+    submission = Submission(
+        instruction=given.task,
+        brief=brief_for(door.defaults, given.options, call.principal, given.profile),
+        channel="web",
+        session_id=None if given.session_id is None else SessionId(given.session_id),
+        attachments=await kept(door.attachments, given.attachments),
+        idempotency_key=given.idempotency_key,
+    )
+    return await door.gateway.submit(submission, call.principal)
+
+
+async def list_tasks(call: Call[TasksQuery, Nothing]) -> TasksPage:
+    """Return a page of tasks, newest first."""
+    query, records = call.query, call.door.gateway.records
+    if query.cursor is not None:
+        try:
+            await records.task(TaskId(query.cursor), call.principal)
+        except NotFound as error:
+            raise Malformed(f"There is no page {query.cursor[:80]}.") from error
+    tasks = await records.tasks(
+        call.principal,
+        session_id=None if query.session_id is None else SessionId(query.session_id),
+        status=query.status,
+        before=query.cursor,
+        limit=query.limit + 1,
+    )
+    page = [view_of_task(task) for task in tasks[: query.limit]]
+    return TasksPage(page, page[-1].task_id if len(tasks) > query.limit else None)
+
+
+async def show_task(call: Call[Nothing, Nothing]) -> TaskWithRun:
+    """Return a task and its newest run."""
+    records, task_id = call.door.gateway.records, TaskId(call.path["task_id"])
+    run = await records.run_of(task_id, call.principal)
+    # read behind the run: what has ended there has ended here
+    return view_with_run(await records.task(task_id, call.principal), run)
+
+
+async def stop_task(call: Call[Nothing, Nothing]) -> StopView:
+    """Stop a task's run; the request is on disk when this answers."""
+    task_id = TaskId(call.path["task_id"])
+    status = await call.door.gateway.stop(task_id, call.principal, "web")
+    return StopView(task_id, status)
+
+
+async def steer_task(call: Call[Nothing, Words]) -> Steered:
+    """Give words to the run at work in the task's session, or make them its next task."""
+    task_id = TaskId(call.path["task_id"])
+    return await call.door.gateway.steer(task_id, call.body.text, call.principal, "web")
