@@ -1,0 +1,201 @@
+"""The composition root: settings in, a running house out, closed by one exit stack."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ksuid import Ksuid
+
+from internal.agent.app.briefing import Defaults
+from internal.agent.app.broadcaster import EventBroadcaster
+from internal.agent.app.children import child
+from internal.agent.app.coordinator import AgentCoordinator, Ground
+from internal.agent.app.engine import ReactEngine
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.model_book import ModelBook
+from internal.agent.app.persisting import Persistence
+from internal.agent.app.preparing import Preparation
+from internal.agent.app.resuming import Resumption
+from internal.agent.app.sweeping import Sweep
+from internal.agent.app.tool_runner import ToolRunner
+from internal.agent.domain.ids import RunId
+from internal.attachments.store import LocalAttachments
+from internal.config.load import Loaded
+from internal.config.settings import Settings
+from internal.dispatch.leases import Leases
+from internal.dispatch.local import LocalDispatcher, Queue
+from internal.dispatch.terminal import TerminalDispatcher
+from internal.llm.providers import build_model
+from internal.llm.retrying import RetryingModel
+from internal.observability.clock import SystemClock
+from internal.sandbox.native import NativeSandbox
+from internal.storage.database import open_database
+from internal.storage.stores import make_stores
+from internal.tools.roster import ToolBox
+from internal.tools.web import Fetcher
+from larkspur.mapping import briefing_defaults, model_book, model_settings
+from larkspur.version import VERSION
+from larkspur.workspaces import Workspaces
+
+QUESTION_TTL = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What both houses stand on."""
+
+    settings: Settings
+    ground: Ground
+    attachments: LocalAttachments
+    model: RetryingModel
+    book: ModelBook
+    sweep: Sweep
+    leases: Leases
+    defaults: Defaults
+
+    def coordinator(self) -> AgentCoordinator:
+        """Return the coordinator with all that its stages need."""
+        ground, agent = self.ground, self.settings.agent
+        fetch = self.settings.tools.web_fetch
+        tools = ToolBox(
+            sandbox=NativeSandbox(),
+            fetcher=Fetcher(
+                max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
+            ),
+        )
+        database, stores, clock = ground.database, ground.stores, ground.clock
+        runner = ToolRunner(
+            tools,
+            self.attachments,
+            clock,
+            concurrency=agent.tool_concurrency,
+            timeout_seconds=agent.tool_timeout_seconds,
+        )
+        return AgentCoordinator(
+            ground,
+            Preparation(database, stores, tools, self.attachments, self.book, clock),
+            ReactEngine(self.model, self.book, runner, database, stores, clock),
+            Resumption(database, stores),
+            Persistence(database, stores, clock, QUESTION_TTL),
+        )
+
+    def gateway(self, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
+        """Return the gateway in front of a dispatcher."""
+        ground = self.ground
+        return Gateway(ground.database, ground.stores, ground.broadcaster, dispatcher, ground.clock)
+
+
+@dataclass(frozen=True)
+class GatewayHouse:
+    """What `serve` runs."""
+
+    gateway: Gateway
+    broadcaster: EventBroadcaster
+    attachments: LocalAttachments
+    defaults: Defaults
+    dispatcher: LocalDispatcher
+    coordinator: AgentCoordinator
+    leases: Leases
+    clock: SystemClock
+
+
+@dataclass(frozen=True)
+class TerminalHouse:
+    """What a terminal runs a task in, beside other terminals."""
+
+    gateway: Gateway
+    broadcaster: EventBroadcaster
+    attachments: LocalAttachments
+    defaults: Defaults
+    dispatcher: TerminalDispatcher
+    coordinator: AgentCoordinator
+    leases: Leases
+
+    @property
+    def owner(self) -> str:
+        """The name under which this process owns its run."""
+        return self.leases.owner
+
+    def lease(self) -> str:
+        """Return until when a run submitted now is ours, RFC 3339."""
+        return self.leases.until()
+
+    async def run_own(self, run_id: RunId) -> None:
+        """Run our queued run to its end or its pause."""
+        await self.dispatcher.run_own(run_id, self.coordinator)
+
+
+@asynccontextmanager
+async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
+    """Build the house of a gateway. The caller runs its dispatcher and holds the folder's lock.
+
+    Raises:
+        LarkspurError: the model has no key, or the database cannot be used.
+    """
+    async with _frame(loaded, "gateway") as frame:
+        ground = frame.ground
+        queue = Queue(ground.database, ground.stores, ground.clock)
+        concurrency = loaded.settings.dispatch.concurrency
+        dispatcher = LocalDispatcher(queue, frame.leases, frame.sweep, concurrency)
+        yield GatewayHouse(
+            gateway=frame.gateway(dispatcher),
+            broadcaster=ground.broadcaster,
+            attachments=frame.attachments,
+            defaults=frame.defaults,
+            dispatcher=dispatcher,
+            coordinator=frame.coordinator(),
+            leases=frame.leases,
+            clock=SystemClock(),
+        )
+
+
+@asynccontextmanager
+async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
+    """Build the house of a terminal that runs its own task.
+
+    Raises:
+        LarkspurError: the model has no key, or the database cannot be used.
+    """
+    async with _frame(loaded, "terminal") as frame:
+        ground = frame.ground
+        dispatcher = TerminalDispatcher(ground.database, ground.stores, ground.clock, frame.leases)
+        await frame.sweep.lost()
+        yield TerminalHouse(
+            gateway=frame.gateway(dispatcher),
+            broadcaster=ground.broadcaster,
+            attachments=frame.attachments,
+            defaults=frame.defaults,
+            dispatcher=dispatcher,
+            coordinator=frame.coordinator(),
+            leases=frame.leases,
+        )
+
+
+@asynccontextmanager
+async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
+    settings, stores, clock = loaded.settings, make_stores(), SystemClock()
+    async with AsyncExitStack() as stack:
+        model = build_model(model_settings(settings))
+        model.check_key()
+        stack.push_async_callback(model.close)
+        model.warm()
+        database = await stack.enter_async_context(open_database(settings.database.path))
+        broadcaster = EventBroadcaster(database, stores, clock, VERSION)
+        await broadcaster.start()
+        await stack.enter_async_context(child(broadcaster.follow()))
+        stack.callback(broadcaster.close)
+        book = model_book(settings)
+        owner = f"{role}-{Ksuid()}"
+        yield _Frame(
+            settings=settings,
+            ground=Ground(
+                database, stores, broadcaster, clock, Workspaces(loaded.home / "workspaces")
+            ),
+            attachments=LocalAttachments(loaded.home / "attachments"),
+            model=model,
+            book=book,
+            sweep=Sweep(database, stores, broadcaster, clock),
+            leases=Leases(owner, settings.dispatch.lease_seconds, database, stores, clock),
+            defaults=briefing_defaults(settings, book),
+        )

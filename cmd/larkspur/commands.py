@@ -1,0 +1,46 @@
+"""The commands that only look: the doctor, the settings, the schema of the events."""
+
+import json
+import sys
+from argparse import Namespace
+
+from internal.agent.domain import schema
+from internal.channels.cli.leaving import OK
+from internal.config.load import load
+from internal.config.show import describe
+from larkspur.doctor import examine
+from larkspur.failing import sentences
+
+
+def run(wanted: Namespace) -> int:
+    """Do the command and return the exit code.
+
+    Raises:
+        Leave: it cannot be done.
+    """
+    with sentences():
+        match wanted.command:
+            case "doctor":
+                return examine(wanted.config, as_json=wanted.json)
+            case "config":
+                return _show_config(wanted)
+            case _:
+                return _show_schema(wanted)
+
+
+def _show_config(wanted: Namespace) -> int:
+    loaded = load(config=wanted.config)
+    if wanted.what == "path":
+        print(loaded.file or loaded.home / "config.yaml")
+        return OK
+    for row in describe(loaded):
+        print(f"{row.key}: {row.value}  # {row.origin}")
+    return OK
+
+
+def _show_schema(wanted: Namespace) -> int:
+    if wanted.markdown:
+        sys.stdout.write(schema.markdown())
+    else:
+        print(json.dumps(schema.json_schema(), indent=2, ensure_ascii=False))
+    return OK

@@ -1,0 +1,26 @@
+"""What failed, as the sentence and the exit code that a person gets."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from internal.agent.domain.errors import LarkspurError, ModelKeyRefused, Refused, StoreRefused
+from internal.channels.cli.leaving import CONFIG, FAILED, USAGE, Leave
+from internal.config.home import HomeError
+from internal.config.settings import ConfigError
+
+
+@contextmanager
+def sentences() -> Generator[None]:
+    """Turn every error that was foreseen into a sentence; one that was not keeps its traceback.
+
+    Raises:
+        Leave: something failed that a person can do something about.
+    """
+    try:
+        yield
+    except (ConfigError, HomeError, ModelKeyRefused, StoreRefused) as error:
+        raise Leave(CONFIG, str(error)) from error
+    except Refused as error:
+        raise Leave(USAGE, str(error)) from error
+    except LarkspurError as error:
+        raise Leave(FAILED, str(error)) from error

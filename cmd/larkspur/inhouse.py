@@ -1,0 +1,57 @@
+"""One shot in this process: the house is built for it and closed behind it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from internal.channels.cli.here import Here
+from internal.channels.cli.order import Order
+from internal.channels.cli.output import Output, say
+from internal.config.home import prepare
+from internal.config.load import Loaded, load
+from internal.config.settings import VENDORS
+from internal.observability.logs import log_to
+from larkspur.build import terminal_house
+from larkspur.failing import sentences
+
+T = TypeVar("T")
+
+
+def run(order: Order, config: str | None) -> int:
+    """Do the order and return the exit code.
+
+    Raises:
+        Leave: it cannot be done.
+    """
+    return _inside(config, lambda here: here.run(order))
+
+
+def newest(config: str | None) -> list[dict[str, Any]]:
+    """Return the sessions that were last active in the terminal or on the page.
+
+    Raises:
+        Leave: they cannot be read.
+    """
+    return _inside(config, lambda here: here.newest())
+
+
+def _inside(config: str | None, work: Callable[[Here], Awaitable[T]]) -> T:
+    async def inside(loaded: Loaded) -> T:
+        async with terminal_house(loaded) as house:
+            return await work(Here(house, Output()))
+
+    with sentences():
+        loaded = load(config=config)
+        prepare(loaded.home)
+        if loaded.settings.llm.provider not in VENDORS and "llm.provider" not in loaded.origins:
+            say("No key is set: the offline demo model answers. ANTHROPIC_API_KEY sets a real one.")
+        _log_only_trouble(loaded)
+        return asyncio.run(inside(loaded))
+
+
+def _log_only_trouble(loaded: Loaded) -> None:
+    key = loaded.settings.llm.api_key
+    log_to(secrets=[] if key is None else [key.get_secret_value()])
+    for name in ("internal", "larkspur"):
+        logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,0 +1,82 @@
+"""From settings to what the rooms take."""
+
+from functools import partial
+
+from internal.agent.app.briefing import Defaults
+from internal.agent.app.model_book import ModelBook
+from internal.agent.domain.budgets import Limits, Price
+from internal.agent.domain.permissions import Policy
+from internal.agent.domain.profiles import Profile
+from internal.agent.ports.llm import ModelLimits
+from internal.channels.web.door import WebSettings
+from internal.config.settings import ServerSettings, Settings
+from internal.llm.catalogue import limits, price_table
+from internal.llm.providers import Access, ModelSettings
+from internal.llm.secrets import Secret
+
+
+def model_settings(settings: Settings) -> ModelSettings:
+    """Return what the models' room needs."""
+    llm = settings.llm
+    keys = {name: key.get_secret_value() for name, key in llm.keys.items()}
+    if llm.api_key is not None:
+        keys[llm.provider] = llm.api_key.get_secret_value()
+    addresses = {**llm.base_urls, llm.provider: llm.base_url}
+    return ModelSettings(
+        provider=llm.provider,
+        access={
+            name: Access(Secret(keys.get(name, "")), addresses.get(name))
+            for name in {*keys, *addresses}
+        },
+        request_timeout_seconds=llm.request_timeout_seconds,
+        max_retries=llm.max_retries,
+        fallbacks=llm.fallbacks,
+        concurrency=llm.concurrency,
+        tool_calls=llm.tool_calls,
+    )
+
+
+def model_book(settings: Settings) -> ModelBook:
+    """Return limits and prices: what is known of models, the settings' word before ours."""
+    llm = settings.llm
+    wanted = ModelLimits(llm.context_window, llm.max_output_tokens)
+    own = {
+        name: Price(price.input, price.output, price.cache_read, price.cache_write)
+        for name, price in llm.prices.items()
+    }
+    return ModelBook(price_table(own), partial(limits, wanted=wanted), llm.temperature)
+
+
+def briefing_defaults(settings: Settings, book: ModelBook) -> Defaults:
+    """Return what a task gets that asks for nothing."""
+    agent = settings.agent
+    return Defaults(
+        profiles={"default": Profile()},
+        policy=Policy(allow=settings.tools.allow, deny=settings.tools.deny),
+        limits=Limits(
+            max_iterations=agent.max_iterations,
+            timeout_seconds=agent.run_timeout_seconds,
+            max_consecutive_tool_failures=agent.max_consecutive_tool_failures,
+        ),
+        gates=agent.gates,
+        provider=settings.llm.provider,
+        model=settings.llm.model,
+        prices=book.prices,
+        profile=agent.profile,
+        workspace=str(agent.workspace or ""),
+    )
+
+
+def web_settings(server: ServerSettings) -> WebSettings:
+    """Return what the web door needs."""
+    return WebSettings(
+        host=server.host,
+        port=server.port,
+        public_url=server.public_url,
+        max_body_bytes=server.max_body_bytes,
+        rate_limit_per_minute=server.rate_limit_per_minute,
+        rate_limit_burst=server.rate_limit_burst,
+        streams_per_user=server.streams_per_user,
+        stream_max_seconds=server.stream_max_seconds,
+        allowed_origins=server.allowed_origins,
+    )

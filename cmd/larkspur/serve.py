@@ -1,0 +1,150 @@
+"""`larkspur serve`: the gateway, until it is told to stop."""
+
+import asyncio
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+
+import uvloop
+
+from internal.agent.domain.envelope import rfc3339
+from internal.agent.domain.errors import LarkspurError
+from internal.channels.web.door import Health, PartHealth, WebDoor
+from internal.channels.web.logins import Logins
+from internal.channels.web.server import Address, WebServer
+from internal.config import home
+from internal.config.home import GatewayAddress
+from internal.config.load import Loaded
+from internal.dispatch.folder_lock import dispatcher_lock
+from internal.observability.logs import log_to
+from internal.sandbox.closed import close_to_children
+from larkspur.build import GatewayHouse, gateway_house
+from larkspur.mapping import web_settings
+from larkspur.version import VERSION
+
+GRACE_SECONDS = 5.0
+"""How long runs may take to hand over."""
+SWITCH_SECONDS = 0.0005
+"""How long the storage's thread waits for the interpreter, at each statement, behind a busy loop."""
+
+
+def serve(loaded: Loaded) -> int:
+    """Serve until SIGTERM, SIGINT or SIGHUP, which is no failure: return 0.
+
+    Raises:
+        LarkspurError, HomeError: it cannot start or go on; nothing half-done is left behind.
+    """
+    home.prepare(loaded.home)
+    token = home.ensure_token(loaded.home)
+    key = loaded.settings.llm.api_key
+    log_to(secrets=[token, "" if key is None else key.get_secret_value()])
+    close_to_children()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    with (
+        dispatcher_lock(loaded.home),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(loaded, token))
+    return 0
+
+
+async def _serve(loaded: Loaded, token: str) -> None:
+    stopping = asyncio.Event()
+
+    def stop(number: signal.Signals) -> None:
+        if stopping.is_set():  # told twice: what is stored is stored
+            os._exit(128 + number)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        async with gateway_house(loaded) as house:
+            await _open(loaded, house, token, stopping)
+    except* LarkspurError as group:
+        raise _first(group) from None
+
+
+async def _open(loaded: Loaded, house: GatewayHouse, token: str, stopping: asyncio.Event) -> None:
+    """Open the web door and dispatch until the stop; then close in the opposite order."""
+    server = WebServer(_door(loaded, house, token))
+    async with asyncio.TaskGroup() as tasks:
+        dispatching = tasks.create_task(house.dispatcher.run(house.coordinator))
+        tasks.create_task(server.serve())
+        await server.ready()
+        home.write_address(loaded.home, _address(loaded, server.address))
+        _announce(loaded, server.address, server.link())
+        try:
+            await stopping.wait()
+        finally:
+            home.remove_address(loaded.home, os.getpid())
+            house.dispatcher.stop()
+            await asyncio.wait([dispatching], timeout=GRACE_SECONDS)
+            await server.stop()
+            dispatching.cancel()
+
+
+def _first(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _door(loaded: Loaded, house: GatewayHouse, token: str) -> WebDoor:
+    since = rfc3339(house.clock.now())
+
+    def health() -> Health:
+        failure, dispatcher = house.leases.failure, house.dispatcher
+        return Health(
+            status="failing" if failure else "ok",
+            database=PartHealth(not failure, house.leases.since, failure),
+            dispatcher=PartHealth(
+                not dispatcher.stopping, since, f"{dispatcher.at_work} runs at work"
+            ),
+        )
+
+    return WebDoor(
+        gateway=house.gateway,
+        broadcaster=house.broadcaster,
+        attachments=house.attachments,
+        defaults=house.defaults,
+        token=token,
+        settings=web_settings(loaded.settings.server),
+        health=health,
+        version=VERSION,
+        clock=house.clock,
+        logins=Logins(token, loaded.home / "logins.json"),
+    )
+
+
+def _address(loaded: Loaded, address: Address) -> GatewayAddress:
+    return GatewayAddress(
+        host=address.host,
+        port=address.port,
+        pid=os.getpid(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        provider=loaded.settings.llm.provider,
+        model=loaded.settings.llm.model,
+        version=VERSION,
+    )
+
+
+def _announce(loaded: Loaded, address: Address, link: str) -> None:
+    """Say where the gateway is and what to try, for a person at a terminal."""
+    llm, token = loaded.settings.llm, loaded.home / "token"
+    model = f"model: {llm.model} of {llm.provider}"
+    if llm.provider == "offline":
+        model = "model: the offline demo model; set ANTHROPIC_API_KEY for a real one"
+    lines = [
+        f"larkspur {VERSION} is at {address.url}",
+        f"page: {link} (logs one browser in, once, within five minutes)",
+        model,
+        f"data: {loaded.home} · tools run on this machine, not isolated · Ctrl+C stops",
+        "",
+        "Try, in another terminal:",
+        f'  {sys.argv[0]} -p "list the files here"',
+        f'  curl -s {address.url}/api/tasks -H "Authorization: Bearer $(cat {token})" \\',
+        "    -H 'Content-Type: application/json' -d '{\"task\": \"what is 6*7\"}'",
+        f'  curl -sN "{address.url}/api/sse?sessions=*" -H "Authorization: Bearer $(cat {token})"',
+    ]
+    print("\n".join(lines), file=sys.stderr, flush=True)

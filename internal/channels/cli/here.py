@@ -1,0 +1,197 @@
+"""One shot in this process: no gateway runs, or another model is wanted than its own."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from typing import Any, Protocol
+
+import msgspec
+
+from internal.agent.app.briefing import Defaults, Options, brief_for
+from internal.agent.app.broadcaster import EventBroadcaster
+from internal.agent.app.cursor import Cursor
+from internal.agent.app.frames import Frame
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.intake import Submission
+from internal.agent.app.watching import Shown
+from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Attachment, Brief, Channel
+from internal.agent.ports.attachments import Attachments
+from internal.channels.cli.leaving import USAGE, Interrupts, Leave, unwritten
+from internal.channels.cli.order import Ids, Order
+from internal.channels.cli.output import Output, say
+from internal.channels.cli.report import Report
+
+_CHANNELS: frozenset[Channel] = frozenset({"cli", "web"})
+
+
+class House(Protocol):
+    """What one shot needs of the house it runs in."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """What the order is handed to."""
+        ...
+
+    @property
+    def broadcaster(self) -> EventBroadcaster:
+        """Whose log the rows' ids are of."""
+        ...
+
+    @property
+    def defaults(self) -> Defaults:
+        """What a task gets without options."""
+        ...
+
+    @property
+    def attachments(self) -> Attachments:
+        """Where files are kept."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """The name under which this process owns its run."""
+        ...
+
+    def lease(self) -> str:
+        """Return until when a run submitted now is ours, RFC 3339."""
+        ...
+
+    def run_own(self, run_id: RunId, /) -> Awaitable[object]:
+        """Run our queued run to its end or its pause."""
+        ...
+
+
+class Here:
+    """Does an order in the house of this process."""
+
+    def __init__(self, house: House, output: Output) -> None:
+        self._house = house
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self._task_id: TaskId | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._unread: OSError | None = None
+
+    async def run(self, order: Order) -> int:
+        """Submit the order, do its run and show it, and return the exit code.
+
+        Raises:
+            Leave: the order cannot be done.
+            LarkspurError: it is refused, or cannot be stored.
+        """
+        house = self._house
+        options = msgspec.convert(order.options, Options)
+        brief = brief_for(house.defaults, options, LOCAL_OWNER, order.profile)
+        with Interrupts(self._interrupted) as interrupts:
+            ids, start = await self._submit(order, brief)
+            report = Report(order.output, ids)
+            named = {"model": brief.model, "profile": brief.profile.name}
+            report.begin({**named, "workspace": brief.workspace, "via": "process"})
+            self._task_id = TaskId(ids.task_id)
+            if interrupts.code is not None:
+                await self._stop()
+            await self._work(report, start)
+            if report.clipped:
+                records = house.gateway.records
+                report.complete((await records.run_of(self._task_id, LOCAL_OWNER)).answer)
+            code, last = report.result(interrupts.code)
+            await self._write(last)
+        if self._unread is not None:
+            raise unwritten(self._unread)
+        for remark in report.remarks():
+            say(remark)
+        return code
+
+    async def newest(self) -> list[dict[str, Any]]:
+        """Return the sessions that were last active in the terminal or on the page."""
+        found = await self._house.gateway.records.sessions(LOCAL_OWNER)
+        sessions = [one.session for one in found if one.session.channel in _CHANNELS]
+        return [
+            {"session_id": one.id, "title": one.title, "updated": one.updated} for one in sessions
+        ]
+
+    async def _submit(self, order: Order, brief: Brief) -> tuple[Ids, Cursor]:
+        house, session = self._house, order.session
+        if order.last:
+            newest = await self.newest()
+            if not newest:
+                raise Leave(USAGE, "There is no session to continue yet.")
+            session = newest[0]["session_id"]
+        kept = [await house.attachments.put(*file) for file in order.files]
+        bounds = await house.gateway.records.bounds()
+        submission = Submission(
+            instruction=order.task,
+            brief=brief,
+            channel="cli",
+            session_id=None if session is None else SessionId(session),
+            attachments=tuple[Attachment, ...](kept),
+            owner=house.owner,
+            lease_until=house.lease(),
+        )
+        made = await house.gateway.submit(submission, LOCAL_OWNER)
+        if order.title is not None:
+            await house.gateway.rename_session(made.session_id, order.title, LOCAL_OWNER)
+        ids = Ids(made.session_id, made.task_id, made.run_id)
+        return ids, Cursor(bounds.epoch, bounds.head)
+
+    async def _work(self, report: Report, start: Cursor) -> None:
+        """Do the run and show it, until it has ended or waits."""
+        watched = frozenset({SessionId(report.ids.session_id)})
+        batches = self._house.gateway.watch(watched, start)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._run(RunId(report.ids.run_id)))
+                await self._show(report, batches)
+        except ExceptionGroup as group:  # one of the two failed and took the other along
+            raise group.exceptions[0] from None
+        finally:
+            if self._stopping is not None:
+                await self._stopping
+
+    async def _run(self, run_id: RunId) -> None:
+        await self._house.run_own(run_id)
+
+    async def _show(self, report: Report, batches: AsyncGenerator[list[Shown]]) -> None:
+        epoch = self._house.broadcaster.epoch
+        async with aclosing(batches):
+            async for batch in batches:
+                for frame in batch:
+                    if isinstance(frame, Frame) and not frame.inner:
+                        position = frame.position
+                        report.take(str(Cursor(epoch, position)) if position else "", frame.json)
+                await self._write(report.lines())
+                if report.ended:
+                    return
+
+    async def _write(self, data: bytes) -> None:
+        """Write in a thread: a slow reader must not keep the run from its work.
+
+        When nobody reads any more the run is stopped, its end stored, and nothing more written.
+        """
+        if not data or self._unread is not None:
+            return
+        try:
+            await asyncio.to_thread(self._output.write, data)
+        except OSError as error:
+            self._unread = error
+            await self._stop()
+
+    def _interrupted(self) -> None:
+        # the handler may have broken into anything, the loop itself included
+        self._loop.call_soon_threadsafe(self._begin_stop)
+
+    def _begin_stop(self) -> None:
+        self._stopping = self._loop.create_task(self._stop())  # awaited in _work
+
+    async def _stop(self) -> None:
+        if self._task_id is None:
+            return
+        try:
+            await self._house.gateway.stop(self._task_id, LOCAL_OWNER, "cli")
+        except Conflict:
+            pass  # it has ended meanwhile
+        except StoreError as error:
+            say(f"The stop cannot be stored ({error}); again leaves at once.")

@@ -1,0 +1,230 @@
+"""The command as a process: what it imports, and what it says before any task is done."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from larkspur.version import VERSION
+
+LARKSPUR = Path(sys.executable).with_name("larkspur")
+ROOT = Path(__file__).parents[2]
+HEAVY = {
+    "msgspec",
+    "pydantic",
+    "pydantic_core",
+    "asyncio",
+    "anthropic",
+    "yaml",
+    "sqlite3",
+    "dataclasses",
+}
+
+
+def larkspur(
+    *argv: str | bytes, environ: dict[str, str], cwd: Path, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [LARKSPUR, *argv], env=environ, cwd=cwd, input=stdin, capture_output=True, check=False
+    )
+
+
+def imported_by(argv: list[str], environ: dict[str, str], cwd: Path) -> set[str]:
+    """Run the command in a fresh interpreter and return the modules it had loaded at its end."""
+    program = (
+        "import atexit, sys\n"
+        "before = set(sys.modules)\n"
+        "atexit.register(lambda: sys.stderr.write('\\n' + ' '.join(set(sys.modules) - before)))\n"
+        "from larkspur.main import main\n"
+        f"sys.argv = ['larkspur', *{argv!r}]\n"
+        "sys.exit(main())\n"
+    )
+    # isolated from the coverage of the tests, which imports a lot itself
+    bare = {name: value for name, value in environ.items() if "COVERAGE" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=bare,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return set(done.stderr.decode().rpartition("\n")[2].split())
+
+
+def test_the_version_is_the_packages(environ: dict[str, str], tmp_path: Path) -> None:
+    done = larkspur("--version", environ=environ, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"larkspur {VERSION}\n".encode())
+    assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_version_imports_nothing(environ: dict[str, str], tmp_path: Path) -> None:
+    loaded = imported_by(["--version"], environ, tmp_path)
+    assert {"larkspur.main", "larkspur.version"} <= loaded
+    assert loaded.isdisjoint({*HEAVY, "argparse", "typing", "json", "http.client", "pathlib"})
+
+
+def test_the_help_imports_next_to_nothing(environ: dict[str, str], tmp_path: Path) -> None:
+    loaded = imported_by(["--help"], environ, tmp_path)
+    assert "argparse" in loaded
+    assert loaded.isdisjoint({*HEAVY, "http.client"})
+
+
+@pytest.mark.parametrize("argv", [["serve", "--help"], ["doctor", "-h"], ["config", "--help"]])
+def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_path: Path) -> None:
+    done = larkspur(*argv, environ=environ, cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"usage: larkspur {argv[0]}".encode() in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ([], "interactive terminal comes in a later release"),
+        (["list the files"], 'larkspur -p "list the files"'),
+        (["-p"], "Say what is to be done"),
+        (["-p", "x", "--fork"], "--fork"),
+        (["-p", "x", "-f", "no-such-file"], "no-such-file cannot be read"),
+        (["-p", "x", "y"], "One prompt is enough"),
+        (["-p", "x", "--detach"], "larkspur serve"),
+        (["-p", "x", "--server", "ftp://127.0.0.1"], "is not an address"),
+        (["-p", "x", "--server", "http://example.org"], "unencrypted"),
+        (["-p", "x", "-c"], "no session to continue"),
+        (["-p", "x", "-r", "session-unknown"], "session-unknown"),
+        (["-p", "x", "--profile", "nobody"], "nobody"),
+        (["-p", "x", "--max-cost", "1", "--model", "no-price"], "no-price"),
+        (["-p", "x", "--allow", "((("], "((("),
+        (["-p", "x", "--config", "no-such.yaml"], "no-such.yaml"),
+        (["config"], "what"),
+        ([b"-p", b"\xff", b"--\xfe"], "\ufffd"),
+    ],
+)
+def test_a_wrong_usage_is_one_sentence(
+    argv: list[str | bytes], sentence: str, environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    (home / "token").write_text("t" * 64)
+    (home / "token").chmod(0o600)
+    done = larkspur(*argv, environ=environ, cwd=tmp_path)
+    told = done.stderr.decode()
+    assert sentence in told
+    assert "Traceback" not in told
+    assert done.stdout == b""
+    assert done.returncode in {1, 2, 3}
+
+
+def test_a_wrong_setting_ends_with_3(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
+    (home / "config.yaml").write_text("llm:\n  modle: x\n")
+    done = larkspur("-p", "hello", environ=environ, cwd=tmp_path)
+    assert done.returncode == 3
+    assert b"config.yaml:2" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_missing_key_ends_with_3(environ: dict[str, str], tmp_path: Path) -> None:
+    environ["LARKSPUR_LLM__PROVIDER"] = "anthropic"
+    done = larkspur("-p", "hello", environ=environ, cwd=tmp_path)
+    assert done.returncode == 3
+    assert b"ANTHROPIC_API_KEY" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_closed_standard_output_is_quiet(environ: dict[str, str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "{LARKSPUR}" -p hello >&-'],
+        env=environ,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_reader_of_the_help_may_leave(environ: dict[str, str], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [LARKSPUR, "--help"],
+        env=environ,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_waiting_for_standard_input_is_told(environ: dict[str, str], tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [LARKSPUR, "-p", "what is 6*7"],
+        env=environ,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        assert b"Waiting for standard input" in process.stderr.readline()
+        out, err = process.communicate()
+    assert (process.returncode, b"42" in out) == (0, True)
+    assert b"offline demo model answers" in err
+
+
+def test_the_schema_is_printed(environ: dict[str, str], tmp_path: Path) -> None:
+    done = larkspur("events", "schema", environ=environ, cwd=tmp_path)
+    assert "WorkflowEventEnvelope" in json.loads(done.stdout)["$defs"]
+    page = larkspur("events", "schema", "--markdown", environ=environ, cwd=tmp_path)
+    assert page.stdout.startswith(b"# Events\n")
+
+
+def test_the_settings_are_shown_without_secrets(
+    environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    environ |= {"ANTHROPIC_API_KEY": "canary-secret"}
+    done = larkspur("config", "show", environ=environ, cwd=tmp_path)
+    assert b"llm.api_key: set  # environment ANTHROPIC_API_KEY\n" in done.stdout
+    assert b"canary" not in done.stdout + done.stderr
+    path = larkspur("config", "path", environ=environ, cwd=tmp_path)
+    assert path.stdout == f"{home}/config.yaml\n".encode()
+
+
+def test_the_doctor_finds_a_fresh_place_in_order(
+    environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    done = larkspur("doctor", "--json", environ=environ, cwd=tmp_path)
+    checks = {check["name"]: check for check in json.loads(done.stdout)}
+    assert done.returncode == 0
+    assert not [check for check in checks.values() if check["state"] == "fail"]
+    assert "not isolated" in checks["sandbox"]["sentence"]
+    assert "offline demo model" in checks["model"]["sentence"]
+    assert list(home.iterdir()) == []  # it changes nothing
+
+
+def test_the_doctor_names_what_is_wrong(
+    environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    (home / "token").write_text("t" * 64)
+    (home / "token").chmod(0o644)
+    (home / "larkspur.db").write_bytes(b"not a database" * 100)
+    home.chmod(0o755)
+    environ["LARKSPUR_LLM__PROVIDER"] = "anthropic"
+    done = larkspur("doctor", environ=environ, cwd=tmp_path)
+    lines = {line.split()[1]: line.split()[0] for line in done.stdout.decode().splitlines()}
+    assert done.returncode == 3
+    assert (lines["token:"], lines["database:"], lines["model:"]) == ("fail", "fail", "fail")
+    assert lines["home:"] == "warn"
+
+
+def test_the_doctor_reads_broken_settings(
+    environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    (home / "config.yaml").write_text("server: [\n")
+    done = larkspur("doctor", environ=environ, cwd=tmp_path)
+    assert done.returncode == 3
+    assert b"fail  settings: " in done.stdout
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,233 @@
+"""The report of a one shot, fed with envelopes as the program makes them."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.controls import Connected, Control, Heartbeat
+from internal.agent.domain.envelope import RunIds, encoded, wrap
+from internal.agent.domain.event import Event
+from internal.agent.domain.events import (
+    InputReceived,
+    LifecycleUpdated,
+    OutputDelta,
+    QuestionAsked,
+    ResultCancelled,
+    ResultFinal,
+    ToolCompleted,
+)
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.tasks import StopReason
+from internal.channels.cli.order import Format, Ids
+from internal.channels.cli.report import Report
+from internal.channels.web.sse import render_control
+
+OURS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
+OTHERS = RunIds(SessionId("session-1"), TaskId("task-2"), RunId("run-2"))
+CHILD = RunIds(
+    OURS.session_id, OURS.task_id, RunId("run-3"), OURS.run_id, correlation_id=OURS.run_id
+)
+IDS = Ids("session-1", "task-1", "run-1")
+
+
+def enveloped(event: Event, run: RunIds = OURS, seq: int | None = 1) -> bytes:
+    return encoded(wrap(run, event, "2026-01-31T08:00:00.000Z", seq))
+
+
+def final(reason: StopReason = "final_answer", text: str = "done", **more: Any) -> ResultFinal:
+    return ResultFinal(
+        final_answer=text,
+        stop_reason=reason,
+        total_iterations=1,
+        usage=Usage(3, 4),
+        duration_ms=5,
+        **more,
+    )
+
+
+def told(output: Format, *events: Event, signalled: int | None = None) -> tuple[int, str]:
+    report = Report(output, IDS)
+    report.begin({})
+    for seq, event in enumerate(events, 1):
+        report.take(f"abc-{seq}", enveloped(event, seq=seq))
+    assert report.ended
+    code, last = report.result(signalled)
+    return code, (report.lines() + last).decode()
+
+
+DENIED = ToolCompleted(
+    call_id="c1",
+    tool_name="shell",
+    duration_ms=0,
+    error="shell needs a person.",
+    metadata={"denied": True, "rules": ["shell(echo 'a')"]},
+)
+CANCELLED = ResultCancelled(reason="stopped", requested_by="local", requested_via="cli")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("final_answer", 0),
+        ("max_iterations", 5),
+        ("timeout", 5),
+        ("budget_exceeded", 5),
+        ("interrupted", 1),
+        ("error", 1),
+    ],
+)
+def test_the_exit_code_follows_the_stop_reason(reason: StopReason, code: int) -> None:
+    assert told("text", final(reason)) == (code, "done\n")
+
+
+def test_text_is_the_answer_once_and_alone() -> None:
+    events = [InputReceived(task="hi", channel="cli", sender="local"), final(text="zwölf 点\n")]
+    assert told("text", *events) == (0, "zwölf 点\n")
+    assert told("text", final(text="")) == (0, "")
+
+
+def test_a_lone_surrogate_breaks_nothing() -> None:
+    report = Report("text", IDS)
+    report.take("abc-1", enveloped(final(text="a?b")).replace(b"a?b", rb"a\udc00b"))
+    assert report.result() == (0, "a\ufffdb\n".encode())
+
+
+def test_a_run_that_finished_beside_a_denial_says_so() -> None:
+    code, text = told("json", DENIED, final())
+    assert code == 4
+    denied = {"call_id": "c1", "tool_name": "shell", "rules": ["shell(echo 'a')"]}
+    assert json.loads(text)["denied"] == [{**denied, "error": "shell needs a person."}]
+
+
+def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
+    report = Report("text", IDS)
+    report.take("abc-1", enveloped(DENIED))
+    assert report.remarks() == [
+        "Denied: shell needs a person.\n  to allow it: --allow 'shell(echo '\\''a'\\'')'"
+    ]
+
+
+def test_an_action_that_needs_two_rules_names_both() -> None:
+    report = Report("text", IDS)
+    rules = {"denied": True, "rules": ["a(b)", "c(d)"]}
+    report.take("abc-1", enveloped(msgspec.structs.replace(DENIED, metadata=rules)))
+    (remark,) = report.remarks()
+    assert remark.endswith("  to allow it: --allow 'a(b)' --allow 'c(d)'")
+
+
+def test_a_key_that_is_refused_in_mid_run_is_a_matter_of_settings() -> None:
+    report = Report("text", IDS)
+    coded = b'"error_code":"model_key_refused","final_answer"'
+    envelope = enveloped(final("error", "", error="No."))
+    report.take("abc-1", envelope.replace(b'"final_answer"', coded))
+    assert report.result() == (3, b"")
+    assert report.remarks() == ["No."]
+
+
+def test_a_cancelled_run_is_never_0() -> None:
+    stopped = LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop")
+    rejected = LifecycleUpdated(status="cancelled", phase="stop", stop_reason="rejected")
+    assert told("text", stopped, CANCELLED)[0] == 1
+    assert told("text", CANCELLED)[0] == 1
+    assert told("text", rejected, CANCELLED)[0] == 4
+    assert told("text", stopped, CANCELLED, signalled=130) == (130, "")
+
+
+def test_a_waiting_run_ends_the_shot_and_names_its_question() -> None:
+    asked = QuestionAsked(
+        question_id="question-1",
+        kind="clarify",
+        title="Which?",
+        body="",
+        options=(),
+        expires_at="2026-02-01T08:00:00.000Z",
+    )
+    report = Report("text", IDS)
+    report.take("abc-1", enveloped(asked))
+    assert not report.ended
+    waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_user_input")
+    report.take("abc-2", enveloped(waiting, seq=2))
+    assert report.result() == (6, b"")
+    assert report.remarks() == ["The task task-1 waits for a person: question-1."]
+
+
+def test_json_is_one_object_with_everything() -> None:
+    code, text = told("json", final("error", "", cost=0.5, error="The model is gone."))
+    assert text.count("\n") == 1
+    assert json.loads(text) == {
+        "status": "failed",
+        "stop_reason": "error",
+        "text": "",
+        "usage": {
+            "input_tokens": 3,
+            "output_tokens": 4,
+            "cache_read_tokens": 0,
+            "cache_write_tokens": 0,
+        },
+        "cost": 0.5,
+        "error": "The model is gone.",
+        "session_id": "session-1",
+        "task_id": "task-1",
+        "run_id": "run-1",
+        "denied": [],
+        "exit_code": 1,
+    }
+    assert code == 1
+
+
+def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
+    report = Report("stream-json", IDS)
+    report.begin({"model": "m"})
+    delta = enveloped(OutputDelta(node_id="iter:1:say", k=1, n=1, text="d"), seq=None)
+    last = enveloped(final(), seq=2)
+    report.take("", delta)
+    report.take("abc-7", last)
+    first, *rows = report.lines().splitlines()
+    assert json.loads(first) == {"type": "init", **IDS._asdict(), "model": "m"}
+    assert rows == [b'{"event":' + delta + b"}", b'{"id":"abc-7","event":' + last + b"}"]
+    assert json.loads(report.result()[1])["type"] == "result"
+
+
+def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
+    report = Report("stream-json", IDS)
+    report.take("abc-1", enveloped(final(), OTHERS))
+    shown = enveloped(final(), CHILD)
+    report.take("abc-2", shown)
+    assert not report.ended
+    assert report.lines() == b'{"id":"abc-2","event":' + shown + b"}\n"
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        Heartbeat(t="2026-01-31T08:00:00.000Z", head="abc-1"),
+        Connected(
+            session_id="session-1",
+            head="abc-1",
+            earliest="abc-1",
+            active_run_id="run-1",
+            server_version="1",
+        ),
+    ],
+)
+def test_stream_control_is_no_row(control: Control) -> None:
+    report = Report("stream-json", IDS)
+    report.take("", render_control(control).partition(b"data: ")[2])
+    assert report.lines() == b""
+
+
+def test_a_long_answer_is_replaced_by_the_whole() -> None:
+    report = Report("text", IDS)
+    report.take("abc-1", enveloped(final(text="x" * 10_001)))
+    assert report.clipped
+    report.complete("whole")
+    assert report.result() == (0, b"whole\n")
+
+
+def test_a_detached_task_is_its_id() -> None:
+    assert Report("text", IDS).queued() == b"task-1\n"
+    told = json.loads(Report("json", IDS).queued())
+    assert (told["status"], told["task_id"]) == ("queued", "task-1")
