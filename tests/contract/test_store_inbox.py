@@ -1,6 +1,7 @@
 """The inbox: what was received once is kept once, and taken in once."""
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 import pytest
@@ -53,7 +54,9 @@ async def test_steering_is_told_in_order_of_arrival(database: Database, stores: 
     await take(database, stores, said("other"), NEXT)
 
     waiting = await untold(database, stores)
-    assert [words[1:] for words in waiting] == [(text, "ana", "web") for text in ("c", "a", "b")]
+    assert [words[1:] for words in waiting] == [
+        (text, "ana", "web", "", "chat", f"msg-{text}") for text in ("c", "a", "b")
+    ]
 
     await database.write(lambda: stores.inbox.told([waiting[0].number, waiting[1].number]))
     assert await untold(database, stores) == [waiting[2]]
@@ -117,3 +120,20 @@ async def test_steering_that_is_not_told_is_never_handled(
     await database.write(lambda: stores.inbox.handled(RUN))
 
     assert [words.text for words in await untold(database, stores)] == ["late"]
+
+
+async def test_what_was_accepted_waits_to_be_taken_in(database: Database, stores: Stores) -> None:
+    messages = [said(text, channel="lark", app="a") for text in ("one", "two", "three")]
+    for message in (*messages, said("other", channel="lark", app="b"), said("web")):
+        await database.write(partial(stores.inbox.accept, message))
+
+    async def waiting(limit: int = 9) -> list[Inbound]:
+        return await database.read(lambda: stores.inbox.accepted("lark", "a", limit))
+
+    assert await waiting() == messages
+    assert await waiting(1) == messages[:1]
+    await take(database, stores, messages[0])
+    assert await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-two"))
+    assert not await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-two"))
+    assert not await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-one"))
+    assert await waiting() == messages[2:]

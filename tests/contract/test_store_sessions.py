@@ -190,3 +190,13 @@ async def test_a_deleted_session_leaves_nothing_behind(
     assert await database.read(lambda: stores.sessions.get(SESSION)) is None
     assert await database.read(lambda: stores.sessions.get(SessionId("session-2"))) is not None
     assert not await database.write(lambda: stores.sessions.delete(SESSION))
+
+
+async def test_the_newest_session_of_a_scope_is_at_hand(database: Database, stores: Stores) -> None:
+    for name, scope, created in (("1", "chat", T0), ("2", "chat", T1), ("3", "other", T2)):
+        session = a_session(f"session-{name}", channel="lark", scope=scope, created=created)
+        await database.write(partial(stores.sessions.add, session))
+    at_hand = await database.read(lambda: stores.sessions.at_hand("lark", "chat"))
+    assert at_hand is not None
+    assert (at_hand.id, at_hand.scope) == ("session-2", "chat")
+    assert await database.read(lambda: stores.sessions.at_hand("web", "chat")) is None

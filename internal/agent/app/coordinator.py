@@ -27,7 +27,7 @@ from internal.agent.domain.errors import (
     Stopped,
     StoreError,
 )
-from internal.agent.domain.events import LifecycleUpdated
+from internal.agent.domain.events import LifecycleUpdated, PlanUpdated
 from internal.agent.domain.moves import Done, Outcome, Pause
 from internal.agent.domain.tasks import Run, StopReason, Task
 from internal.agent.domain.turn import Turn
@@ -95,7 +95,8 @@ class AgentCoordinator:
         stream = SerializingEventListener(
             ids, run.fence, ground.database, ground.stores, ground.broadcaster, ground.clock
         )
-        titles = QueuedListener(PlanSessionTitleRecorder(ground.database, ground.stores))
+        recorder = PlanSessionTitleRecorder(ground.database, ground.stores)
+        titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
         context = RunContext(ids, run, task, stream, ground.clock.monotonic())
         try:

@@ -14,8 +14,9 @@ from internal.agent.domain.errors import Fenced, Stopped
 from internal.agent.domain.events import LifecycleUpdated, QuestionAnswered, ResultCancelled
 from internal.agent.domain.messages import Message
 from internal.agent.domain.questions import Answer
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.tasks import Origin, Run, Task
 from internal.agent.ports.database import Write
+from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.runs import RunEnd
 from internal.agent.ports.stores import Stores
 
@@ -51,6 +52,8 @@ def end_run(
     yield from stores.questions.close_run(run.id, end.ended)
     shown = yield from _next_task(stores, run, task, fresh, end.ended)
     yield from stores.inbox.handled(run.id)
+    if task.origin.chat_id:
+        yield from stores.outbox.add(_reply(run, task, end), end.ended)
     return shown
 
 
@@ -86,6 +89,22 @@ def cancel_resting(
     return shown
 
 
+def _reply(run: Run, task: Task, end: RunEnd) -> Outgoing:
+    """Return the one reply of a run to the chat that it came from."""
+    origin = task.origin
+    return Outgoing(
+        key=f"{run.id}:answer",
+        channel=origin.channel,
+        app=origin.app,
+        chat_id=origin.chat_id,
+        reply_to=origin.message_id,
+        body=end.answer,
+        run_id=run.id,
+        stop_reason=end.stop_reason,
+        error=end.error,
+    )
+
+
 def _next_task(
     stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
 ) -> Write[list[Delivery]]:
@@ -99,9 +118,8 @@ def _next_task(
         channel=late[0].channel,
         session_id=task.session_id,
     )
-    origin = msgspec.structs.replace(
-        task.origin, channel=late[0].channel, principal=late[0].principal
-    )
+    first = late[0]
+    origin = Origin(first.channel, first.principal, first.app, first.chat_id, first.message_id)
     shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
     yield from stores.inbox.move([words.number for words in late], fresh.run_id)
     return shown

@@ -1,55 +1,29 @@
-"""The one door that every channel knocks on: accept, submit, steer, stop, watch."""
+"""The one door that every channel knocks on: accept, submit, say, steer, stop, answer, watch."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
-from typing import Literal
 
 import msgspec
 
 from internal.agent.app.answering import answer_question
 from internal.agent.app.broadcaster import Delivery, EventBroadcaster
 from internal.agent.app.cursor import Cursor
-from internal.agent.app.ending import cancel_resting
-from internal.agent.app.intake import (
-    FreshIds,
-    Submission,
-    Submitted,
-    add_task,
-    checked_words,
-    fresh_ids,
-    inbound,
-    open_session,
-)
+from internal.agent.app.intake import Submission, Submitted, checked_words, fresh_ids, open_session
 from internal.agent.app.records import Records
+from internal.agent.app.taking import Steered, say_words, stop_task, submit_task
 from internal.agent.app.watching import Shown, Watched
 from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import Conflict, Forbidden, NotFound, Stopped
+from internal.agent.domain.errors import Conflict, Forbidden, Stopped
 from internal.agent.domain.ids import SessionId, TaskId, new_session_id
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import Answer
-from internal.agent.domain.tasks import (
-    ENDED,
-    Channel,
-    Origin,
-    Session,
-    Status,
-    StopRequest,
-    Task,
-)
+from internal.agent.domain.tasks import Channel, Session, Status
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database, Write
+from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.dispatching import Dispatcher
 from internal.agent.ports.stores import Stores
-
-
-class Steered(msgspec.Struct, frozen=True):
-    """What became of words for a session at work: steering for its run, or the next task."""
-
-    taken_as: Literal["steering", "task"]
-    task_id: TaskId
-    run_id: str
-    session_id: SessionId
 
 
 class Gateway:
@@ -88,10 +62,46 @@ class Gateway:
         submission = msgspec.structs.replace(submission, instruction=words)
         fresh, now = fresh_ids(), self._now()
         submitted, shown = await self._database.write(
-            partial(self._submit, submission, principal, fresh, now)
+            partial(submit_task, self._stores, submission, principal, fresh, now)
         )
         self._show(shown)
         return submitted
+
+    async def say(self, submission: Submission, principal: Principal) -> Steered:
+        """Give words to the run at work in a session; without one they are its next task.
+
+        Raises:
+            Malformed: the text is empty or too long.
+            NotFound: the session does not exist or belongs to somebody else.
+            Forbidden: the principal may not talk.
+        """
+        if not principal.may("talk"):
+            raise Forbidden("You may not give tasks here.")
+        words = checked_words(submission.instruction)
+        submission = msgspec.structs.replace(submission, instruction=words)
+        fresh, now = fresh_ids(), self._now()
+        steered, shown = await self._database.write(
+            partial(say_words, self._stores, submission, principal, fresh, now)
+        )
+        self._show(shown)
+        return steered
+
+    async def dismiss(self, message: Inbound, replies: Sequence[Outgoing] = ()) -> bool:
+        """Settle an accepted message without a run, and promise the replies to it.
+
+        False when it was settled or taken in before; nothing is promised then.
+        """
+        now = self._now()
+
+        def work() -> Write[bool]:
+            ids = (message.channel, message.app, message.message_id)
+            if not (yield from self._stores.inbox.dismiss(*ids)):
+                return False
+            for reply in replies:
+                yield from self._stores.outbox.add(reply, now)
+            return True
+
+        return await self._database.write(work)
 
     async def steer(
         self, task_id: TaskId, text: str, principal: Principal, channel: Channel
@@ -102,15 +112,8 @@ class Gateway:
             Malformed: the text is empty or too long.
             NotFound: the task does not exist or belongs to somebody else.
         """
-        words = checked_words(text)
         task = await self.records.task(task_id, principal)
-        fresh, now = fresh_ids(), self._now()
-        submission = Submission(words, task.brief, channel, task.session_id)
-        steered, shown = await self._database.write(
-            partial(self._steer, submission, principal, fresh, now)
-        )
-        self._show(shown)
-        return steered
+        return await self.say(Submission(text, task.brief, channel, task.session_id), principal)
 
     async def stop(self, task_id: TaskId, principal: Principal, via: Channel) -> Status:
         """Stop a task's run; a running one ends within 2 s. Returns the status now.
@@ -127,15 +130,19 @@ class Gateway:
             raise Forbidden("You may not stop this task.")
         stopped = Stopped(principal.id, via)
         fresh, now = fresh_ids(), self._now()
-        status, shown = await self._database.write(partial(self._stop, task, stopped, fresh, now))
+        status, shown = await self._database.write(
+            partial(stop_task, self._stores, task, stopped, fresh, now)
+        )
         if status == "running":
             run = await self.records.run_of(task_id, principal)
             self._dispatcher.leave(run.id, stopped)
         self._show(shown)
         return status
 
-    async def open_session(self, principal: Principal, channel: Channel, title: str) -> Session:
-        """Store a new session, "" for no title yet.
+    async def open_session(
+        self, principal: Principal, channel: Channel, title: str = "", scope: str = ""
+    ) -> Session:
+        """Store a new session, "" for no title yet. It is the one at hand in its scope.
 
         Raises:
             Forbidden: the principal may not talk.
@@ -145,7 +152,7 @@ class Gateway:
         session_id, now = new_session_id(), self._now()
 
         def work() -> Write[None]:
-            yield from open_session(self._stores, session_id, channel, principal, now)
+            yield from open_session(self._stores, session_id, channel, principal, now, scope)
             if title:
                 yield from self._stores.sessions.entitle(session_id, title)
 
@@ -197,67 +204,6 @@ class Gateway:
         Who may watch what is the caller's to check, with `records.session`.
         """
         return self._broadcaster.watch(watched, start)
-
-    def _submit(
-        self, submission: Submission, principal: Principal, fresh: FreshIds, now: str
-    ) -> Write[tuple[Submitted, list[Delivery]]]:
-        stores = self._stores
-        if key := submission.idempotency_key:
-            known = yield from stores.tasks.by_key(principal.id, key)
-            run = None if known is None else (yield from stores.runs.of_task(known.id))
-            if known is not None and run is not None:
-                return Submitted(known.id, run.id, known.session_id, known.status), []
-        session_id = submission.session_id
-        if session_id is None:
-            session_id = fresh.session_id
-            yield from open_session(stores, session_id, submission.channel, principal, now)
-        else:
-            session = yield from stores.sessions.get(session_id)
-            if session is None or not (principal.may("owner") or session.owner == principal.id):
-                raise NotFound(f"There is no session {session_id}.")
-        shown = yield from self._add(submission, principal, session_id, fresh, now)
-        return Submitted(fresh.task_id, fresh.run_id, session_id, "queued"), shown
-
-    def _steer(
-        self, submission: Submission, principal: Principal, fresh: FreshIds, now: str
-    ) -> Write[tuple[Steered, list[Delivery]]]:
-        stores, session_id = self._stores, submission.session_id
-        if session_id is None:
-            raise NotFound("There is no session to steer.")
-        run = yield from stores.runs.active(session_id)
-        if run is not None:
-            message = inbound(submission, fresh, principal, now)
-            yield from stores.inbox.take(message, session_id, run.id, steer=True)
-            return Steered("steering", run.task_id, run.id, session_id), []
-        shown = yield from self._add(submission, principal, session_id, fresh, now)
-        return Steered("task", fresh.task_id, fresh.run_id, session_id), shown
-
-    def _add(
-        self,
-        submission: Submission,
-        principal: Principal,
-        session_id: SessionId,
-        fresh: FreshIds,
-        now: str,
-    ) -> Write[list[Delivery]]:
-        origin = Origin(submission.channel, principal.id, message_id=fresh.message_id)
-        shown = yield from add_task(self._stores, submission, session_id, fresh, origin, now)
-        message = inbound(submission, fresh, principal, now)
-        yield from self._stores.inbox.take(message, session_id, fresh.run_id, steer=False)
-        return shown
-
-    def _stop(
-        self, task: Task, stopped: Stopped, fresh: FreshIds, now: str
-    ) -> Write[tuple[Status, list[Delivery]]]:
-        run = yield from self._stores.runs.of_task(task.id)
-        if run is None or run.status in ENDED:
-            raise Conflict(f"The task has ended: {task.status}.")
-        if run.status == "running":
-            request = StopRequest(stopped.by, stopped.via, stopped.reason)
-            yield from self._stores.runs.request_stop(run.id, request)
-            return "running", []
-        shown = yield from cancel_resting(self._stores, run, task, stopped, fresh, now)
-        return "cancelled", shown
 
     def _show(self, shown: list[Delivery]) -> None:
         if shown:

@@ -29,8 +29,9 @@ LONGEST_INSTRUCTION = 200_000
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A task as a door hands it in. `session_id` None opens a new session.
+    """A task as a door hands it in, into the session of that id, or the one at hand in `scope`.
 
+    Without either it opens a new session. `message` is the accepted message that it comes from.
     `owner` names the terminal process that runs the task itself; "" leaves it to the dispatcher.
     """
 
@@ -42,6 +43,8 @@ class Submission(msgspec.Struct, frozen=True):
     idempotency_key: str | None = None
     owner: str = ""
     lease_until: str = ""
+    scope: str = ""
+    message: Inbound | None = None
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -85,10 +88,15 @@ def checked_words(text: str) -> str:
 
 
 def open_session(
-    stores: Stores, session_id: SessionId, channel: Channel, owner: Principal, now: str
+    stores: Stores,
+    session_id: SessionId,
+    channel: Channel,
+    owner: Principal,
+    now: str,
+    scope: str = "",
 ) -> Write[None]:
     """Store a new, empty session."""
-    yield from stores.sessions.add(Session(session_id, "", channel, owner.id, now, now))
+    yield from stores.sessions.add(Session(session_id, "", channel, owner.id, now, now, scope))
 
 
 def add_task(
@@ -137,13 +145,16 @@ def add_task(
 
 
 def inbound(submission: Submission, fresh: FreshIds, principal: Principal, now: str) -> Inbound:
-    """Return the inbox row of a task that was accepted and taken in at once."""
+    """Return the inbox row of a submission: the accepted message with the words as understood."""
+    raw = msgspec.json.encode({"text": submission.instruction}).decode()
+    if submission.message is not None:
+        return msgspec.structs.replace(submission.message, raw=raw)
     return Inbound(
         channel=submission.channel,
         app="",
         message_id=fresh.message_id,
         chat_id="",
         principal=principal.id,
-        raw=msgspec.json.encode({"text": submission.instruction}).decode(),
+        raw=raw,
         received=now,
     )

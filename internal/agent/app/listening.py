@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from internal.agent.domain.envelope import WorkflowEventEnvelope
+from internal.agent.domain.event import Event
 from internal.agent.ports.channels import EventListener
 
 logger = logging.getLogger(__name__)
@@ -12,14 +13,20 @@ MOST_WAITING = 1024
 
 
 class QueuedListener:
-    """Hands envelopes on in order. One that finds the queue full is lost to this listener alone."""
+    """Hands envelopes on in order. One that finds the queue full is lost to this listener alone.
 
-    def __init__(self, listener: EventListener) -> None:
+    `kinds` are the events that the listener is told of; without any it is told of all.
+    """
+
+    def __init__(self, listener: EventListener, *kinds: type[Event]) -> None:
         self._listener = listener
+        self._kinds = kinds or (Event,)
         self._queue: asyncio.Queue[WorkflowEventEnvelope] = asyncio.Queue(MOST_WAITING)
 
     async def on_event(self, envelope: WorkflowEventEnvelope) -> None:
         """Take one envelope without waiting."""
+        if not isinstance(envelope.payload, self._kinds):
+            return
         try:
             self._queue.put_nowait(envelope)
         except asyncio.QueueFull:

@@ -50,10 +50,14 @@ class Sweep:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
         return len(own) + await self.lost()
 
-    async def lost(self) -> int:
-        """Sweep the runs whose lease is over; return how many."""
+    async def lost(self, at_work: Collection[RunId] = ()) -> int:
+        """Sweep the runs whose lease is over; return how many.
+
+        Those at work in this process are its own, whatever their lease says: the machine slept.
+        """
         now = self._now()
-        runs = await self._database.read(partial(self._stores.runs.lost, now))
+        found = await self._database.read(partial(self._stores.runs.lost, now))
+        runs = [run for run in found if run.id not in at_work]
         for run in runs:
             if run.terminal:
                 shown = await self._database.write(partial(self._end, run, fresh_ids(), now))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from itertools import islice
 
 from internal.agent.app.frames import Frame
 
@@ -25,6 +26,8 @@ class Tail:
         self._waiting: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._woken = 0.0
+        self._asked = (0, 0, 0)
+        self._since: list[Frame] = []
 
     @property
     def end(self) -> int:
@@ -62,11 +65,15 @@ class Tail:
     def since(self, place: int, cursor: int) -> list[Frame]:
         """Return the frames from a place on, without durable ones at or below the cursor.
 
-        The place must not lie before `base`.
+        The place must not lie before `base`. The list is made once for all who stand at a place:
+        nobody changes it.
         """
-        skip = place - self.base
-        frames = list(self._frames)[skip:] if skip else self._frames
-        return [frame for frame in frames if not 0 < frame.position <= cursor]
+        asked = (place, cursor, self.end)
+        if asked != self._asked:
+            frames = islice(self._frames, place - self.base, None)
+            self._since = [frame for frame in frames if not 0 < frame.position <= cursor]
+            self._asked = asked
+        return self._since
 
     async def changed(self) -> None:
         """Wait until a frame is added behind what is there now, or `wake` is called."""

@@ -40,6 +40,7 @@ class Watcher:
     def __init__(self, source: Source, watched: Watched, tail: Tail, cursor: int) -> None:
         self._source = source
         self._watched = watched
+        self._chooses = watched is not None and len(watched) > 1  # else all of the tail is wanted
         self._tail = tail
         self._cursor = cursor
         self._place = tail.end
@@ -61,7 +62,7 @@ class Watcher:
             elif self._place == self._tail.end:
                 await self._tail.changed()
             elif frames := self._take(self._tail.since(self._place, self._cursor)):
-                yield list[Shown](frames)
+                yield [*frames]
 
     async def _backlog(self) -> AsyncGenerator[list[Shown]]:
         """Yield pages of the log until it has no more and the tail reaches back to that moment."""
@@ -99,8 +100,10 @@ class Watcher:
 
     def _take(self, frames: list[Frame]) -> list[Frame]:
         self._place = self._tail.end
-        wanted = [frame for frame in frames if self._wants(frame)]
-        self._cursor = max((frame.position for frame in wanted), default=self._cursor)
+        wanted = [one for one in frames if self._wants(one)] if self._chooses else frames
+        # an ephemeral frame has position 0 and must not move the cursor
+        durable = (frame.position for frame in reversed(wanted) if frame.position)
+        self._cursor = next(durable, self._cursor)
         return wanted
 
     def _wants(self, frame: Frame) -> bool:

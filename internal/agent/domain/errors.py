@@ -22,7 +22,6 @@ LarkspurError
     └── Fenced              another process runs it now: nothing more may be written
 """
 
-
 from typing import ClassVar
 
 

@@ -129,7 +129,11 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A conversation. `owner` is the principal that it belongs to."""
+    """A conversation. `owner` is the principal that it belongs to.
+
+    `scope` is what it is the conversation of, such as a chat: the newest session of a scope is the
+    one at hand. "" for a conversation of its own.
+    """
 
     id: SessionId
     title: str
@@ -137,6 +141,7 @@ class Session(msgspec.Struct, frozen=True):
     owner: str
     created: str
     updated: str
+    scope: str = ""
 
 
 class SessionSummary(msgspec.Struct, frozen=True):

@@ -66,6 +66,10 @@ class Sessions(Protocol):
         """Return the session of an owner that was last active in a channel."""
         ...
 
+    def at_hand(self, channel: Channel, scope: str, /) -> Read[Session | None]:
+        """Return the newest session of a scope."""
+        ...
+
     def page(
         self, owner: str | None, before: str | None, limit: int, /
     ) -> Read[list[SessionSummary]]:
@@ -110,12 +114,15 @@ class Inbound(msgspec.Struct, frozen=True):
 
 
 class Steering(NamedTuple):
-    """A person's words for a run at work; `number` is the inbox row."""
+    """A person's words for a run at work: the inbox row, and where they are from."""
 
     number: int
     text: str
     principal: str
     channel: Channel
+    app: str
+    chat_id: str
+    message_id: str
 
 
 class Inbox(Protocol):
@@ -123,6 +130,14 @@ class Inbox(Protocol):
 
     def accept(self, message: Inbound, /) -> Write[bool]:
         """Store a raw message; False when (channel, app, message_id) is known already."""
+        ...
+
+    def accepted(self, channel: Channel, app: str, limit: int, /) -> Read[list[Inbound]]:
+        """Return messages that were accepted and not taken in, in order of arrival."""
+        ...
+
+    def dismiss(self, channel: Channel, app: str, message_id: str, /) -> Write[bool]:
+        """Mark an accepted message as handled without a run; False when it was taken in."""
         ...
 
     def take(

@@ -9,6 +9,7 @@ from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Answer, Question
 from internal.agent.ports.conversations import Inbox, Sessions, Tasks
 from internal.agent.ports.database import Read, Write
+from internal.agent.ports.delivery import Outbox, Showings
 from internal.agent.ports.log import EventLog
 from internal.agent.ports.runs import Runs
 
@@ -104,3 +105,5 @@ class Stores:
     inbox: Inbox
     questions: Questions
     costs: Costs
+    outbox: Outbox
+    showings: Showings

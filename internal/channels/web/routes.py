@@ -6,7 +6,7 @@ The router, the OpenAPI document and the tests of the guards are all made from i
 import msgspec
 from starlette.responses import Response
 
-from internal.agent.app.gateway import Steered
+from internal.agent.app.taking import Steered
 from internal.agent.app.intake import Submitted
 from internal.agent.domain.tasks import Attachment
 from internal.channels.web import about, attachments, entering, sessions, tasks, usage, watching

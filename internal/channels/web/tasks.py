@@ -1,7 +1,7 @@
 """Routes of tasks."""
 
 from internal.agent.app.briefing import brief_for
-from internal.agent.app.gateway import Steered
+from internal.agent.app.taking import Steered
 from internal.agent.app.intake import Submission, Submitted
 from internal.agent.domain.errors import Malformed, NotFound
 from internal.agent.domain.ids import SessionId, TaskId

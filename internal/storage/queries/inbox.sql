@@ -20,7 +20,7 @@ where inbox.status = 'accepted'
 returning number;
 
 -- name: untold_messages
-select number, words, principal, channel from inbox
+select number, words, principal, channel, app, chat_id, message_id from inbox
 where run_id = $1 and steer = 1 and status = 'taken' order by number;
 
 -- name: tell_message
@@ -32,3 +32,11 @@ where run_id = $1 and (status = 'told' or (status = 'taken' and steer = 0));
 
 -- name: move_message
 update inbox set run_id = $2, steer = 0, status = 'taken' where number = $1;
+
+-- name: accepted_messages
+select channel, app, message_id, chat_id, principal, raw, received from inbox
+where channel = $1 and app = $2 and status = 'accepted' order by number limit $3;
+
+-- name: dismiss_message
+update inbox set status = 'handled'
+where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;

@@ -2,18 +2,22 @@
 -- $1, $2 … are its values in order.
 
 -- name: insert_session
-insert into sessions (id, channel, owner, created, updated, title)
-values ($1, $2, $3, $4, $5, $6);
+insert into sessions (id, channel, owner, created, updated, title, scope)
+values ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: session
-select id, title, channel, owner, created, updated from sessions where id = $1;
+select id, title, channel, owner, created, updated, scope from sessions where id = $1;
 
 -- name: newest_session
-select id, title, channel, owner, created, updated from sessions
+select id, title, channel, owner, created, updated, scope from sessions
 where owner = $1 and channel = $2 order by updated desc, id desc limit 1;
 
+-- name: newest_session_of_scope
+select id, title, channel, owner, created, updated, scope from sessions
+where channel = $1 and scope = $2 order by created desc, id desc limit 1;
+
 -- name: sessions_page
-select id, title, channel, owner, created, updated,
+select id, title, channel, owner, created, updated, scope,
     (select status from tasks where session_id = sessions.id
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id)
@@ -22,7 +26,7 @@ where (updated, id) < ($1, $2)
 order by updated desc, id desc limit $3;
 
 -- name: sessions_page_of_owner
-select id, title, channel, owner, created, updated,
+select id, title, channel, owner, created, updated, scope,
     (select status from tasks where session_id = sessions.id
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id)

@@ -4,9 +4,11 @@ from internal.agent.ports.stores import Stores
 from internal.storage.stores.costs import CostStore
 from internal.storage.stores.inbox import InboxStore
 from internal.storage.stores.log import LogStore
+from internal.storage.stores.outbox import OutboxStore
 from internal.storage.stores.questions import QuestionStore
 from internal.storage.stores.runs import RunStore
 from internal.storage.stores.sessions import SessionStore
+from internal.storage.stores.showings import ShowingStore
 from internal.storage.stores.tasks import TaskStore
 
 
@@ -20,4 +22,6 @@ def make_stores() -> Stores:
         inbox=InboxStore(),
         questions=QuestionStore(),
         costs=CostStore(),
+        outbox=OutboxStore(),
+        showings=ShowingStore(),
     )

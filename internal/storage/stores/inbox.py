@@ -6,6 +6,7 @@ import msgspec
 
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.tasks import Channel
 from internal.agent.ports.conversations import Inbound, Steering
 from internal.agent.ports.database import Batch, Read, Statement, Write
 from internal.storage.stores.text import plain
@@ -35,6 +36,16 @@ class InboxStore:
                 plain(message.raw),
             ),
         )
+        return bool(rows)
+
+    def accepted(self, channel: Channel, app: str, limit: int, /) -> Read[list[Inbound]]:
+        """Return messages that were accepted and not taken in, in order of arrival."""
+        rows = yield Statement("accepted_messages", (channel, app, limit))
+        return [Inbound(*row) for row in rows]
+
+    def dismiss(self, channel: Channel, app: str, message_id: str, /) -> Write[bool]:
+        """Mark an accepted message as handled without a run; False when it was taken in."""
+        rows = yield Statement("dismiss_message", (channel, app, message_id))
         return bool(rows)
 
     def take(

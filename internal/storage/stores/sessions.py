@@ -22,6 +22,8 @@ _PARTS = (
     "delete_plans_of_session",
     "delete_costs_of_session",
     "delete_inbox_of_session",
+    "delete_outbox_of_session",
+    "delete_showings_of_session",
     "delete_runs_of_session",
     "delete_tasks_of_session",
 )
@@ -45,6 +47,7 @@ class SessionStore:
                 session.created,
                 session.updated,
                 plain(session.title),
+                session.scope,
             ),
         )
 
@@ -56,6 +59,11 @@ class SessionStore:
     def newest(self, owner: str, channel: Channel, /) -> Read[Session | None]:
         """Return the session of an owner that was last active in a channel."""
         rows = yield Statement("newest_session", (owner, channel))
+        return Session(*rows[0]) if rows else None
+
+    def at_hand(self, channel: Channel, scope: str, /) -> Read[Session | None]:
+        """Return the newest session of a scope."""
+        rows = yield Statement("newest_session_of_scope", (channel, scope))
         return Session(*rows[0]) if rows else None
 
     def page(
@@ -75,7 +83,7 @@ class SessionStore:
             rows = yield Statement("sessions_page", (*place, limit))
         else:
             rows = yield Statement("sessions_page_of_owner", (*place, limit, owner))
-        return [SessionSummary(Session(*row[:6]), row[6], row[7]) for row in rows]
+        return [SessionSummary(Session(*row[:7]), row[7], row[8]) for row in rows]
 
     def rename(self, session_id: SessionId, title: str, now: str, /) -> Write[bool]:
         """Set the title; False when there is no such session."""

@@ -1,0 +1,124 @@
+"""Taking in: what a person's words and wishes change, each in one transaction."""
+
+from typing import Literal
+
+import msgspec
+
+from internal.agent.app.broadcaster import Delivery
+from internal.agent.app.ending import cancel_resting
+from internal.agent.app.intake import (
+    FreshIds,
+    Submission,
+    Submitted,
+    add_task,
+    inbound,
+    open_session,
+)
+from internal.agent.domain.errors import Conflict, NotFound, Stopped
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.principals import Principal
+from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
+from internal.agent.ports.database import Write
+from internal.agent.ports.stores import Stores
+
+
+class Steered(msgspec.Struct, frozen=True):
+    """What became of words for a session: steering for the run at work, or the next task."""
+
+    taken_as: Literal["steering", "task"]
+    task_id: TaskId
+    run_id: RunId
+    session_id: SessionId
+
+
+def submit_task(
+    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+) -> Write[tuple[Submitted, list[Delivery]]]:
+    """Store a task, in its session, the one at hand in its scope, or a new one.
+
+    Raises:
+        NotFound: the session does not exist or belongs to somebody else.
+        Conflict: the message that it comes from was taken in before.
+    """
+    if key := submission.idempotency_key:
+        known = yield from stores.tasks.by_key(principal.id, key)
+        run = None if known is None else (yield from stores.runs.of_task(known.id))
+        if known is not None and run is not None:
+            return Submitted(known.id, run.id, known.session_id, known.status), []
+    session_id = yield from _session(stores, submission, principal, fresh, now)
+    shown = yield from _add(stores, submission, principal, session_id, fresh, now)
+    return Submitted(fresh.task_id, fresh.run_id, session_id, "queued"), shown
+
+
+def say_words(
+    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+) -> Write[tuple[Steered, list[Delivery]]]:
+    """Store words as steering while a run of the session has not committed its end, else a task.
+
+    Raises:
+        NotFound: the session does not exist or belongs to somebody else.
+        Conflict: the message that they come from was taken in before.
+    """
+    session_id = yield from _session(stores, submission, principal, fresh, now)
+    run = yield from stores.runs.active(session_id)
+    if run is not None:
+        message = inbound(submission, fresh, principal, now)
+        yield from stores.inbox.take(message, session_id, run.id, steer=True)
+        return Steered("steering", run.task_id, run.id, session_id), []
+    shown = yield from _add(stores, submission, principal, session_id, fresh, now)
+    return Steered("task", fresh.task_id, fresh.run_id, session_id), shown
+
+
+def stop_task(
+    stores: Stores, task: Task, stopped: Stopped, fresh: FreshIds, now: str
+) -> Write[tuple[Status, list[Delivery]]]:
+    """Ask a running run to stop, or end one that rests. Returns the status now.
+
+    Raises:
+        Conflict: the task has ended.
+    """
+    run = yield from stores.runs.of_task(task.id)
+    if run is None or run.status in ENDED:
+        raise Conflict(f"The task has ended: {task.status}.")
+    if run.status == "running":
+        request = StopRequest(stopped.by, stopped.via, stopped.reason)
+        yield from stores.runs.request_stop(run.id, request)
+        return "running", []
+    shown = yield from cancel_resting(stores, run, task, stopped, fresh, now)
+    return "cancelled", shown
+
+
+def _session(
+    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+) -> Write[SessionId]:
+    """Return the session of a submission; who may use a scope is its channel's to check."""
+    scope = submission.scope
+    if submission.session_id is not None:
+        session = yield from stores.sessions.get(submission.session_id)
+        if session is None or not (principal.may("owner") or session.owner == principal.id):
+            raise NotFound(f"There is no session {submission.session_id}.")
+        return session.id
+    if scope:
+        session = yield from stores.sessions.at_hand(submission.channel, scope)
+        if session is not None:
+            return session.id
+    channel = submission.channel
+    yield from open_session(stores, fresh.session_id, channel, principal, now, scope)
+    return fresh.session_id
+
+
+def _add(
+    stores: Stores,
+    submission: Submission,
+    principal: Principal,
+    session_id: SessionId,
+    fresh: FreshIds,
+    now: str,
+) -> Write[list[Delivery]]:
+    message = inbound(submission, fresh, principal, now)
+    origin = Origin(
+        submission.channel, principal.id, message.app, message.chat_id, message.message_id
+    )
+    shown = yield from add_task(stores, submission, session_id, fresh, origin, now)
+    yield from stores.inbox.take(message, session_id, fresh.run_id, steer=False)
+    return shown

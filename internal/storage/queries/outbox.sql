@@ -1,0 +1,42 @@
+-- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- $1, $2 … are its values in order.
+
+-- name: insert_outgoing
+insert into outbox (
+    key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_try, created,
+    remote_id, fault, error, body
+) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10)
+on conflict (key) do nothing
+returning number;
+
+-- name: due_outgoing
+select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, attempts,
+    first_tried
+from outbox
+where channel = $1 and app = $2 and status = 'pending' and next_try <= $3
+    and not exists (
+        select 1 from outbox as earlier
+        where earlier.channel = outbox.channel and earlier.app = outbox.app
+            and earlier.chat_id = outbox.chat_id and earlier.status = 'pending'
+            and earlier.number < outbox.number
+    )
+order by number limit $4;
+
+-- name: try_outgoing
+update outbox set attempts = attempts + 1, first_tried = coalesce(first_tried, $2)
+where number = $1 and status = 'pending' returning attempts;
+
+-- name: postpone_outgoing
+update outbox set next_try = $2, fault = $3 where number = $1 and status = 'pending';
+
+-- name: settle_outgoing
+update outbox set status = $2, remote_id = $3, fault = $4, settled = $5
+where number = $1 and status = 'pending' returning number;
+
+-- name: dead_letters
+select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, status,
+    fault, settled
+from outbox where status in ('dead', 'doubtful') order by number desc limit $1;
+
+-- name: delete_outbox_of_session
+delete from outbox where run_id in (select id from runs where session_id = $1);
