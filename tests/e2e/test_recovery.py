@@ -336,3 +336,23 @@ async def test_the_moment_of_an_event_is_when_it_happened(home: Path) -> None:
         moments = [each["timestamp"] for each in events if "seq" in each]
         assert moments == sorted(moments)
         assert before <= moments[0] <= moments[-1] <= rfc3339(here.house.clock.now())
+
+
+async def test_arguments_that_an_event_cannot_carry_are_kept_whole(home: Path) -> None:
+    content = "半\x01" * 50_000
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("write_file", {"path": "long.txt", "content": content})]),
+        Reply(text="written"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("write a lot")
+        events = await here.end_of(made)
+        sound(events)
+        started = next(e for e in events if e["event"] == "workflow.tool.started")["payload"]
+        assert len(msgspec.json.encode(started)) <= 64_000
+        kept = await here.house.attachments.get(started["attachments"][0]["sha256"])
+        assert msgspec.json.decode(kept)["content"] == content
+        made = await here.submit(content[:100_000])
+        events = await here.end_of(made)
+        assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events)

@@ -5,6 +5,7 @@ import msgspec
 from internal.agent.app.broadcaster import Delivery
 from internal.agent.app.recording import record_resting
 from internal.agent.domain import ids as new
+from internal.agent.domain.clipping import fitted
 from internal.agent.domain.envelope import RunIds
 from internal.agent.domain.errors import Malformed
 from internal.agent.domain.events import InputReceived, LifecycleUpdated
@@ -134,7 +135,7 @@ def add_task(
     yield from stores.tasks.add(task, submission.idempotency_key)
     yield from stores.runs.add(run, now, submission.lease_until)
     received = InputReceived(
-        task=submission.instruction,
+        task=fitted(submission.instruction),
         channel=submission.channel,
         sender=origin.principal,
         attachments=submission.attachments,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.context import RunContext
@@ -11,6 +12,7 @@ from internal.agent.domain.clipping import clipped, fitted, fitted_arguments
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events import ToolCompleted, ToolStarted
 from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.turn import Turn
 from internal.agent.ports.attachments import Attachments
@@ -18,6 +20,9 @@ from internal.agent.ports.clock import Clock
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 
 logger = logging.getLogger(__name__)
+
+MOST_RESULT_BYTES, MOST_METADATA_BYTES = 45_000, 12_000
+"""What one event carries of a result, encoded: together under 64 KB."""
 
 LONGEST_RESULT = 30_000
 """Characters of a result that the model reads; the whole is kept as an attachment."""
@@ -46,20 +51,29 @@ class ToolRunner:
         specs = {tool.name: tool for tool in turn.terms.tools}
         turn.begins([call.call_id for call in calls])
         started = [
-            ToolStarted(
-                call_id=call.call_id,
-                tool_name=call.name,
-                arguments=fitted_arguments(call.arguments),
-                iteration=turn.iteration,
-                risk=specs[call.name].risk,
-            )
-            for call in calls
+            await self._started(call, turn.iteration, specs[call.name].risk) for call in calls
         ]
         await context.stream.commit(*started, turn=turn)
         places = asyncio.Semaphore(self._concurrency)
         async with asyncio.TaskGroup() as batch:
             for call in calls:
                 batch.create_task(self._run_one(context, turn, call, specs[call.name], places))
+
+    async def _started(self, call: ToolCall, iteration: int, risk: str) -> ToolStarted:
+        """Announce a call; arguments that an event cannot carry are kept whole beside it."""
+        shown = fitted_arguments(call.arguments)
+        whole: tuple[Attachment, ...] = ()
+        if shown != call.arguments:
+            content = msgspec.json.encode(call.arguments)
+            whole = (await self._attachments.put("arguments.json", "application/json", content),)
+        return ToolStarted(
+            call_id=call.call_id,
+            tool_name=call.name,
+            arguments=shown,
+            iteration=iteration,
+            risk=risk,
+            attachments=whole,
+        )
 
     async def _run_one(
         self,
@@ -85,10 +99,10 @@ class ToolRunner:
                 call_id=call.call_id,
                 tool_name=call.name,
                 duration_ms=milliseconds,
-                result="" if error else fitted(text),
-                error=fitted(error) if error else UNSET,
+                result="" if error else fitted(text, MOST_RESULT_BYTES),
+                error=fitted(error, MOST_RESULT_BYTES) if error else UNSET,
                 attachments=outcome.attachments,
-                metadata=fitted_arguments(outcome.metadata),
+                metadata=fitted_arguments(outcome.metadata, MOST_METADATA_BYTES),
             )
             await context.stream.emit(completed, *events, turn=turn)
 

@@ -138,7 +138,10 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 
 
 class ToolStarted(Event, frozen=True, kw_only=True):
-    """A tool call is about to run: stored before its first effect."""
+    """A tool call is about to run: stored before its first effect.
+
+    Arguments that are too long are clipped, and attached whole.
+    """
 
     name: ClassVar[str] = "workflow.tool.started"
     call_id: str
@@ -146,6 +149,7 @@ class ToolStarted(Event, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     iteration: int
     risk: str
+    attachments: tuple[Attachment, ...] = ()
 
     def node(self) -> tuple[str, NodeKind]:
         """The call."""

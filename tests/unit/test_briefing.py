@@ -1,0 +1,138 @@
+"""Briefing: what a door asks for, the settings, and who may ask for what."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from internal.agent.app.briefing import NARROW, Defaults, Options, brief_for
+from internal.agent.domain.budgets import Limits, Price, PriceTable
+from internal.agent.domain.errors import Forbidden, Malformed
+from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tasks import Brief
+
+READER = Profile("reader", tools=("read_file",), model="claude-small")
+DEFAULTS = Defaults(
+    profiles={"default": Profile(), "reader": READER},
+    policy=Policy(Mode.ASK, allow=("shell(ls)",), deny=("shell(rm *)",)),
+    limits=Limits(20, 5.0, 60.0, 3),
+    gates="advisory",
+    provider="anthropic",
+    model="claude-x",
+    prices=PriceTable({"claude-x": Price(1.0, 1.0)}),
+    workspace="/work",
+)
+TALKER = Principal("lark:a:ou_1", roles=frozenset({"talk"}))
+OPERATOR = Principal("lark:a:ou_2", roles=frozenset({"talk", "operate"}))
+
+
+def brief(principal: Principal = LOCAL_OWNER, **options: Any) -> Brief:
+    return brief_for(DEFAULTS, msgspec.convert(options, Options), principal)
+
+
+@pytest.mark.parametrize("principal", [LOCAL_OWNER, TALKER])
+def test_without_options_the_settings_hold(principal: Principal) -> None:
+    assert brief(principal) == Brief(
+        profile=Profile(),
+        policy=DEFAULTS.policy,
+        limits=DEFAULTS.limits,
+        gates="advisory",
+        workspace="/work",
+        provider="anthropic",
+        model="claude-x",
+    )
+
+
+def test_options_are_taken() -> None:
+    made = brief(
+        workspace="/elsewhere",
+        permission_mode="full",
+        allow=["write_file(out/**)"],
+        deny=["web_fetch"],
+        model="claude-x-5",
+        max_iterations=3,
+        max_cost=0.5,
+        timeout_seconds=1.5,
+    )
+    assert made.policy == Policy(
+        Mode.FULL, allow=("shell(ls)", "write_file(out/**)"), deny=("shell(rm *)", "web_fetch")
+    )
+    assert made.limits == Limits(3, 0.5, 1.5, 3)
+    assert (made.workspace, made.model) == ("/elsewhere", "claude-x-5")
+
+
+def test_a_profile_brings_its_model_unless_one_is_asked_for() -> None:
+    assert brief_for(DEFAULTS, Options(), TALKER, "reader").model == "claude-small"
+    made = brief_for(DEFAULTS, Options(model="claude-x"), TALKER, "reader")
+    assert (made.profile, made.model) == (READER, "claude-x")
+
+
+def test_an_unknown_profile_is_told_those_that_are_known() -> None:
+    with pytest.raises(Malformed, match=r"There is no profile x{80}; known are: default, reader\."):
+        brief_for(DEFAULTS, Options(), LOCAL_OWNER, "x" * 5000)
+
+
+@pytest.mark.parametrize("principal", [TALKER, OPERATOR, Principal("stranger")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"workspace": "/"},
+        {"allow": ["shell(ls)"]},
+        {"permission_mode": "full"},
+        {"permission_mode": "accept-edits"},
+    ],
+)
+def test_only_the_owner_widens_what_is_allowed(
+    principal: Principal, options: dict[str, Any]
+) -> None:
+    with pytest.raises(Forbidden, match="Only the local owner may"):
+        brief(principal, **options)
+    brief(LOCAL_OWNER, **options)
+
+
+@pytest.mark.parametrize("mode", NARROW)
+def test_anyone_may_narrow_what_is_allowed(mode: Mode) -> None:
+    made = brief(TALKER, permission_mode=mode, deny=["shell"])
+    assert made.policy.mode is mode
+    assert "shell" in made.policy.deny
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"max_iterations": 0}, "max_iterations must be above 0 and at most 10,000, not 0."),
+        ({"max_iterations": 10_001}, "not 10001"),
+        ({"max_cost": -0.1}, "max_cost must be above 0"),
+        ({"max_cost": 2_000_000}, "at most 1,000,000"),
+        ({"timeout_seconds": 0}, "timeout_seconds must be above 0 and at most 604,800"),
+        ({"max_cost": 1.0, "model": "gpt-x"}, "max_cost needs a price for gpt-x: set llm.prices"),
+        ({"workspace": "work"}, "workspace must be an absolute folder, not work."),
+        ({"allow": ["shell("]}, "shell"),
+        ({"deny": ["Not A Rule"]}, "Not A Rule"),
+    ],
+)
+def test_bad_values_are_named(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        brief(**options)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_is_refused(value: float) -> None:
+    with pytest.raises(Malformed, match="max_cost must be above 0"):
+        brief_for(DEFAULTS, Options(max_cost=value), LOCAL_OWNER)
+
+
+def test_a_settings_workspace_must_be_absolute_too() -> None:
+    crooked = Defaults(
+        {"default": Profile()}, Policy(), Limits(), "off", "p", "m", PriceTable(), workspace="here"
+    )
+    with pytest.raises(Malformed, match="absolute"):
+        brief_for(crooked, Options(), TALKER)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="`sudo`"):
+        msgspec.convert({"sudo": True}, Options)

@@ -1,0 +1,279 @@
+"""Events: the roster is whole, every event survives JSON, every node has its id."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.clipping import fitted, fitted_arguments
+from internal.agent.domain.controls import CONTROLS, Control
+from internal.agent.domain.diagnostics import ContextCompression, ContextSnapshot, DiagnosticError
+from internal.agent.domain.envelope import RunIds, encoded, wrap
+from internal.agent.domain.errors import ModelBusy, ModelError, Stopped
+from internal.agent.domain.event import Event, NodeKind
+from internal.agent.domain.events import (
+    EVENTS,
+    InputReceived,
+    LifecycleUpdated,
+    NodeCompleted,
+    NodeFailed,
+    NodeStarted,
+    OutputDelta,
+    OutputSummary,
+    Partial,
+    PlanUpdated,
+    QuestionAnswered,
+    QuestionAsked,
+    ResultCancelled,
+    ResultFinal,
+    ToolCompleted,
+    ToolProgress,
+    ToolStarted,
+)
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.plans import PlanStep
+from internal.agent.domain.questions import Asking
+from internal.agent.domain.tasks import Attachment
+
+IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
+NOW = "2026-01-31T08:00:00.000Z"
+ODD = '鹭 🪶 \x00\x1b[2J \u2028 "quoted" \\ </script>\r\n'
+FILE = Attachment(ODD, "text/plain", "file:abc", "abc", 3)
+ASKED = Asking("c1", "shell", ODD, "exec", "r", "h", ("shell(ls)",))
+USAGE = Usage(1, 2, 3, 4)
+
+FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
+    (
+        InputReceived(task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True),
+        None,
+    ),
+    (LifecycleUpdated(status="failed", phase="persist", stop_reason="error"), None),
+    (
+        NodeStarted(
+            node_id="iter:3", kind="iteration", step_index=1, step_description=ODD, iteration=3
+        ),
+        ("iter:3", "iteration"),
+    ),
+    (
+        NodeCompleted(node_id="step:1", kind="step", duration_ms=5, tokens_used=6, tools_run=7),
+        ("step:1", "step"),
+    ),
+    (
+        NodeFailed(node_id="execute", kind="step", phase="execute", error=ODD, recoverable=True),
+        ("execute", "step"),
+    ),
+    (
+        OutputDelta(node_id="iter:3:say", k=9, n=2, text=ODD, reasoning=True),
+        ("iter:3:say", "generation"),
+    ),
+    (Partial(node_id="iter:3:say", k=0, text=""), ("iter:3:say", "generation")),
+    (
+        OutputSummary(
+            node_id="iter:3:say",
+            iteration=3,
+            content=ODD,
+            tool_call_count=1,
+            llm_duration_ms=2,
+            llm_request_id="req",
+            llm_model="claude-x",
+            usage=USAGE,
+        ),
+        ("iter:3:say", "generation"),
+    ),
+    (
+        ToolStarted(
+            call_id="c1",
+            tool_name="shell",
+            arguments={"command": ODD, "deep": [{"x": None}]},
+            iteration=3,
+            risk="exec",
+        ),
+        ("c1", "tool"),
+    ),
+    (ToolProgress(node_id="c1", k=2, n=1, text=ODD), ("c1", "tool")),
+    (
+        ToolCompleted(
+            call_id="c1",
+            tool_name="shell",
+            duration_ms=3,
+            result=ODD,
+            error=ODD,
+            attachments=(FILE,),
+            metadata={"denied": True},
+        ),
+        ("c1", "tool"),
+    ),
+    (
+        PlanUpdated(
+            version=2,
+            goal=ODD,
+            complexity="complex",
+            steps=(PlanStep("1", ODD, "skipped"),),
+            title=ODD,
+        ),
+        ("plan:2", "plan"),
+    ),
+    (
+        QuestionAsked(
+            question_id="question-1-1",
+            kind="approval",
+            title=ODD,
+            body=ODD,
+            options=(ODD,),
+            expires_at=NOW,
+            calls=(ASKED,),
+        ),
+        ("question-1-1", "question"),
+    ),
+    (
+        QuestionAnswered(
+            question_id="question-1-1",
+            decision="approve",
+            answered_by="local",
+            answered_via="cli",
+            text=ODD,
+        ),
+        ("question-1-1", "question"),
+    ),
+    (
+        ResultFinal(
+            final_answer=ODD,
+            stop_reason="final_answer",
+            total_iterations=3,
+            usage=USAGE,
+            duration_ms=4,
+            cost=0.5,
+            error=ODD,
+            error_code="model_busy",
+            attachments=(FILE,),
+        ),
+        ("result", "result"),
+    ),
+    (
+        ResultCancelled(reason=ODD, requested_by="local", requested_via="cli"),
+        ("result", "result"),
+    ),
+    (
+        DiagnosticError(phase="gate", error=ODD, recoverable=False, call_id="c1"),
+        ("gate", "diagnostic"),
+    ),
+    (
+        ContextCompression(
+            messages_before=9,
+            messages_after=3,
+            tokens_before=900,
+            tokens_after=300,
+            budget_tokens=500,
+            reason="provider_refused",
+        ),
+        ("context", "diagnostic"),
+    ),
+    (
+        ContextSnapshot(messages=1, tools=2, estimated_tokens=3, sha256="abc"),
+        ("context", "diagnostic"),
+    ),
+]
+EXAMPLES = [event for event, _ in FULL]
+
+
+def all_below(kind: type[Any]) -> set[type[Any]]:
+    return {each for sub in kind.__subclasses__() for each in {sub, *all_below(sub)}}
+
+
+def test_every_event_is_in_the_roster() -> None:
+    assert set(EVENTS) == {each for each in all_below(Event) if each.__module__.startswith("inter")}
+    assert [type(event) for event in EXAMPLES] == list(EVENTS)
+
+
+def test_every_control_is_in_its_roster() -> None:
+    ours = {each for each in all_below(Control) if each.__module__.startswith("inter")}
+    assert set(CONTROLS) == ours
+
+
+def test_names_are_unique_and_told_apart_from_controls() -> None:
+    names = [event.name for event in EVENTS] + [control.name for control in CONTROLS]
+    assert len(names) == len(set(names))
+
+
+def test_what_is_stored_what_ends_a_run_and_what_is_inner() -> None:
+    def named(flag: str, *, value: bool) -> set[str]:
+        return {event.name for event in EVENTS if getattr(event, flag) is value}
+
+    assert named("durable", value=False) == {
+        "workflow.node.output.delta",
+        "workflow.tool.progress",
+        "partial",
+    }
+    assert named("terminal", value=True) == {
+        "workflow.result.final",
+        "workflow.result.cancelled",
+    }
+    inner = {event.name for event in EVENTS if ".diagnostic." in event.name}
+    assert named("inner", value=True) == inner
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: event.name)
+def test_an_event_comes_back_from_json_as_it_was(event: Event) -> None:
+    fields = msgspec.structs.fields(event)
+    assert all(getattr(event, field.name) is not UNSET for field in fields)
+    needed = {field.name for field in fields if field.required}
+    small = type(event)(**{name: getattr(event, name) for name in needed})
+    for each in (event, small):
+        line = encoded(wrap(IDS, each, NOW, 1))
+        assert b"\n" not in line
+        envelope = json.loads(line)
+        assert msgspec.convert(envelope["payload"], type=type(each)) == each
+        assert envelope["event"] == each.name
+        assert "name" not in envelope["payload"]
+    optional = {field.name for field in fields if getattr(small, field.name) is UNSET}
+    assert not optional & json.loads(encoded(wrap(IDS, small, NOW, 1)))["payload"].keys()
+
+
+@pytest.mark.parametrize(("event", "node"), FULL, ids=[event.name for event in EXAMPLES])
+def test_an_event_names_its_node(event: Event, node: tuple[str, NodeKind] | None) -> None:
+    assert event.node() == node
+
+
+def test_without_a_node_an_event_says_none() -> None:
+    assert Event().node() is None
+
+
+@pytest.mark.parametrize("sign", ["\x01", "鹭", "🪶", '"', "\ud83d"])
+def test_what_producers_put_in_fits_and_is_whole(sign: str) -> None:
+    text = fitted(sign * 1_000_000)
+    arguments = {f"{sign * 300}{n}": sign * 1_000_000 for n in range(3)}
+    for event in (
+        InputReceived(task=text, channel="web", sender="local", steer=True),
+        NodeFailed(node_id="execute", phase="execute", error=text, recoverable=False),
+        ToolStarted(
+            call_id="c1",
+            tool_name="shell",
+            arguments=fitted_arguments(arguments),
+            iteration=1,
+            risk="exec",
+        ),
+        ToolCompleted(call_id="c1", tool_name="shell", duration_ms=1, error=text),
+        DiagnosticError(phase="think", error=text),
+    ):
+        assert len(msgspec.json.encode(event)) <= 2**16
+
+
+def test_a_failure_of_the_model_has_a_code() -> None:
+    kinds = all_below(ModelError)
+    codes = {kind.code for kind in kinds}
+    assert len(codes) == len(kinds)
+    assert all(f"{code}," in (ResultFinal.__doc__ or "").replace(".", ",") for code in codes)
+    assert ModelBusy("Busy.", 2.5).retry_after == 2.5
+    assert (str(ModelBusy("Busy.")), ModelBusy("Busy.").retry_after) == ("Busy.", None)
+
+
+def test_who_stopped_a_run_travels_with_the_error() -> None:
+    stopped = Stopped("ada", "web")
+    assert (stopped.by, stopped.via, stopped.reason) == ("ada", "web", "stopped")
+    assert str(stopped) == "stopped by ada via web"
+    assert (
+        Stopped("ada", "web", "enough").reason == str(Stopped("ada", "web", "enough")) == "enough"
+    )

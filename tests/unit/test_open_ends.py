@@ -1,0 +1,116 @@
+"""Open ends: what a log says was begun and not finished is closed, the inner ones first."""
+
+from internal.agent.app.open_ends import INTERRUPTED, UNKNOWN, open_ends
+from internal.agent.domain.envelope import RunIds, encoded, wrap
+from internal.agent.domain.event import Event
+from internal.agent.domain.events import (
+    LifecycleUpdated,
+    NodeCompleted,
+    NodeFailed,
+    NodeStarted,
+    ToolCompleted,
+    ToolStarted,
+)
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.ports.log import StoredEvent
+
+IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
+
+
+def log(*events: Event) -> list[StoredEvent]:
+    return [
+        StoredEvent(
+            seq,
+            IDS.session_id,
+            IDS.run_id,
+            seq,
+            event.name,
+            encoded(wrap(IDS, event, "2026-01-31T08:00:00.000Z", seq)),
+        )
+        for seq, event in enumerate(events, 1)
+    ]
+
+
+def begun(node_id: str) -> NodeStarted:
+    return NodeStarted(node_id=node_id, kind="iteration" if ":" in node_id else "step")
+
+
+def done(node_id: str) -> NodeCompleted:
+    return NodeCompleted(node_id=node_id, duration_ms=1)
+
+
+def failed(node_id: str) -> NodeFailed:
+    return NodeFailed(node_id=node_id, phase="think", error="x", recoverable=False)
+
+
+def called(call_id: str) -> ToolStarted:
+    return ToolStarted(call_id=call_id, tool_name="shell", arguments={}, iteration=1, risk="exec")
+
+
+def returned(call_id: str) -> ToolCompleted:
+    return ToolCompleted(call_id=call_id, tool_name="shell", duration_ms=1)
+
+
+def closed(*node_ids: str, error: str = INTERRUPTED) -> list[Event]:
+    return [
+        NodeFailed(
+            node_id=node_id,
+            kind="iteration" if ":" in node_id else "step",
+            phase=node_id.partition(":")[0],
+            error=error,
+            recoverable=True,
+        )
+        for node_id in node_ids
+    ]
+
+
+def unknown(*call_ids: str) -> list[Event]:
+    return [
+        ToolCompleted(call_id=each, tool_name="shell", duration_ms=0, error=UNKNOWN)
+        for each in call_ids
+    ]
+
+
+def test_of_a_finished_log_nothing_is_open() -> None:
+    assert open_ends([]) == []
+    events = [begun("execute"), begun("iter:1"), called("a"), returned("a"), done("iter:1")]
+    assert open_ends(log(*events, failed("iter:2:say"), done("execute"))) == []
+
+
+def test_calls_are_closed_then_nodes_from_the_inside() -> None:
+    events = [begun("prepare"), done("prepare"), begun("execute"), begun("iter:1"), done("iter:1")]
+    events2 = [begun("iter:2"), called("a"), called("b"), returned("a"), called("c")]
+    assert open_ends(log(*events, *events2)) == [
+        *unknown("b", "c"),
+        *closed("iter:2", "execute"),
+    ]
+
+
+def test_calls_that_run_again_stay_open() -> None:
+    events = log(begun("execute"), called("a"), called("b"))
+    assert open_ends(events, frozenset({"a"})) == [*unknown("b"), *closed("execute")]
+
+
+def test_the_reason_may_be_another() -> None:
+    assert open_ends(log(begun("execute")), error="stopped") == closed("execute", error="stopped")
+
+
+def test_steps_of_the_plan_and_other_events_are_left_alone() -> None:
+    events = log(
+        LifecycleUpdated(status="running", phase="execute"),
+        NodeStarted(node_id="step:1", step_index=1, step_description="Look"),
+    )
+    assert open_ends(events) == []
+
+
+def test_a_node_that_failed_and_began_again_is_open_once() -> None:
+    events = log(begun("execute"), begun("iter:1"), failed("iter:1"), begun("iter:1"))
+    assert open_ends(events) == closed("iter:1", "execute")
+    again = log(*[begun("execute"), begun("execute")])
+    assert open_ends(again) == closed("execute")
+
+
+def test_what_was_closed_is_closed() -> None:
+    events: list[Event] = [begun("execute"), begun("iter:1"), called("a")]
+    closing = open_ends(log(*events))
+    assert open_ends(log(*events, *closing)) == []

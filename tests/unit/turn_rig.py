@@ -1,0 +1,132 @@
+"""What tests of the Turn begin with: a few tools, terms, a Turn at its task, short calls."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from internal.agent.domain.budgets import Limits, Usage
+from internal.agent.domain.event import Event
+from internal.agent.domain.gates import UI_SPECS
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.messages import (
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    said_by_user,
+)
+from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause
+from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.questions import Answer, Decision, Question
+from internal.agent.domain.tasks import GateMode
+from internal.agent.domain.terms import Terms
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.turn import Turn
+
+TASK = "Count the herons."
+_ANY = {"type": "object"}
+TOOLS = (
+    ToolSpec("read_file", "Read.", _ANY, "read", idempotent=True),
+    ToolSpec("write_file", "Write.", _ANY, "write"),
+    ToolSpec("shell", "Run.", _ANY, "exec"),
+    *UI_SPECS,
+)
+FULL = Policy(mode=Mode.FULL)
+
+
+def terms(
+    gates: GateMode = "off",
+    policy: Policy = FULL,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    *,
+    people: bool = False,
+) -> Terms:
+    return Terms(
+        run_id=RunId("run-2Abc"),
+        system="You count birds.",
+        model="claude-x",
+        tools=TOOLS,
+        policy=policy,
+        limits=limits,
+        gates=gates,
+        workspace="/work",
+        people=people,
+    )
+
+
+def begin(given: Terms, history: Sequence[Message] = ()) -> Turn:
+    return Turn(terms=given, messages=[*history, said_by_user(TASK)], task_at=len(history))
+
+
+def call(call_id: str, tool: str, **arguments: Any) -> ToolCall:
+    return ToolCall(call_id, tool, arguments)
+
+
+def read(call_id: str) -> ToolCall:
+    return call(call_id, "read_file", path=f"{call_id}.txt")
+
+
+def write(call_id: str) -> ToolCall:
+    return call(call_id, "write_file", path=f"{call_id}.txt", content="x")
+
+
+def planned(call_id: str, *steps: str, complexity: str = "simple") -> ToolCall:
+    return call(call_id, "plan", goal="Herons", steps=steps or ("Look",), complexity=complexity)
+
+
+def opened(call_id: str, step_id: str) -> ToolCall:
+    return call(call_id, "clarify", step_id=step_id, goal="g", success_criteria="c")
+
+
+def moved(call_id: str, step_id: str, status: str) -> ToolCall:
+    return call(call_id, "update_plan", step_id=step_id, status=status)
+
+
+def hear(turn: Turn, *parts: Part | str, cost: float | None = 0.0) -> list[Event]:
+    """Let the model say and call this."""
+    reply = [Text(part) if isinstance(part, str) else part for part in parts]
+    return turn.heard(reply, "claude-x", Usage(10, 5), cost)
+
+
+def act(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...]:
+    """Run what is to be run; return the ids."""
+    move = turn.next()
+    assert isinstance(move, Act), move
+    ids = tuple(each.call_id for each in move.calls)
+    turn.begins(ids)
+    for call_id in ids:
+        turn.observed(ToolResult(call_id, text, failed))
+    return ids
+
+
+def asked(turn: Turn) -> Ask:
+    move = turn.next()
+    assert isinstance(move, Ask), move
+    return move
+
+
+def paused(turn: Turn) -> Question:
+    move = turn.next()
+    assert isinstance(move, Pause), move
+    return move.question
+
+
+def outcome(turn: Turn) -> Outcome:
+    move = turn.next()
+    assert isinstance(move, Done), move
+    return move.outcome
+
+
+def results(turn: Turn) -> dict[str, ToolResult]:
+    """Return the results of the last exchange, in their order."""
+    last = next(
+        message
+        for message in reversed(turn.messages)
+        if any(isinstance(part, ToolResult) for part in message.parts)
+    )
+    return {part.call_id: part for part in last.parts if isinstance(part, ToolResult)}
+
+
+def answer(turn: Turn, decision: Decision, text: str = "", **items: bool) -> Answer:
+    """Return Ada's answer to the open question."""
+    return Answer(paused(turn).id, decision, "ada", "web", text, items)
