@@ -3,19 +3,25 @@
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from internal.channels.cli.leaving import USAGE, Leave
 from internal.channels.cli.order import argument
+from larkspur.lookup_arguments import COMPLETION, LOOKUPS
 
 ONE_SHOT = "one-shot"
 _MODES = ("ask", "plan", "accept-edits", "deny", "full")
 _LONGEST_TITLE = 200
-_USAGE = """larkspur -p [PROMPT] [options]
+_USAGE = """larkspur [PROMPT] [options]         a session in the terminal
+       larkspur -p [PROMPT] [options]      one task, its answer on standard output
        larkspur serve [--host HOST] [--port PORT] [--config FILE]
        larkspur doctor [--json] [--config FILE]
+       larkspur models [--json] [--config FILE]
        larkspur config show|path [--config FILE]
        larkspur events schema [--markdown]
+       larkspur sessions list|show|export|rm|rename … · tasks · cost [--by day|session|model]
+       larkspur watch ID · say ID TEXT · stop ID · completion bash|zsh|fish
        larkspur --version | --help"""
 _EPILOG = """\
 Standard output carries only the answer (or JSON); all else goes to standard error.
@@ -82,6 +88,7 @@ def _one_shot() -> _Parser:
     formats = ("text", "json", "stream-json")
     add("--output-format", choices=formats, default="text", help="what is printed (text)")
     add("--detach", action="store_true", help="hand the task to the gateway and print its id")
+    add("--ascii", action="store_true", help="plain signs in the session")
     _add_conversation(parser.add_argument_group("conversation"))
     _add_work(parser.add_argument_group("how the work is done"))
     _add_place(parser.add_argument_group("where the work is done"))
@@ -156,6 +163,12 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     _add_config(parser)
 
 
+def _models(parser: argparse.ArgumentParser) -> None:
+    """List the known models: what they take, what they cost, whose key is there."""
+    parser.add_argument("--json", action="store_true", help="print the models as JSON")
+    _add_config(parser)
+
+
 def _config(parser: argparse.ArgumentParser) -> None:
     """Show the settings, and where each came from. Secrets are not shown."""
     parser.add_argument("what", choices=("show", "path"), help="all settings, or the file's place")
@@ -168,11 +181,28 @@ def _events(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", action="store_true", help="as a page for people")
 
 
+def _placed(
+    command: Callable[[argparse.ArgumentParser], None], parser: argparse.ArgumentParser
+) -> None:
+    parser.description = command.__doc__
+    command(parser)
+    _add_place(parser.add_argument_group("where to look"))
+
+
+def words() -> tuple[list[str], list[str]]:
+    """Return the names of all commands and all options, for the completion of shells."""
+    options = [name for action in _one_shot()._actions for name in action.option_strings]  # noqa: SLF001 - argparse lists them nowhere else
+    return list(_COMMANDS), options
+
+
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "serve": _serve,
     "doctor": _doctor,
+    "models": _models,
     "config": _config,
     "events": _events,
+    **{name: partial(_placed, command) for name, command in LOOKUPS.items()},
+    **COMPLETION,
 }
 
 

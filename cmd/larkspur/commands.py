@@ -1,4 +1,4 @@
-"""The commands that only look: the doctor, the settings, the schema of the events."""
+"""The commands that only look: the doctor, the settings, the models, the schema of the events."""
 
 import json
 import sys
@@ -10,6 +10,7 @@ from internal.config.load import load
 from internal.config.show import describe
 from larkspur.doctor import examine
 from larkspur.failing import sentences
+from larkspur.models import list_models
 
 
 def run(wanted: Namespace) -> int:
@@ -22,6 +23,8 @@ def run(wanted: Namespace) -> int:
         match wanted.command:
             case "doctor":
                 return examine(wanted.config, as_json=wanted.json)
+            case "models":
+                return list_models(wanted.config, as_json=wanted.json)
             case "config":
                 return _show_config(wanted)
             case _:

@@ -37,17 +37,23 @@ class Check(NamedTuple):
 
 def examine(config: str | None, *, as_json: bool) -> int:
     """Print every check; the exit code is 0, or 3 when one of them failed."""
-    checks = list(_checks(config))
+    found = list(checks(config))
     if as_json:
-        print(json.dumps([check._asdict() for check in checks], indent=2, ensure_ascii=False))
+        print(json.dumps([check._asdict() for check in found], indent=2, ensure_ascii=False))
     else:
-        for check in checks:
-            advice = f" {check.advice}" * bool(check.advice)
-            print(harmless(f"{check.state:<4}  {check.name}: {check.sentence}{advice}"))
-    return CONFIG if any(check.state == "fail" for check in checks) else OK
+        for check in found:
+            print(harmless(line_of(check)))
+    return CONFIG if any(check.state == "fail" for check in found) else OK
 
 
-def _checks(config: str | None) -> Iterator[Check]:
+def line_of(check: Check) -> str:
+    """Return a check on one line."""
+    advice = f" {check.advice}" * bool(check.advice)
+    return f"{check.state:<4}  {check.name}: {check.sentence}{advice}"
+
+
+def checks(config: str | None) -> Iterator[Check]:
+    """Look at one thing after the other."""
     yield Check("python", "ok", f"Python {sys.version.split()[0]}.")
     try:
         home = home_folder.locate()

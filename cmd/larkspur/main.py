@@ -57,12 +57,25 @@ def _obey(argv: list[str]) -> int:
     match wanted.command:
         case "serve":
             return _serve(wanted.config, wanted.host, wanted.port)
-        case "doctor" | "config" | "events":
+        case "doctor" | "config" | "events" | "models":
             from larkspur.commands import run
 
             return run(wanted)
+        case "sessions" | "tasks" | "cost" | "watch" | "say" | "stop":
+            from larkspur.desk import run_lookup
+
+            return run_lookup(wanted)
+        case "completion":
+            from larkspur.arguments import words
+            from larkspur.completion import print_completion
+
+            return print_completion(wanted.shell, *words())
         case _ if wanted.version:
             return _print_version()
+        case _ if wanted.shot is None:
+            from larkspur.repl import run_repl
+
+            return run_repl(wanted)
         case _:
             return _one_shot(wanted)
 

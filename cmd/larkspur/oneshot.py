@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from internal.channels.cli.attached import Attached
@@ -12,7 +12,6 @@ from internal.channels.cli.leaving import BROKEN_PIPE, CONFIG, FAILED, USAGE, Le
 from internal.channels.cli.order import Order, compose, read_files, read_stdin
 from internal.channels.cli.output import Output, say
 from internal.config import home as home_folder
-from larkspur.arguments import usage
 
 _OPTIONS = (
     *("permission_mode", "allow", "deny"),
@@ -30,8 +29,6 @@ def order_of(wanted: Namespace) -> Order | None:
         raise Leave(BROKEN_PIPE)
     if wanted.resume == "":
         return None
-    if wanted.shot is None:
-        _explain(wanted.prompt)
     if wanted.shot and wanted.prompt:
         raise Leave(USAGE, f"One prompt is enough; quote it whole: {wanted.prompt} is too much.")
     options = {name: getattr(wanted, name) for name in _OPTIONS}
@@ -39,7 +36,7 @@ def order_of(wanted: Namespace) -> Order | None:
         task=compose(wanted.shot or wanted.prompt, read_stdin()),
         output=wanted.output_format,
         options={
-            "workspace": _working_folder(),
+            "workspace": working_folder(),
             **{name: value for name, value in options.items() if value},
         },
         profile=wanted.profile,
@@ -58,23 +55,36 @@ def attach(wanted: Namespace) -> Attached | None:
         Leave: the gateway that was named does not answer, or there is none for a detached task.
         HomeError: the home folder or the token cannot be used.
     """
+    found = gateway_of(wanted)
+    if found is not None:
+        return Attached(*found, Output())
+    if wanted.detach:
+        raise Leave(FAILED, "--detach hands the task to a gateway: start `larkspur serve`.")
+    return None
+
+
+def gateway_of(wanted: Namespace) -> tuple[Door, Callable[[], Door | None]] | None:
+    """Return the door of the gateway, and what finds it again once it went away.
+
+    Raises:
+        Leave: the gateway that was named does not answer.
+        HomeError: the home folder or the token cannot be used.
+    """
     home = home_folder.locate()
     if wanted.server is not None:
         door = Door(wanted.server, home_folder.read_token(home))
         if not door.answers():
             raise Leave(CONFIG, f"No gateway answers at {door.url}.")
-        return Attached(door, lambda: None, Output())
+        return door, lambda: None
     door_here = None if wanted.local else _door_of(home_folder.find_gateway(home), wanted)
     if door_here is None:
-        if wanted.detach:
-            raise Leave(FAILED, "--detach hands the task to a gateway: start `larkspur serve`.")
         return None
 
     def find() -> Door | None:
         address = home_folder.find_gateway(home)
         return None if address is None else Door(address.url, home_folder.read_token(home))
 
-    return Attached(door_here, find, Output())
+    return door_here, find
 
 
 def list_sessions(sessions: Iterable[Mapping[str, Any]]) -> int:
@@ -102,17 +112,12 @@ def _door_of(address: home_folder.GatewayAddress | None, wanted: Namespace) -> D
     return door
 
 
-def _explain(prompt: str | None) -> None:
-    if prompt is None:
-        say(usage().rstrip())
-    raise Leave(
-        USAGE,
-        "The interactive terminal comes in a later release."
-        f' For now: larkspur -p "{prompt or "…"}" does one task.',
-    )
+def working_folder() -> str:
+    """Return the folder that tools work in.
 
-
-def _working_folder() -> str:
+    Raises:
+        Leave: it is gone, or its name is not text.
+    """
     try:
         folder = os.getcwd()  # noqa: PTH109 - the same, without an import
         folder.encode()

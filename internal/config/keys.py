@@ -41,7 +41,7 @@ def _walk(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
 KEYS: Mapping[str, FieldInfo] = dict(_walk(Settings))
 """Every key with its dots, such as `server.port`, in the order of the models."""
 
-NAMES = sorted({".".join(key.split(".")[:n]) for key in KEYS for n in range(1, 4)})
+NAMES = sorted({".".join(key.split(".")[:n]) for key in KEYS for n in range(1, 5)})
 """Every key and every section: what an unknown name may have been meant for."""
 
 VARIABLES: Mapping[str, str] = {f"LARKSPUR_{key.upper().replace('.', '__')}": key for key in KEYS}

@@ -21,6 +21,7 @@ from internal.config.kinds import (
     is_loopback,
     key,
 )
+from internal.config.lark import LarkSettings
 from internal.config.llm import OFFLINE_MODEL, LlmSettings, Price, Provider
 from internal.config.vendors import VENDORS
 
@@ -126,6 +127,7 @@ class CliSettings(Section):
 class ChannelsSettings(Section):
     """The ways in and out."""
 
+    lark: LarkSettings = LarkSettings()
     web: WebSettings = WebSettings()
     cli: CliSettings = CliSettings()
 

@@ -206,11 +206,11 @@ class OpenAIReader(ReplyReader):
         same = [c for c in self._calls if call.index is None or c.index == call.index][-1:]
         if not same:
             return None
-        # servers that count wrongly give every call one index, but each its own id and name
+        # servers that count wrongly, or not at all, give each call its own id and name
         is_other = bool(call.id and same[0].call_id and call.id != same[0].call_id)
-        if (is_other or call.index is None) and function.name and same[0].name:
-            return None
-        return same[0]
+        if call.index is None:
+            is_other = is_other or same[0].complete
+        return None if is_other and function.name and same[0].name else same[0]
 
     def _count(self, usage: _Usage) -> None:
         """Take the newest counts. Cached tokens are among the prompt's here, not so with us."""
@@ -245,6 +245,12 @@ class _Growing:
             return len(function.arguments)
         self._raw.append(function.arguments or "")
         return len(function.arguments or "")
+
+    @property
+    def complete(self) -> bool:
+        """Whether its arguments are all there, as far as one can see."""
+        raw = "".join(self._raw)
+        return self._arguments is not None or bool(raw and arguments_of(raw)[1] is None)
 
     def made(self) -> ToolCall:
         if not self.name:

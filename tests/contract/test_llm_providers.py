@@ -218,8 +218,9 @@ async def test_what_does_not_pass_is_told_at_once(stage: Stage, status: int) -> 
         return
     stage.faulty(Fault("status", status=status, message="not here"))
     model = build_model(stage.settings)
+    request = replace(asking(stage.settings, said_by_user("hello")), tools=())
     with pytest.raises(ModelError, match="not here") as error:
-        await anext(model.stream(asking(stage.settings, said_by_user("hello"))))
+        await anext(model.stream(request))
     assert type(error.value) is (ModelKeyRefused if status == 401 else ModelRejected)
     assert stage.asked() == 1
     await model.close()
@@ -274,7 +275,9 @@ async def test_a_fallback_of_another_provider_has_its_own_key_and_address() -> N
 
 async def test_only_the_named_provider_is_told_of_tools_in_words() -> None:
     async with (
-        ScriptedOpenAI([Scripted(fault=Fault("status", status=500))]) as first,
+        ScriptedOpenAI(
+            [Scripted(fault=Fault("status", status=500))], manners=Manners(no_key=True)
+        ) as first,
         ScriptedOpenAI([Scripted(text="well")]) as second,
     ):
         access = {

@@ -83,7 +83,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_pa
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        ([], "interactive terminal comes in a later release"),
+        ([], "A session needs a terminal"),
         (["list the files"], 'larkspur -p "list the files"'),
         (["-p"], "Say what is to be done"),
         (["-p", "x", "--fork"], "--fork"),

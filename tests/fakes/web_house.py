@@ -27,6 +27,7 @@ from internal.agent.domain.profiles import Profile
 from internal.attachments.store import LocalAttachments
 from internal.channels.web.door import Health, PartHealth, WebDoor, WebSettings
 from internal.channels.web.logins import Logins
+from internal.channels.web.page import Page
 from internal.channels.web.server import WebServer
 from internal.storage.database import open_database
 from internal.storage.sqlite import SqliteDatabase
@@ -34,6 +35,7 @@ from internal.storage.stores import make_stores
 from tests.fakes.http_client import HttpClient
 
 TOKEN = "t0ken-" * 8
+NOT_BUILT = Page(b"", {})
 
 
 class SystemClock:
@@ -110,7 +112,9 @@ def defaults() -> Defaults:
 
 
 @asynccontextmanager
-async def open_web_house(folder: Path, **settings: Any) -> AsyncGenerator[WebHouse]:
+async def open_web_house(
+    folder: Path, page: Page = NOT_BUILT, **settings: Any
+) -> AsyncGenerator[WebHouse]:
     """Open a door on the database of a folder, which can be opened again after it is left."""
     given: dict[str, Any] = {"port": 0, "rate_limit_per_minute": 60_000_000, **settings}
     given.setdefault("rate_limit_burst", 1_000_000)
@@ -132,6 +136,7 @@ async def open_web_house(folder: Path, **settings: Any) -> AsyncGenerator[WebHou
             version="1.2.3",
             clock=clock,
             logins=Logins(TOKEN, folder / "logins.json"),
+            page=page,
         )
         server = WebServer(door)
         serving = tasks.create_task(server.serve())

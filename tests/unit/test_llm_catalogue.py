@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from internal.agent.domain.budgets import Price, Usage
 from internal.agent.domain.errors import ModelBusy, ModelUnreachable
 from internal.agent.ports.llm import ModelLimits
+from internal.llm.catalogue import KNOWN, limits, price_table
 from internal.llm.errors import retry_after
-from internal.llm.catalogue import limits, price_table
+from internal.llm.providers import PROVIDERS
 from internal.llm.retrying import Patience
 from internal.llm.sse import EventStream
 from internal.llm.text import clip, decode_json, encode_json, whole
@@ -23,6 +24,9 @@ MUCH = ModelLimits(10_000_000, 1_000_000)
         ("claude-opus-4-5-20251101", 200_000, 64_000),
         ("claude-haiku-4-5", 200_000, 64_000),
         ("claude-something-new", 200_000, 64_000),
+        ("gpt-6-sol-2026-09-22", 1_050_000, 128_000),
+        ("doubao-seed-1-8-251228", 256_000, 1_000_000),
+        ("gpt-oss:20b", 10_000_000, 1_000_000),
         ("gpt-x", 10_000_000, 1_000_000),
     ],
 )
@@ -41,6 +45,9 @@ def test_costs_follow_the_longest_known_name_and_settings_first() -> None:
     assert table.cost("claude-opus-5-5-20260922", million) == pytest.approx(4.2)
     assert table.cost("claude-opus-5", million) == pytest.approx(1.0)
     assert table.cost("claude-sonnet-4-5", million) == pytest.approx(3.3)
+    assert table.cost("gpt-6-sol", million) == pytest.approx(2.2)
+    assert table.cost("deepseek-flash", million) == pytest.approx(0.306)
+    assert table.cost("doubao-seed-1-8-251228", million) is None
     assert table.cost("offline-demo", million) == 0
     assert table.cost("gpt-x", million) is None
 
@@ -112,3 +119,12 @@ def test_lenient_json() -> None:
     assert decode_json(b'{"a": "\xff\\ud800\x01"}') == {"a": "\ufffd\ufffd\x01"}
     with pytest.raises(ValueError, match="Expecting"):
         decode_json(b"{nonsense")
+
+
+def test_every_model_by_default_is_known_and_no_name_stands_twice() -> None:
+    names = [known.name for known in KNOWN]
+    assert len(names) == len(set(names))
+    for provider in PROVIDERS:
+        mine = [known.name for known in KNOWN if known.provider == provider.name]
+        assert any(provider.default_model.startswith(name) for name in mine), provider.name
+    assert {known.provider for known in KNOWN} == {provider.name for provider in PROVIDERS}
