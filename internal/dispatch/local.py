@@ -143,7 +143,7 @@ class LocalDispatcher:
             if beat % SWEEP_BEATS:
                 continue
             try:
-                await self._sweep.lost()
+                await self._sweep.lost(self._starting)
                 await self._sweep.expired()
                 await self._sweep.left(self._leases.owner, self._starting)
             except StoreUnavailable as error:

@@ -113,7 +113,8 @@ class SdkClient:
             ModelError: what `refused` makes of another status.
             ModelUnreachable: there is no connection.
         """
-        sdk = await asyncio.wrap_future(self._loading())
+        # shielded: all runs wait for one import, and one of them may be cancelled
+        sdk = await asyncio.shield(asyncio.wrap_future(self._loading()))
         try:
             return await sdk.client.post(
                 path,

@@ -141,9 +141,9 @@ def interfaces(definitions: Mapping[str, Any]) -> str:
 def _interface(schema: Mapping[str, Any]) -> str:
     text = " ".join(schema.get("description", "").replace("*/", "").split())
     required = schema.get("required", ())
-    # what is sent is whole: only a field without a default in the schema may be missing
+    # what has a default may be missing: a row may be older than the field
     fields = "\n".join(
-        f"  {name}{'' if name in required or 'default' in one else '?'}: {_typescript(one)};"
+        f"  {name}{'' if name in required else '?'}: {_typescript(one)};"
         for name, one in schema.get("properties", {}).items()
     )
     return f"/** {text} */\nexport interface {schema['title']} {{\n{fields}\n}}"

@@ -106,7 +106,7 @@ class Runs(Protocol):
         ...
 
     def keep(self, run_id: RunId, point: Point, /) -> Write[None]:
-        """Store the newest checkpoint."""
+        """Store the newest checkpoint; new messages in it begin the count of attempts anew."""
         ...
 
     def checkpoint(self, run_id: RunId, /) -> Read[tuple[bytes, list[bytes]] | None]:

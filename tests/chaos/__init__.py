@@ -1,0 +1,1 @@
+"""Destruction tests."""

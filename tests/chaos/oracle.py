@@ -1,0 +1,168 @@
+"""What must be true of a data folder after any number of crashes."""
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.http_client import SseFrame
+
+Envelope = Mapping[str, Any]
+
+TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
+UNKNOWN = "interrupted, outcome unknown"
+REPEATABLE = {"list_dir", "read_file", "search_files"}
+ACCEPTED = 2
+"""So many events of a run are stored with its task, before it begins."""
+WAITING = {"queued", "running", "waiting"}
+
+
+def ended(tasks: Iterable[Mapping[str, Any]]) -> bool:
+    return all(task["status"] not in WAITING for task in tasks)
+
+
+def check_order(ids: Sequence[str]) -> None:
+    """Wire ids only rise."""
+    epochs = {wire_id.partition("-")[0] for wire_id in ids}
+    positions = [int(wire_id.partition("-")[2]) for wire_id in ids]
+    assert len(epochs) == 1
+    assert positions == sorted(set(positions))
+
+
+def runs_of(events: Iterable[Envelope]) -> dict[str, list[Envelope]]:
+    """The events of each run, the runs in the order of their first event."""
+    runs: dict[str, list[Envelope]] = defaultdict(list)
+    for event in events:
+        runs[event["run_id"]].append(event)
+    return dict(runs)
+
+
+def check_run(events: Sequence[Envelope]) -> None:
+    """No hole, no double, one terminal event and nothing after it, nothing left open."""
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert len({event["event_id"] for event in events}) == len(events)
+    assert [event["event"] in TERMINAL for event in events].index(True) == len(events) - 1
+    _check_nodes(events)
+    _check_calls(events)
+
+
+def _check_nodes(events: Sequence[Envelope]) -> None:
+    opened: set[str] = set()
+    for event in events:
+        match event["event"]:
+            case "workflow.node.started" if not event["node_id"].startswith("step:"):
+                opened.add(event["node_id"])
+            case "workflow.node.completed" | "workflow.node.failed":
+                opened.discard(event["node_id"])
+            case _:
+                pass
+    assert not opened
+
+
+def _check_calls(events: Sequence[Envelope]) -> None:
+    """Every started call has one result, later; only what is idempotent was started again."""
+    started: Counter[str] = Counter()
+    completed: Counter[str] = Counter()
+    for event in events:
+        call_id = event.get("payload", {}).get("call_id", "")
+        if event["event"] == "workflow.tool.started":
+            assert not completed[call_id], f"{call_id} was run again after it had finished"
+            started[call_id] += 1
+            if event["payload"]["tool_name"] not in REPEATABLE:
+                assert started[call_id] == 1, f"{call_id} was run again"
+        elif event["event"] == "workflow.tool.completed":
+            assert started[call_id], f"{call_id} has a result and was never started"
+            completed[call_id] += 1
+    assert set(started) == set(completed)
+    assert set(completed.values()) <= {1}
+
+
+def check_ledger(events: Sequence[Envelope], ledger: Path) -> None:
+    """A side effect happened once, or is reported as unknown."""
+    lines = Counter(ledger.read_text().split() if ledger.exists() else ())
+    notes: dict[str, list[str]] = defaultdict(list)
+    for event in events:
+        if event["event"] == "workflow.tool.started" and "command" in event["payload"]["arguments"]:
+            words = event["payload"]["arguments"]["command"].split()
+            notes[words[1]].append(event["payload"]["call_id"])
+    results = {
+        event["payload"]["call_id"]: event["payload"].get("error")
+        for event in events
+        if event["event"] == "workflow.tool.completed"
+    }
+    assert set(lines) <= set(notes), "a line that no started call wrote"
+    for line, calls in notes.items():
+        (call_id,) = calls
+        match results[call_id]:
+            case None:
+                assert lines[line] == 1, f"{line} stands {lines[line]} times"
+            case error:
+                assert error == UNKNOWN, error
+                assert lines[line] <= 1, f"{line} stands {lines[line]} times"
+
+
+def check_lane(runs: Mapping[str, Sequence[Envelope]], events: Sequence[Envelope]) -> None:
+    """Runs of a lane, in the order of their submission, do not overlap."""
+    at_work = ""
+    begun: list[str] = []
+    for event in events:
+        run_id = event["run_id"]
+        if event["seq"] <= ACCEPTED:
+            continue
+        if at_work != run_id:
+            assert not at_work, f"{run_id} began before {at_work} had ended"
+            begun.append(run_id)
+        at_work = "" if event["event"] in TERMINAL else run_id
+    assert begun == list(runs)
+
+
+def check_messages(messages: Sequence[Mapping[str, Any]], instructions: Mapping[str, str]) -> None:
+    """Each run's messages stand once and together; every call is answered once, right after it."""
+    assert _squeezed(message["run_id"] for message in messages) == list(instructions)
+    open_calls: list[str] = []
+    for message in messages:
+        parts = message["parts"]
+        results = [part["call_id"] for part in parts if part["type"] == "tool_result"]
+        assert results == open_calls
+        open_calls = [part["call_id"] for part in parts if part["type"] == "tool_call"]
+        assert not open_calls or message["role"] == "assistant"
+    assert not open_calls
+    for run_id, words in instructions.items():
+        first = next(message for message in messages if message["run_id"] == run_id)
+        assert first["role"] == "user"
+        assert words in json.dumps(first["parts"], ensure_ascii=False)
+
+
+def _squeezed(names: Iterable[str]) -> list[str]:
+    squeezed: list[str] = []
+    for name in names:
+        if squeezed[-1:] != [name]:
+            squeezed.append(name)
+    return squeezed
+
+
+def check_frames(live: Sequence[SseFrame], replay: Sequence[SseFrame]) -> None:
+    """A reader who came back after each cut got, byte for byte, what the replay gives."""
+    assert [frame.raw for frame in live if frame.id] == [frame.raw for frame in replay if frame.id]
+
+
+def check_file(database: Path) -> None:
+    """The tables agree with one another, and the file is whole. Nobody has it open."""
+    with closing(sqlite3.connect(database)) as connection:
+        ask = connection.execute
+        assert ask("pragma integrity_check").fetchall() == [("ok",)]
+        for query in (
+            "select t.id from tasks t join runs on task_id = t.id where t.status <> runs.status",
+            "select t.id from tasks t join runs r on task_id = t.id"  # noqa: ISC004 - one query
+            " where t.stop_reason <> r.stop_reason",
+            "select id from runs where last_seq <> (select max(seq) from events where run_id = id)",
+            "select id from runs where status in ('queued', 'running', 'waiting')",
+            "select number from inbox where status <> 'handled'",
+            "select run_id from checkpoints join runs on runs.id = run_id where status <> 'failed'",
+            "select run_id from turn_log join runs on runs.id = run_id where status <> 'failed'",
+            "select position from events, log where position > head",
+        ):
+            assert ask(query).fetchall() == [], query

@@ -1,0 +1,69 @@
+"""What the model says: a pure function of the conversation, so that a resumed run hears the same.
+
+A task is named by a letter in its text (`task A`). The replies to it stand in a row; how many of
+them were given is counted in the request itself.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.fakes.anthropic_server import Call, Reply
+
+MARK = re.compile(r"\btask ([A-Z])\b")
+STEERED = "steered"
+"""What the first reply of task A waits for: that the person has steered, or tried to."""
+
+Steps = Mapping[str, Sequence[Reply]]
+
+
+def plan(*steps: str) -> Call:
+    return Call("plan", {"goal": "to get it done", "steps": list(steps)})
+
+
+def note(line: str) -> Call:
+    """The side effect: running it twice leaves two lines."""
+    return Call("shell", {"command": f"echo {line} >> ledger.txt"})
+
+
+def final(letter: str) -> Reply:
+    return Reply(text=f"All of {letter} is done, as was asked.", pieces=8, packets="each")
+
+
+STEPS: Steps = {
+    "A": (
+        Reply(text="First a plan.", calls=[plan("write", "look")], hold=STEERED),
+        Reply(text="Now I write.", thinking="one line", calls=[note("A1")]),
+        Reply(
+            calls=[
+                Call("list_dir", {}),
+                Call("read_file", {"path": "notes.txt"}),
+                note("A2"),
+                Call("search_files", {"pattern": "note"}),
+                Call("update_plan", {"step_id": "1", "status": "completed"}),
+            ]
+        ),
+        Reply(calls=[Call("update_plan", {"step_id": "2", "status": "completed"})]),
+        final("A"),
+    ),
+    "B": (Reply(calls=[plan("write")]), Reply(calls=[note("B1")]), final("B")),
+    "C": (final("C"),),
+}
+
+
+def scripted(steps: Steps) -> Callable[[dict[str, Any]], Reply]:
+    """Return the function from a request to the reply."""
+
+    def reply(request: dict[str, Any]) -> Reply:
+        letter, given = "", 0
+        for message in request["messages"]:
+            content = message["content"]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            words = " ".join(block["text"] for block in blocks if block["type"] == "text")
+            if message["role"] == "user" and (marks := MARK.findall(words)):
+                letter, given = marks[-1], 0
+            given += any(block["type"] == "tool_use" for block in blocks)
+        row = steps[letter]
+        return row[min(given, len(row) - 1)]
+
+    return reply

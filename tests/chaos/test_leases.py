@@ -1,0 +1,24 @@
+"""A lease that ran out while its process lives."""
+
+from functools import partial
+from pathlib import Path
+
+from internal.agent.app.sweeping import Sweep
+from tests.fakes.anthropic_server import Reply
+from tests.fakes.core import core, sound
+
+
+async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Path) -> None:
+    async with core(home, [Reply(text="awake again", hold="go")]) as here:
+        made = await here.submit("sleep")
+        await here.model.until_open(1)
+        ground = here.house.coordinator._ground
+        owner = (await here.run(made)).owner
+        await ground.database.write(partial(ground.stores.runs.renew, owner, "2000"))
+        sweep = Sweep(ground.database, ground.stores, ground.broadcaster, ground.clock)
+        assert await sweep.lost({made.run_id}) == 0
+        here.model.release("go")
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "awake again"
+        assert (await here.run(made)).fence == 1
