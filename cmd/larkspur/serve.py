@@ -7,9 +7,11 @@ import sys
 from datetime import UTC, datetime
 
 import uvloop
+from msgspec import UNSET
 
 from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import LarkspurError
+from internal.channels.lark.door import LarkDoor
 from internal.channels.web.door import Health, PartHealth, WebDoor
 from internal.channels.web.logins import Logins
 from internal.channels.web.server import Address, WebServer
@@ -19,14 +21,14 @@ from internal.config.load import Loaded
 from internal.dispatch.folder_lock import dispatcher_lock
 from internal.observability.logs import log_to
 from internal.sandbox.closed import close_to_children
-from larkspur.build import GatewayHouse, gateway_house
+from larkspur.build import GatewayHouse, gateway_house, lark_door
 from larkspur.mapping import web_settings
 from larkspur.version import VERSION
 
 GRACE_SECONDS = 5.0
 """How long runs may take to hand over."""
 SWITCH_SECONDS = 0.0005
-"""How long the storage's thread waits for the interpreter, at each statement, behind a busy loop."""
+"""How long a thread of the storage waits for the interpreter while the loop is busy."""
 
 
 def serve(loaded: Loaded) -> int:
@@ -37,8 +39,8 @@ def serve(loaded: Loaded) -> int:
     """
     home.prepare(loaded.home)
     token = home.ensure_token(loaded.home)
-    key = loaded.settings.llm.api_key
-    log_to(secrets=[token, "" if key is None else key.get_secret_value()])
+    keys = (loaded.settings.llm.api_key, loaded.settings.channels.lark.app_secret)
+    log_to(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
     close_to_children()
     sys.setswitchinterval(SWITCH_SECONDS)
     with (
@@ -68,17 +70,22 @@ async def _serve(loaded: Loaded, token: str) -> None:
 
 async def _open(loaded: Loaded, house: GatewayHouse, token: str, stopping: asyncio.Event) -> None:
     """Open the web door and dispatch until the stop; then close in the opposite order."""
-    server = WebServer(_door(loaded, house, token))
+    lark = lark_door(loaded, house)
+    server = WebServer(_door(loaded, house, token, lark))
     async with asyncio.TaskGroup() as tasks:
         dispatching = tasks.create_task(house.dispatcher.run(house.coordinator))
         tasks.create_task(server.serve())
         await server.ready()
         home.write_address(loaded.home, _address(loaded, server.address))
         _announce(loaded, server.address, server.link())
+        serving_lark = None if lark is None else tasks.create_task(lark.run())
         try:
             await stopping.wait()
         finally:
             home.remove_address(loaded.home, os.getpid())
+            if lark is not None and serving_lark is not None:
+                lark.stop()
+                await asyncio.wait([serving_lark], timeout=GRACE_SECONDS)
             house.dispatcher.stop()
             await asyncio.wait([dispatching], timeout=GRACE_SECONDS)
             await server.stop()
@@ -90,7 +97,7 @@ def _first(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _door(loaded: Loaded, house: GatewayHouse, token: str) -> WebDoor:
+def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkDoor | None) -> WebDoor:
     since = rfc3339(house.clock.now())
 
     def health() -> Health:
@@ -101,6 +108,7 @@ def _door(loaded: Loaded, house: GatewayHouse, token: str) -> WebDoor:
             dispatcher=PartHealth(
                 not dispatcher.stopping, since, f"{dispatcher.at_work} runs at work"
             ),
+            lark=UNSET if lark is None else _lark_health(lark),
         )
 
     return WebDoor(
@@ -115,6 +123,15 @@ def _door(loaded: Loaded, house: GatewayHouse, token: str) -> WebDoor:
         clock=house.clock,
         logins=Logins(token, loaded.home / "logins.json"),
     )
+
+
+def _lark_health(lark: LarkDoor) -> PartHealth:
+    """Return how Lark is. A gateway whose Lark is refused still does what the web asks."""
+    link, dead = lark.health
+    said = [f"{link.status}: {link.why}" if link.why else link.status]
+    if dead:
+        said.append(f"{dead} replies were given up; the log says why")
+    return PartHealth(link.status == "connected", link.since, "; ".join(said))
 
 
 def _address(loaded: Loaded, address: Address) -> GatewayAddress:

@@ -239,7 +239,13 @@ async def test_a_wrong_attachment_is_refused_by_its_place(
 
 async def test_who_and_what_there_is(house: WebHouse) -> None:
     me = (await house.client.get("/api/me")).json()
-    assert me == {"id": "local", "name": "local owner", "roles": ["operate", "owner", "talk"]}
+    assert me == {
+        "id": "local",
+        "name": "local owner",
+        "roles": ["operate", "owner", "talk"],
+        "provider": "offline",
+        "model": "offline-demo",
+    }
     profiles = (await house.client.get("/api/profiles")).json()
     assert profiles["default"] == "default"
     assert [profile["name"] for profile in profiles["profiles"]] == ["brief", "default"]

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from internal.channels.web.calls import Endpoint
-from internal.channels.web.routes import ENDPOINTS
+from internal.channels.web.routes import PAGES, ROUTES
 from tests.fakes.http_client import Reply, StreamRefused, read_reply
 from tests.fakes.web_house import TOKEN, WebHouse, open_web_house
 
-CLOSED = [endpoint for endpoint in ENDPOINTS if not endpoint.public]
-CHANGING = [endpoint for endpoint in ENDPOINTS if endpoint.method != "GET"]
+CLOSED = [endpoint for endpoint in ROUTES if not endpoint.public]
+CHANGING = [endpoint for endpoint in ROUTES if endpoint.method != "GET"]
 
 
 def name(endpoint: Endpoint) -> str:
@@ -29,8 +29,12 @@ async def ask(house: WebHouse, endpoint: Endpoint, **headers: str | None) -> Rep
     return await house.client.request(endpoint.method, endpoint.path, headers=given)
 
 
-def test_only_health_is_public() -> None:
-    assert [endpoint.path for endpoint in ENDPOINTS if endpoint.public] == ["/health"]
+def test_only_logging_in_health_and_the_page_itself_are_public() -> None:
+    assert [endpoint.path for endpoint in ROUTES if endpoint.public and endpoint not in PAGES] == [
+        "/api/login",
+        "/health",
+    ]
+    assert {endpoint.method for endpoint in PAGES} == {"GET"}
 
 
 @pytest.mark.parametrize("endpoint", CLOSED, ids=name)
@@ -56,7 +60,7 @@ async def test_a_missing_blank_or_wrong_token_is_refused(
         assert TOKEN not in reply.body.decode()
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=name)
+@pytest.mark.parametrize("endpoint", ROUTES, ids=name)
 async def test_a_foreign_host_is_refused(house: WebHouse, endpoint: Endpoint) -> None:
     port = house.client.port
     for host in (None, "", "evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):

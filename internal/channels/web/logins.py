@@ -75,7 +75,7 @@ class Logins:
         value = secrets.token_urlsafe(32)
         now = self._now()
         good = {name: until for name, until in self._until.items() if until > now}
-        for old in sorted(good, key=good.__getitem__)[: len(good) - MOST_LOGINS + 1]:
+        for old in sorted(good, key=good.__getitem__)[: max(0, len(good) - MOST_LOGINS + 1)]:
             del good[old]
         self._keep({**good, self.name(value): now + LOGIN_SECONDS})
         return value

@@ -6,8 +6,8 @@ The router, the OpenAPI document and the tests of the guards are all made from i
 import msgspec
 from starlette.responses import Response
 
-from internal.agent.app.taking import Steered
 from internal.agent.app.intake import Submitted
+from internal.agent.app.taking import Steered
 from internal.agent.domain.tasks import Attachment
 from internal.channels.web import about, attachments, entering, sessions, tasks, usage, watching
 from internal.channels.web.calls import Call, Endpoint

@@ -1,8 +1,8 @@
 """Routes of tasks."""
 
 from internal.agent.app.briefing import brief_for
-from internal.agent.app.taking import Steered
 from internal.agent.app.intake import Submission, Submitted
+from internal.agent.app.taking import Steered
 from internal.agent.domain.errors import Malformed, NotFound
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.channels.web.attachments import kept

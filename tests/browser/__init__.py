@@ -1,0 +1,1 @@
+"""The page in Chromium, against a real gateway and a scripted model."""

@@ -1,0 +1,54 @@
+"""A session with 10,000 events, stored before a gateway opens it."""
+
+from pathlib import Path
+
+from internal.agent.domain.budgets import Usage
+from internal.agent.domain.event import Event
+from internal.agent.domain.events import (
+    NodeCompleted,
+    NodeStarted,
+    OutputSummary,
+    ToolCompleted,
+    ToolStarted,
+)
+from tests.fakes.web_house import open_web_house
+
+ITERATIONS = 2_000
+
+
+async def fill(home: Path) -> str:
+    """Store the events of one long run that was stopped, and return its session."""
+    async with open_web_house(home) as house:
+        run = await house.task("a very long task")
+        for first in range(0, ITERATIONS, 100):
+            events = [one for n in range(first, first + 100) for one in iteration(n)]
+            await house.play(run, *events)
+        await house.client.post(f"/api/tasks/{run.task_id}/stop", {})
+        return run.session_id
+
+
+def iteration(n: int) -> list[Event]:
+    """The five events of an iteration."""
+    node, call = f"iter:{n}", f"call-{n}"
+    return [
+        NodeStarted(node_id=node, kind="iteration", iteration=n),
+        OutputSummary(
+            node_id=f"{node}:say",
+            iteration=n,
+            content=f"remark {n}",
+            tool_call_count=1,
+            llm_duration_ms=100,
+            llm_request_id=f"request-{n}",
+            llm_model="claude-sonnet-4-5",
+            usage=Usage(100, 20),
+        ),
+        ToolStarted(
+            call_id=call,
+            tool_name="read_file",
+            arguments={"path": f"notes/{n}.md"},
+            iteration=n,
+            risk="read",
+        ),
+        ToolCompleted(call_id=call, tool_name="read_file", duration_ms=3, result="x" * 200),
+        NodeCompleted(node_id=node, kind="iteration", duration_ms=110),
+    ]

@@ -1,0 +1,149 @@
+"""What a model or a tool may say: nothing of it runs, nothing is fetched, and it may be large."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open, Serve
+from tests.browser.long_session import fill
+from tests.browser.test_page import accessible
+from tests.browser.test_runs import send, session_of, status
+from tests.fakes.anthropic_server import Call, Reply, When
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+HOSTILE = """\
+# <img src=x onerror="window.ran = 1">
+
+<script>window.ran = 1</script>
+<svg onload="window.ran = 1"><script>window.ran = 1</script><image href="http://foreign.example/a"/></svg>
+<iframe srcdoc="<script>top.ran = 1</script>"></iframe>
+<style>body { display: none } @import url(http://foreign.example/b);</style>
+<link rel="stylesheet" href="http://foreign.example/c"><base href="http://foreign.example/">
+<form action="http://foreign.example/d"><input autofocus onfocus="window.ran = 1"></form>
+<video poster="http://foreign.example/e"><source src="http://foreign.example/f"></video>
+<a href="javascript:window.ran = 1">script link</a> [script too](javascript:window.ran=1)
+<div id="message" style="position:fixed;inset:0;background:url(http://foreign.example/g)">cover</div>
+
+![a picture](http://foreign.example/tracker.png) and [a page](http://foreign.example/page)
+
+| ![x](http://foreign.example/h) | <img srcset="http://foreign.example/i 1x"> |
+|---|---|
+| `<script>window.ran=1</script>` | x |
+
+```html
+<script>window.ran = 1</script>
+```
+
+The end of it.
+"""
+
+
+def test_hostile_words_do_nothing_and_fetch_nothing(serve: Serve, script: Any, enter: Open) -> None:
+    evil = "<img src=x onerror='window.ran=1'>"
+    model = script(
+        [
+            Reply(
+                text=evil,
+                calls=[Call("plan", {"goal": evil, "steps": [evil], "title": evil})],
+                when=When(results=0),
+            ),
+            Reply(calls=[Call("shell", {"command": f'echo "{evil}"'})], when=When(results=1)),
+            Reply(text=HOSTILE, pieces=60, packets="each", when=When(results=2)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    policy: list[str] = []
+    page.on("console", lambda said: policy.append(said.text) if "Policy" in said.text else None)
+    page.get_by_label("Permissions").select_option("full")
+    send(page, evil)
+    status(page, "completed")
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("The end of it.")).to_be_visible()
+    for row in thread.get_by_role("button").all():
+        row.click()
+    assert page.evaluate("window.ran") is None
+    assert thread.locator("img,svg:not(.lucide),iframe,form,input,video,style,link").count() == 0
+    assert thread.locator("#message").count() == 0
+    assert policy == []  # the words were cleaned: the browser's policy had nothing left to stop
+    # a picture is a link that a person may open
+    picture = thread.locator("a[data-image]").first
+    expect(picture).to_have_attribute("href", "http://foreign.example/tracker.png")
+    expect(picture).to_have_attribute("rel", "noopener noreferrer nofollow")
+    accessible(page)
+    page.reload()
+    expect(thread.get_by_text("The end of it.")).to_be_visible()
+    assert page.evaluate("window.ran") is None
+    assert gateway.events(session_of(page))
+
+
+def test_the_policy_of_the_page_forbids_what_is_inline_and_foreign(
+    serve: Serve, enter: Open
+) -> None:
+    page = enter(serve())
+    reply = page.request.get(page.url)
+    policy = reply.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    page.evaluate(
+        """() => {
+          const made = document.createElement('script');
+          made.textContent = 'window.ran = 1';
+          document.body.append(made);
+          document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.ran = 1">');
+        }"""
+    )
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("window.ran") is None
+
+
+def test_five_megabytes_of_tool_output_are_a_line(serve: Serve, script: Any, enter: Open) -> None:
+    command = "head -c 5000000 /dev/zero | tr '\\0' 'x' | fold -w 100; echo; echo THE END"
+    model = script(
+        [
+            Reply(calls=[Call("plan", {"goal": "g", "steps": ["s"]})], when=When(results=0)),
+            Reply(calls=[Call("shell", {"command": command})], when=When(results=1)),
+            Reply(text="That was a lot.", when=When(results=2)),
+        ]
+    )
+    page = enter(serve(model))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "print")
+    status(page, "completed")
+    row = page.get_by_test_id("thread").get_by_role("button", name="shell")
+    row.click()
+    result = page.get_by_label("Result", exact=True)
+    expect(result).to_be_visible()
+    assert len(result.inner_text()) <= 20_100
+    page.get_by_role("button", name="Show all").click()
+    expect(result).to_contain_text("THE END")
+    height = result.bounding_box()
+    assert height is not None
+    assert height["height"] < 400
+
+
+def test_ten_thousand_events_are_rows_only_where_they_are_seen(
+    serve: Serve, enter: Open, home: Path
+) -> None:
+    with ThreadPoolExecutor() as threads:  # the driver of the browser has a loop in this one
+        session = threads.submit(asyncio.run, fill(home)).result()
+    page = enter(gateway := serve())
+    page.goto(f"{gateway.url}/sessions/{session}")
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("remark 1999", exact=True)).to_be_visible()
+    assert thread.locator("[aria-expanded]").count() < 100
+    accessible(page)
+    box = thread.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.wheel(0, -4_000)
+    expect(thread.get_by_text("remark 1999", exact=True)).not_to_be_in_viewport()
+    page.get_by_role("button", name="To the end").click()
+    expect(thread.get_by_text("remark 1999", exact=True)).to_be_in_viewport()
+    send(page, "hello")
+    expect(thread.get_by_text("a handful of rules")).to_be_in_viewport()

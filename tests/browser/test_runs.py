@@ -1,0 +1,232 @@
+"""A run as a person sees it: live, after a reload, over a restart, stopped, and in two tabs."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open, Serve
+from tests.browser.gateway import Gateway
+from tests.browser.words import GOAL, report, title
+from tests.fakes.anthropic_server import Call, Reply, When
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+WATCH = """() => {
+  const { conversation } = window.larkspur;
+  window.states = [];
+  conversation.subscribe(({ phase, state }) => {
+    if (phase === 'ready') window.states.push(state);
+  });
+}"""
+COMPARE = """(rows) => {
+  const { fold, settled, EMPTY } = window.larkspur;
+  const sorted = (value) =>
+    value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort().map(([k, v]) => [k, sorted(v)]))
+      : Array.isArray(value) ? value.map(sorted) : value;
+  const shape = ({ thread, runs, files }) => JSON.stringify(sorted({ thread, runs, files }));
+  const place = (id) => Number(id.split('-').at(-1));
+  const wrong = window.states.filter((state) => {
+    const known = rows.filter((row) => place(row.id) <= place(state.cursor));
+    return shape(settled(state)) !== shape(fold(EMPTY, known));
+  });
+  return { seen: window.states.length, wrong: wrong.length };
+}"""
+
+
+def send(page: Page, text: str) -> None:
+    page.get_by_label("Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+
+
+def status(page: Page, word: str) -> None:
+    expect(page.get_by_test_id("status")).to_have_text(re.compile(word))
+
+
+def session_of(page: Page) -> str:
+    page.wait_for_url("**/sessions/*")
+    return page.url.rpartition("/")[2]
+
+
+def compare(page: Page, gateway: Gateway) -> int:
+    """Every state since `WATCH` is the fold of what was stored up to its cursor."""
+    told: dict[str, Any] = page.evaluate(COMPARE, gateway.events(session_of(page)))
+    assert told["wrong"] == 0
+    return int(told["seen"])
+
+
+def follow(page: Page) -> None:
+    """Note every state from now on."""
+    page.evaluate(WATCH)
+
+
+def test_a_run_shows_every_step_as_it_happens(serve: Serve, script: Any, enter: Open) -> None:
+    model = script([*report(), title()])
+    page = enter(gateway := serve(model))
+    follow(page)
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "write the report")
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("Two of three rivals")).to_be_visible()
+    status(page, "running")
+    expect(thread.get_by_role("button", name="plan")).to_contain_text(GOAL)
+    shell = thread.get_by_role("button", name="shell")
+    expect(shell).to_contain_text("printf")
+    expect(thread.get_by_text("for good")).to_have_count(0)
+    model.release("answer")
+    status(page, "completed")
+    expect(thread.get_by_role("cell", name="Gamma")).to_be_visible()
+    expect(thread.get_by_text("k in 1.8k out")).to_be_visible()
+    assert compare(page, gateway) > 5
+    # a row opens beneath itself
+    before = shell.bounding_box()
+    shell.click()
+    expect(shell).to_have_attribute("aria-expanded", "true")
+    expect(thread.get_by_label("Arguments")).to_contain_text("command: printf")
+    assert shell.bounding_box() == before
+
+
+def test_a_reload_in_mid_stream_goes_on(serve: Serve, script: Any, enter: Open) -> None:
+    model = script([*report(), title()])
+    page = enter(gateway := serve(model))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "write the report")
+    expect(page.get_by_text("Two of three rivals")).to_be_visible()
+    page.reload()
+    follow(page)
+    expect(page.get_by_text("Two of three rivals")).to_be_visible()
+    status(page, "running")
+    model.release("answer")
+    status(page, "completed")
+    expect(page.get_by_text("for good")).to_be_visible()
+    compare(page, gateway)
+
+
+def test_a_killed_server_is_found_again_in_mid_stream(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    model = script([*report(), title()])
+    page = enter(gateway := serve(model))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "write the report")
+    expect(page.get_by_text("Two of three rivals")).to_be_visible()
+    session_of(page)
+    follow(page)
+    gateway.kill()
+    expect(page.get_by_role("status").get_by_text("Reconnecting")).to_be_visible()
+    page.get_by_label("Message", exact=True).fill("still usable")
+    gateway.start()
+    model.release("answer")
+    status(page, "completed")
+    expect(page.get_by_text("for good")).to_be_visible()
+    expect(page.get_by_text("Reconnecting")).to_have_count(0)
+    expect(page.get_by_label("Message", exact=True)).to_have_value("still usable")
+    compare(page, gateway)
+    # the login outlives the restart, for a new page as well
+    page.reload()
+    expect(page.get_by_text("for good")).to_be_visible()
+
+
+def test_esc_asks_once_and_then_stops(serve: Serve, script: Any, enter: Open) -> None:
+    page = enter(serve(script([*report(), title()])))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "write the report")
+    expect(page.get_by_text("Two of three rivals")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Press Esc again")).to_be_visible()
+    status(page, "running")
+    page.keyboard.press("Escape")
+    status(page, "cancelled")
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+
+
+def test_the_button_stops_at_once(serve: Serve, script: Any, enter: Open) -> None:
+    page = enter(serve(script([*report(), title()])))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "write the report")
+    expect(page.get_by_text("Two of three rivals")).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    status(page, "cancelled")
+
+
+def test_words_for_a_run_at_work_steer_it(serve: Serve, script: Any, enter: Open) -> None:
+    model = script(
+        [
+            Reply(text="As you wish.", when=When(last_text="shorter")),
+            Reply(
+                calls=[Call("plan", {"goal": "g", "steps": ["a"]})],
+                hold="plan",
+                when=When(results=0),
+            ),
+            Reply(text="Done.", when=When(results=1)),
+        ]
+    )
+    page = enter(serve(model))
+    send(page, "write something")
+    status(page, "running")
+    send(page, "make it shorter")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    model.release("plan")
+    expect(page.get_by_test_id("thread").get_by_text("make it shorter")).to_be_visible()
+    expect(page.get_by_test_id("thread").get_by_text("As you wish.")).to_be_visible()
+    status(page, "completed")
+
+
+def test_two_tabs_share_one_stream_and_see_the_same(serve: Serve, script: Any, enter: Open) -> None:
+    model = script([*report(), title()])
+    first = enter(gateway := serve(model))
+    first.get_by_label("Permissions").select_option("full")
+    send(first, "write the report")
+    expect(first.get_by_text("Two of three rivals")).to_be_visible()
+    second = first.context.new_page()
+    streams: list[str] = []
+    second.on("request", lambda asked: streams.append(asked.url) if "/sse" in asked.url else None)
+    second.goto(first.url)
+    follow(second)
+    expect(second.get_by_text("Two of three rivals")).to_be_visible()
+    assert streams == []
+    # whoever leads may go: the other one takes over
+    first.close()
+    model.release("answer")
+    status(second, "completed")
+    expect(second.get_by_text("for good")).to_be_visible()
+    compare(second, gateway)
+    assert len(streams) == 1
+
+
+def test_a_session_that_is_gone_is_told(serve: Serve, enter: Open, home: Path) -> None:
+    page = enter(gateway := serve())
+    send(page, "what is 6*7?")
+    status(page, "completed")
+    gateway.stop()
+    for file in home.glob("larkspur.db*"):
+        file.unlink()
+    gateway.start()
+    expect(page.get_by_text("This session is not here")).to_be_visible()
+    page.get_by_role("link", name="New session").click()
+    send(page, "hello")
+    expect(page.get_by_test_id("thread").get_by_text("a handful of rules")).to_be_visible()
+
+
+def test_a_stream_of_another_log_is_read_again(serve: Serve, enter: Open, home: Path) -> None:
+    page = enter(gateway := serve())
+    send(page, "what is 6*7?")
+    status(page, "completed")
+    follow(page)
+    gateway.stop()
+    with closing(sqlite3.connect(home / "larkspur.db")) as log, log:
+        log.execute("UPDATE log SET epoch = 'zzzzzz'")
+    gateway.start()
+    # nothing that it knew is believed any more; what is stored is shown again, once
+    expect(page.get_by_text("Reconnecting")).to_have_count(0)
+    send(page, "what is 7*7?")
+    expect(page.get_by_test_id("thread").get_by_text("7*7 = 49")).to_be_visible()
+    expect(page.get_by_test_id("thread").get_by_text("6*7 = 42")).to_have_count(1)
+    status(page, "completed")
+    newest = "window.larkspur.conversation.getState().state.cursor"
+    assert str(page.evaluate(newest)).startswith("zzzzzz-")

@@ -1,0 +1,33 @@
+"""The page's types are the program's own."""
+
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.controls import CONTROLS, Control
+from internal.agent.domain.event import Event
+from internal.agent.domain.events import EVENTS
+from internal.agent.domain.schema import typescript
+from internal.channels.web import openapi
+from internal.channels.web.routes import ENDPOINTS
+
+SOURCES = Path(__file__).parents[2] / "web" / "src"
+AGAIN = "stale: run `make generate`"
+
+
+def test_the_types_of_the_stream_are_fresh() -> None:
+    assert (SOURCES / "events.gen.ts").read_text(encoding="utf-8") == typescript(), AGAIN
+
+
+def test_the_types_of_the_api_are_fresh() -> None:
+    written = (SOURCES / "api.gen.ts").read_text(encoding="utf-8")
+    assert written == openapi.typescript(ENDPOINTS), AGAIN
+
+
+@pytest.mark.parametrize("kind", [*EVENTS, *CONTROLS], ids=lambda kind: kind.name)
+def test_everything_that_can_be_sent_is_known_to_the_page(kind: type[Event | Control]) -> None:
+    text = typescript()
+    assert f'"{kind.name}": {kind.__name__};' in text
+    assert f"export interface {kind.__name__} {{" in text
+    roster = text.partition("export const EVENTS")[2].partition("/**")[0]
+    assert f'"{kind.name}"' in roster

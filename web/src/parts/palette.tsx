@@ -1,0 +1,95 @@
+import { useState, type KeyboardEvent } from 'react';
+import { useLocation } from 'wouter';
+import { prefer, usePreferences } from '../preferences';
+import { useWords } from '../words';
+import { Modal } from './sheet';
+import { useSessions } from './sidebar';
+
+interface Choice {
+  id: string;
+  text: string;
+  act: () => void;
+}
+
+const MOST = 50;
+
+/** Finds a session by its title, and whatever the page can do. */
+export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
+  const words = useWords();
+  const { language } = usePreferences();
+  const { data } = useSessions();
+  const [, navigate] = useLocation();
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const go = (act: () => void) => () => {
+    onClose();
+    act();
+  };
+  const choices: Choice[] = [
+    { id: 'new', text: words.newSession, act: go(() => navigate('/')) },
+    ...(data?.sessions ?? []).map((row) => ({
+      id: row.session_id,
+      text: row.title || words.untitled,
+      act: go(() => navigate(`/sessions/${row.session_id}`)),
+    })),
+    ...(['system', 'light', 'dark'] as const).map((theme) => ({
+      id: `theme-${theme}`,
+      text: `${words.theme}: ${words.themes[theme]}`,
+      act: go(() => prefer({ theme })),
+    })),
+    {
+      id: 'language',
+      text: words.language,
+      act: go(() => prefer({ language: language === 'en' ? 'zh' : 'en' })),
+    },
+    { id: 'keys', text: words.shortcuts, act: onKeys },
+  ];
+  const wanted = text.trim().toLowerCase();
+  const found = choices.filter((one) => one.text.toLowerCase().includes(wanted)).slice(0, MOST);
+  const press = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === 'Enter') found[at]?.act();
+    else if (event.key === 'ArrowDown') setAt(Math.min(at + 1, found.length - 1));
+    else if (event.key === 'ArrowUp') setAt(Math.max(at - 1, 0));
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Modal label={words.palette} className="mx-auto mt-[12vh] w-[min(34rem,94vw)] rounded-xl p-2" onClose={onClose}>
+      <input
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="choices"
+        aria-activedescendant={found[at] ? `choice-${found[at].id}` : undefined}
+        aria-label={words.palette}
+        placeholder={words.palette}
+        value={text}
+        onKeyDown={press}
+        onChange={(event) => {
+          setText(event.target.value);
+          setAt(0);
+        }}
+        className="w-full rounded-lg bg-transparent px-3 py-2 outline-none!"
+      />
+      <div id="choices" role="listbox" tabIndex={-1} aria-label={words.palette} className="mt-1 max-h-[50vh] overflow-y-auto">
+        {found.map((one, index) => (
+          // the keys are those of the field, as in every combobox
+          // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+          <div
+            key={one.id}
+            tabIndex={-1}
+            id={`choice-${one.id}`}
+            role="option"
+            aria-selected={index === at}
+            onClick={one.act}
+            onMouseMove={() => setAt(index)}
+            className={`cursor-pointer truncate rounded-lg px-3 py-1.5 ${index === at ? 'bg-hover' : ''}`}
+          >
+            {one.text}
+          </div>
+        ))}
+      </div>
+      {found.length === 0 && <p className="px-3 py-1.5 text-dim">{words.nothingFound}</p>}
+    </Modal>
+  );
+}

@@ -1,0 +1,147 @@
+import { useQuery } from '@tanstack/react-query';
+import { Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
+import { Link } from 'wouter';
+import { api, type SessionRow } from '../api';
+import { useConversation } from '../conversation';
+import { prefer, usePreferences, type Theme } from '../preferences';
+import { isOver } from '../state';
+import { useWords } from '../words';
+import { COMMAND } from '../keyboard';
+import { StatusGlyph } from './glyph';
+
+export function useSessions() {
+  return useQuery({
+    queryKey: ['sessions'],
+    queryFn: () => api.sessions(),
+    refetchInterval: 5_000,
+    refetchOnWindowFocus: 'always',
+  });
+}
+
+const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
+
+/** All sessions, last active first, and what belongs to the page as a whole. */
+export function Sidebar(props: {
+  session: string | null;
+  onSearch: () => void;
+  onKeys: () => void;
+  onLeave: () => void;
+}) {
+  const words = useWords();
+  const { data, dataUpdatedAt } = useSessions();
+  const first = useConversation((one) => one.state.runs[0]?.text);
+  // what is at work stands on top
+  const rows = (data?.sessions ?? []).toSorted((a, b) => rank(a) - rank(b));
+  const today = new Date(dataUpdatedAt).toDateString();
+  const isToday = (row: SessionRow) => new Date(row.updated).toDateString() === today;
+  const groups = [
+    { title: words.today, rows: rows.filter(isToday) },
+    { title: words.earlier, rows: rows.filter((row) => !isToday(row)) },
+  ].filter((group) => group.rows.length > 0);
+  return (
+    <div className="flex h-full flex-col bg-side">
+      <div className="flex flex-col gap-0.5 p-2">
+        <button
+          type="button"
+          onClick={props.onSearch}
+          className="flex h-8 items-center gap-2 rounded-lg px-2 text-dim hover:bg-hover hover:text-ink"
+        >
+          <Search size={15} aria-hidden="true" />
+          {words.search}
+          <kbd className="ml-auto font-sans text-xs">{COMMAND}K</kbd>
+        </button>
+        <Link
+          href="/"
+          onClick={props.onLeave}
+          className="flex h-8 items-center gap-2 rounded-lg px-2 hover:bg-hover"
+        >
+          <Plus size={15} aria-hidden="true" />
+          {words.newSession}
+        </Link>
+      </div>
+      <nav aria-label={words.sessions} className="min-h-0 flex-1 overflow-y-auto px-2 pb-2">
+        {data && rows.length === 0 && <p className="px-2 py-1 text-dim">{words.noSessions}</p>}
+        {groups.map((group) => (
+          <section key={group.title} className="mt-2">
+            <h2 className="px-2 py-1 text-xs text-dim">{group.title}</h2>
+            <ul>
+              {group.rows.map((row) => (
+                <li key={row.session_id}>
+                  <SessionLink row={row} first={first} here={row.session_id === props.session} onLeave={props.onLeave} />
+                </li>
+              ))}
+            </ul>
+          </section>
+        ))}
+      </nav>
+      <Foot onKeys={props.onKeys} />
+    </div>
+  );
+}
+
+function rank(row: SessionRow): number {
+  return row.status === null || isOver(row.status) ? 1 : 0;
+}
+
+function SessionLink(props: {
+  row: SessionRow;
+  first: string | undefined;
+  here: boolean;
+  onLeave: () => void;
+}) {
+  const { row, here, onLeave } = props;
+  const words = useWords();
+  return (
+    <Link
+      href={`/sessions/${row.session_id}`}
+      onClick={onLeave}
+      aria-current={here ? 'page' : undefined}
+      className={`flex h-8 items-center gap-1 rounded-lg pr-2 pl-1 hover:bg-hover ${here ? 'bg-hover font-medium' : ''}`}
+    >
+      {row.status === null ? (
+        <span className="glyph" />
+      ) : (
+        <StatusGlyph status={row.status} label={words.status[row.status]} />
+      )}
+      <span className="truncate">{row.title || (here && props.first) || words.untitled}</span>
+    </Link>
+  );
+}
+
+async function leave(): Promise<void> {
+  await api.logout().catch(() => undefined);
+  location.assign('/');
+}
+
+function Foot({ onKeys }: { onKeys: () => void }) {
+  const words = useWords();
+  const { language, theme } = usePreferences();
+  const ThemeIcon = { system: Monitor, light: Sun, dark: Moon }[theme];
+  return (
+    <div className="flex items-center gap-0.5 border-t border-line p-2">
+      <button
+        type="button"
+        className="bar-button"
+        title={`${words.theme}: ${words.themes[theme]}`}
+        aria-label={`${words.theme}: ${words.themes[theme]}`}
+        onClick={() => prefer({ theme: NEXT_THEME[theme] })}
+      >
+        <ThemeIcon size={16} aria-hidden="true" />
+      </button>
+      <button
+        type="button"
+        className="bar-button w-auto! gap-1.5 px-2"
+        onClick={() => prefer({ language: language === 'en' ? 'zh' : 'en' })}
+      >
+        <Languages size={16} aria-hidden="true" />
+        <span lang={language === 'en' ? 'zh-CN' : 'en'}>{words.language}</span>
+      </button>
+      <button type="button" className="bar-button ml-auto" title={words.shortcuts} aria-label={words.shortcuts} onClick={onKeys}>
+        <Keyboard size={16} aria-hidden="true" />
+      </button>
+      <button type="button" className="bar-button" title={words.logOut} aria-label={words.logOut} onClick={() => void leave()}>
+        <LogOut size={16} aria-hidden="true" />
+      </button>
+    </div>
+  );
+}
