@@ -21,12 +21,20 @@ from tests.fakes.anthropic_server import Reply, Rules, When
 from tests.fakes.core import Core, core
 
 
-def watch(
+LONG = "word " * 300_000
+"""More than a tail holds, however its pieces are joined."""
+
+
+async def watch(
     here: Core, session: SessionId | None = None, start: int | None = 0
 ) -> AsyncGenerator[list[Shown]]:
+    """Watch, one frame at a time: what `until` did not read is there for the next one."""
     watched = None if session is None else frozenset({session})
     cursor = None if start is None else Cursor(here.house.broadcaster.epoch, start)
-    return here.house.gateway.watch(watched, cursor)
+    async with aclosing(here.house.gateway.watch(watched, cursor)) as batches:
+        async for batch in batches:
+            for shown in batch:
+                yield [shown]
 
 
 async def until(batches: AsyncGenerator[list[Shown]], event: str) -> list[Shown]:
@@ -70,7 +78,7 @@ async def test_who_comes_late_is_given_what_was_said_so_far(home: Path) -> None:
 
 async def test_who_is_too_slow_loses_no_durable_event(home: Path) -> None:
     script = [
-        Reply(text="word " * 3000, pieces=3000, packets="each"),
+        Reply(text=LONG, pieces=300),
         Reply(text="second"),
     ]
     async with core(home, script) as here:
@@ -193,3 +201,18 @@ async def test_a_terminals_run_is_nobody_elses(home: Path) -> None:
             await terminal.run_own(own.run_id)
             run = await here.run(own)
             assert (run.status, run.owner) == ("completed", terminal.owner)
+
+
+async def test_words_alone_do_not_move_a_cursor(home: Path) -> None:
+    script = [Reply(text=LONG, pieces=300, after_pieces=1, hold="rest")]
+    async with core(home, script) as here:
+        made = await here.submit("talk")
+        async with aclosing(watch(here, made.session_id)) as slow:
+            seen = await until(slow, "workflow.node.output.delta")
+            here.model.release("rest")
+            await here.end_of(made)  # while the slow one does not read, and falls off the tail
+            seen += await until(slow, "workflow.stream.dropped")
+        assert positions(seen) == sorted(set(positions(seen)))
+        dropped = seen[-1]
+        assert isinstance(dropped, StreamDropped)
+        assert not dropped.since.endswith("-0")

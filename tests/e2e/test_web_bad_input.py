@@ -275,7 +275,17 @@ async def test_a_wrong_method_is_told_the_right_ones(
 
 
 @pytest.mark.parametrize(
-    "path", ["/api", "/sessions", "/assets", "/api/tasks/", "/api//tasks", "/api/tasks/a/b", "/docs", "/%2e%2e/x"]
+    "path",
+    [
+        "/api",
+        "/sessions",
+        "/assets",
+        "/api/tasks/",
+        "/api//tasks",
+        "/api/tasks/a/b",
+        "/docs",
+        "/%2e%2e/x",
+    ],
 )
 async def test_there_is_nothing_elsewhere(house: WebHouse, path: str) -> None:
     reply = await house.client.get(path)

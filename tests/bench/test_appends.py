@@ -1,0 +1,115 @@
+"""How fast durable events get onto the disk, through the one way that every event takes."""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import AsyncExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from internal.agent.app.briefing import Options, brief_for
+from internal.agent.app.broadcaster import EventBroadcaster
+from internal.agent.app.children import child
+from internal.agent.app.claiming import claim_run
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.intake import Submission
+from internal.agent.app.stream import SerializingEventListener
+from internal.agent.domain.envelope import RunIds
+from internal.agent.domain.events import NodeStarted
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.storage.database import open_database
+from internal.storage.stores import make_stores
+from tests.bench.load import run
+from tests.bench.table import Row, Table, least
+from tests.fakes.web_house import IdleDispatcher, SystemClock, defaults
+
+pytestmark = pytest.mark.bench
+
+SECONDS = 1.0
+ROUNDS = 3
+LATER = "2999-01-01T00:00:00.000Z"
+EVENT = NodeStarted(node_id="iter:1", kind="iteration", iteration=1)
+
+
+async def _rate(file: Path, writers: int, together: int) -> float:
+    """Return the events a second of so many runs, each of which waits for its last entry."""
+    clock, stores, written = SystemClock(), make_stores(), 0
+
+    async def write(stream: SerializingEventListener, until: float) -> None:
+        nonlocal written
+        while time.perf_counter() < until:
+            await stream.commit(*(EVENT,) * together)
+            written += together
+
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(file))
+        broadcaster = EventBroadcaster(database, stores, clock, "1")
+        await broadcaster.start()
+        gateway = Gateway(database, stores, broadcaster, IdleDispatcher(), clock)
+        streams = []
+        for _ in range(writers):
+            brief = brief_for(defaults(), Options(), LOCAL_OWNER)
+            given = await gateway.submit(Submission("append", brief, "web"), LOCAL_OWNER)
+            claimed = await database.write(
+                partial(claim_run, stores, given.run_id, "bench", LATER, LATER)
+            )
+            assert claimed is not None
+            ids = RunIds(given.session_id, given.task_id, given.run_id)
+            stream = SerializingEventListener(
+                ids, claimed.fence, database, stores, broadcaster, clock
+            )
+            await stack.enter_async_context(child(stream.deliver()))
+            streams.append(stream)
+        begun = time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            for stream in streams:
+                tasks.create_task(write(stream, begun + SECONDS))
+        return written / (time.perf_counter() - begun)
+
+
+def _bare_rate(file: Path, together: int) -> float:
+    """Return the rows a second of a plain loop, with rows, index and safety like ours."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = full")
+        database.execute(
+            "create table events (position integer primary key, run_id text, seq integer,"
+            " envelope text, unique (run_id, seq))"
+        )
+        written, row = 0, ("run-" + 27 * "r", "x" * 600)
+        begun = time.perf_counter()
+        while time.perf_counter() < begun + SECONDS:
+            database.execute("begin immediate")
+            database.executemany(
+                "insert into events (run_id, seq, envelope) values (?, ?, ?)",
+                [(row[0], written + number, row[1]) for number in range(together)],
+            )
+            database.execute("commit")
+            written += together
+        return written / (time.perf_counter() - begun)
+
+
+def test_appends(tmp_path: Path, table: Table) -> None:
+    rates: dict[str, list[float]] = {}
+    for number in range(ROUNDS):
+        for name, writers, together in (("one", 1, 1), ("many", 32, 1), ("entries", 32, 8)):
+            file = tmp_path / f"{name}-{number}.db"
+            rates.setdefault(name, []).append(run(partial(_rate, file, writers, together)))
+        for name, together in (("bare 1", 1), ("bare 200", 200)):
+            file = tmp_path / f"{name}-{number}.db"
+            rates.setdefault(name, []).append(_bare_rate(file, together))
+    unit, bare = "/s", "bare sqlite3"
+    table.add(
+        Row("event appends, 1 writer", unit, rates["one"], rates["bare 1"], f"{bare}, 1 a commit"),
+        Row("event appends, 32 writers", unit, rates["many"], rates["one"], "1 writer", least(10)),
+        Row("the same, 8 events an entry", unit, rates["entries"], rates["one"], "1 writer"),
+        Row(
+            "the same beside the disk",
+            unit,
+            rates["entries"],
+            rates["bare 200"],
+            f"{bare}, 200 a commit",
+        ),
+    )

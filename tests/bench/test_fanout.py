@@ -1,0 +1,70 @@
+"""What it costs to show one event to one of many watchers."""
+
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.bench.processes import PYTHON, environment
+from tests.bench.table import Row, Table, most
+
+pytestmark = pytest.mark.bench
+
+ROUNDS = 3
+WAKES = {100: 60, 1000: 20}
+
+
+@contextmanager
+def _process(folder: Path, *arguments: str) -> Generator[subprocess.Popen[str]]:
+    command = [PYTHON, "-m", *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment(folder), stdin=pipe, stdout=pipe, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _read(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.args
+    return line.strip()
+
+
+def _ask(process: subprocess.Popen[str], line: str) -> str:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+    return _read(process)
+
+
+def _microseconds(folder: Path, which: str, watchers: int) -> dict[int, list[float]]:
+    """Return the CPU per delivery by how many events a wake has."""
+    folder.mkdir(parents=True)
+    found: dict[int, list[float]] = {1: [], 8: []}
+    with _process(folder, "tests.bench.fanout", which, str(folder)) as door:
+        port, token, path = _read(door).split()
+        with _process(folder, "tests.bench.drain", port, token, path, str(watchers)) as readers:
+            assert _read(readers) == "ready"
+            wakes, pace = WAKES[watchers], 0.025 + 0.00006 * watchers
+            for _ in range(ROUNDS):
+                for events, rounds in found.items():
+                    assert _ask(door, f"go {wakes} {events} {pace}") == "published"
+                    assert int(_read(readers)) > wakes * events * watchers * 100
+                    seconds = float(_ask(door, "report"))
+                    rounds.append(seconds / (wakes * events + 1) / watchers * 1_000_000)
+    return found
+
+
+@pytest.mark.parametrize("watchers", [100, 1000])
+def test_fan_out(tmp_path: Path, table: Table, watchers: int) -> None:
+    ours = _microseconds(tmp_path / "ours", "ours", watchers)
+    bare = _microseconds(tmp_path / "bare", "bare", watchers)
+    for events, goal in ((1, None), (8, most(1.5))):
+        name = f"SSE, CPU per delivery, {watchers:,} watchers, {events} a write"
+        table.add(Row(name, "µs", ours[events], bare[events], "bare uvloop", goal))

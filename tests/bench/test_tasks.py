@@ -1,0 +1,78 @@
+"""What a task costs: stored, run by the real SDK against a scripted model, watched to its end."""
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from tests.bench.load import Taken, bare_flood, flood, run
+from tests.bench.processes import Server, floor, gateway, with_model
+from tests.bench.table import Row, Table, least, most
+
+pytestmark = pytest.mark.bench
+
+TASK = "bench:words:10"
+BODY = b'{"task": "bench:words:10"}'
+ROUNDS = 3
+COUNTS = {1: 60, 8: 160, 32: 320}
+
+
+def _ours(server: Server, count: int, at_once: int) -> Taken:
+    return run(lambda: flood(server.port, server.token, TASK, count=count, at_once=at_once))
+
+
+def _bare(server: Server, count: int, at_once: int) -> Taken:
+    return run(lambda: bare_flood(server.port, "/message", BODY, count=count, at_once=at_once))
+
+
+def test_cpu_and_speed_of_tasks(tmp_path: Path, model: str, table: Table) -> None:
+    bare_gateway = floor("floor_gateway", tmp_path / "bare", model, str(tmp_path / "bare.db"))
+    with gateway(tmp_path / "home", **with_model(model)) as ours, bare_gateway as bare:
+        _ours(ours, 64, 8)
+        _bare(bare, 64, 8)
+        for at_once, count in COUNTS.items():
+            cpu: list[float] = []
+            bare_cpu: list[float] = []
+            speed: list[float] = []
+            bare_speed: list[float] = []
+            for _ in range(ROUNDS):
+                before, bare_before = ours.cpu, bare.cpu
+                taken = _ours(ours, count, at_once)
+                bare_taken = _bare(bare, count, at_once)
+                cpu.append((ours.cpu - before) / count * 1000)
+                bare_cpu.append((bare.cpu - bare_before) / count * 1000)
+                speed.append(count / taken.wall)
+                bare_speed.append(count / bare_taken.wall)
+            name = f"CPU per task, durable, {at_once} at once"
+            goal = most(9.6, "ours") if at_once == 8 else None
+            table.add(Row(name, "ms", cpu, bare_cpu, "bare gateway", goal))
+            name, goal = (
+                f"tasks/s, {at_once} at once",
+                least(106, "ours") if at_once == 32 else None,
+            )
+            table.add(Row(name, "/s", speed, bare_speed, "bare gateway", goal))
+
+
+def test_time_to_first_token(tmp_path: Path, model: str, table: Table) -> None:
+    """What a gateway adds to the model's own time to its first delta, one task at a time."""
+    port = int(model.rpartition(":")[2])
+    bare_gateway = floor("floor_gateway", tmp_path / "bare", model, str(tmp_path / "bare.db"))
+    with gateway(tmp_path / "home", **with_model(model)) as ours, bare_gateway as bare:
+        _ours(ours, 20, 1)
+        _bare(bare, 20, 1)
+        medians: list[float] = []
+        bare_medians: list[float] = []
+        tails: list[float] = []
+        for _ in range(ROUNDS):
+            own = run(lambda: bare_flood(port, "/v1/messages", BODY, count=50, at_once=1)).first
+            models_own = statistics.median(own)
+            added = [first - models_own for first in _ours(ours, 100, 1).first]
+            bare_added = [first - models_own for first in _bare(bare, 100, 1).first]
+            medians.append(statistics.median(added) * 1000)
+            tails.append(statistics.quantiles(added, n=100)[98] * 1000)
+            bare_medians.append(statistics.median(bare_added) * 1000)
+    name = "added time to first token, 1 at once"
+    table.add(
+        Row(name, "ms", medians, bare_medians, "bare gateway", most(15, "ours")),
+        Row(f"{name}, p99", "ms", tails, medians, "own median", most(4.0), steady=False),
+    )
