@@ -123,7 +123,7 @@ def errand(job: Job, language: str) -> Errand | None:
 
 def label(job: Job, language: str) -> str:
     """Return what a job is about, in a few words."""
-    return catalogue().say(language, f"label_{job.kind}", **job.named)
+    return catalogue().say(language, f"label_{job.kind}", **_named(job, language))
 
 
 def report(job: Job, result: str, language: str) -> str:
@@ -131,8 +131,15 @@ def report(job: Job, result: str, language: str) -> str:
     known = catalogue()
     shown = result.strip() or known.say(language, "nothing")
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
-    facts = {**job.named, "result": shown, "words": len(_WORD.findall(result))}
+    facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}
     return known.say(language, f"done_{job.kind}", **facts)
+
+
+def _named(job: Job, language: str) -> dict[str, str]:
+    """Return what a job names, as a person says it."""
+    if job.named.get("path") == ".":
+        return {**job.named, "path": catalogue().say(language, "here")}
+    return dict(job.named)
 
 
 def chat(job: Job, language: str) -> str:
