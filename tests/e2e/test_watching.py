@@ -20,7 +20,6 @@ from larkspur.build import TerminalHouse, terminal_house
 from tests.fakes.anthropic_server import Reply, Rules, When
 from tests.fakes.core import Core, core
 
-
 LONG = "word " * 300_000
 """More than a tail holds, however its pieces are joined."""
 
