@@ -1,0 +1,62 @@
+"""What Lark answers when it refuses. Codes as in the protocol reference the project keeps."""
+
+import math
+from collections.abc import Mapping
+
+TOKEN_MISSING, TOKEN_INVALID = 99991661, 99991663
+RATE_LIMITED, CHAT_RATE_LIMITED = 99991400, 230020
+FIELD_INVALID, BODY_INVALID = 99992402, 9499
+NOT_IN_CHAT, RECALLED, TOO_LONG, TOO_OLD = 230002, 230011, 230025, 230031
+NOT_SENDER_PATCH, NOT_SENDER_RECALL, NOT_SENDER_EDIT = 230012, 230026, 230071
+FOREIGN_RESOURCE, EDITED_TOO_OFTEN, UNEDITABLE = 230017, 230072, 230054
+CARD_REFUSED = 230099
+RESET_HEADER = "x-ogw-ratelimit-reset"
+
+
+class LarkError(Exception):
+    """A refusal: its code, the message, the HTTP status and headers of the answer."""
+
+    def __init__(
+        self, code: int, msg: str, status: int = 400, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(msg)
+        self.code, self.msg, self.status = code, msg, status
+        self.headers = dict(headers or {})
+
+
+def bad_parameter(ext: str) -> LarkError:
+    """Return 230001; what is wrong stands behind `ext=`, as in Lark."""
+    return LarkError(230001, f"Your request contains an invalid request parameter, ext={ext}")
+
+
+def bad_field(field: str, why: str) -> LarkError:
+    """Return the refusal of a field that Lark checks before anything is looked up."""
+    return LarkError(FIELD_INVALID, f"field validation failed: {field}: {why}")
+
+
+def rate_limited(reset_seconds: float) -> LarkError:
+    """Return the refusal of an app or API over its frequency limit."""
+    reset = str(max(1, math.ceil(reset_seconds - 0.001)))
+    return LarkError(RATE_LIMITED, "request trigger frequency limit", 429, {RESET_HEADER: reset})
+
+
+def chat_limited(what: str) -> LarkError:
+    """Return the refusal of too many messages in a chat, or updates of a message."""
+    return LarkError(CHAT_RATE_LIMITED, f"The operation triggers the frequency limit, ext={what}")
+
+
+class CardError(Exception):
+    """A card that is refused: Lark's inner code and message, wrapped by whoever sends the card."""
+
+    def __init__(self, code: int, msg: str) -> None:
+        super().__init__(msg)
+        self.code, self.msg = code, msg
+
+    def in_message(self) -> LarkError:
+        """Return how message calls say it."""
+        ext = f"ext=ErrCode: {self.code}; ErrMsg: {self.msg}; ErrorValue: "
+        return LarkError(CARD_REFUSED, f"Failed to create card content, {ext}")
+
+    def in_cardkit(self) -> LarkError:
+        """Return how CardKit says it."""
+        return LarkError(self.code, self.msg)

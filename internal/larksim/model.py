@@ -1,0 +1,187 @@
+"""Who and what there is in the simulator. Plain data; the rules stand with whoever changes it."""
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+TENANT = "tk_larksim"
+
+
+def new_id(prefix: str) -> str:
+    """Return a fresh id in Lark's form, such as `om_…`."""
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def encode(value: Any) -> bytes:
+    """Return JSON in UTF-8. Half a character, which UTF-8 cannot carry, becomes a question mark."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A self-built app with a bot. `hears_all`: it has the scope for all messages of its groups."""
+
+    app_id: str
+    secret: str = field(repr=False)
+    name: str = "Larkspur"
+    hears_all: bool = False
+
+    @property
+    def open_id(self) -> str:
+        """The bot's open_id; the same for the same app after a restart."""
+        return "ou_" + hashlib.sha256(self.app_id.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A made-up person."""
+
+    open_id: str
+    user_id: str
+    union_id: str
+    name: str
+
+    def ids(self) -> Json:
+        """Return the ids as events carry them."""
+        return {"open_id": self.open_id, "user_id": self.user_id, "union_id": self.union_id}
+
+
+@dataclass(slots=True)
+class Chat:
+    """A chat: `mode` is p2p, group or topic. `members` are people's open_ids, `bots` app ids."""
+
+    chat_id: str
+    mode: str
+    name: str
+    members: list[str]
+    bots: set[str]
+
+    @property
+    def kind(self) -> str:
+        """What events call `chat_type`."""
+        return "p2p" if self.mode == "p2p" else "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """An emoji on a message."""
+
+    reaction_id: str
+    emoji: str
+    operator: str
+    operator_type: str
+    at_ms: int
+
+    def public(self) -> Json:
+        """Return it as the API gives it."""
+        return {
+            "reaction_id": self.reaction_id,
+            "operator": {"operator_id": self.operator, "operator_type": self.operator_type},
+            "action_time": str(self.at_ms),
+            "reaction_type": {"emoji_type": self.emoji},
+        }
+
+
+@dataclass(slots=True)
+class Message:
+    """A message. `sender` is an open_id or app_id; `content` what the API returns of it."""
+
+    message_id: str
+    chat_id: str
+    sender: str
+    sender_type: str
+    msg_type: str
+    content: str
+    created: int
+    mentions: list[Json] = field(default_factory=list)
+    parent_id: str = ""
+    root_id: str = ""
+    thread_id: str = ""
+    card_id: str = ""
+    card: Json | None = None
+    updated: int = 0
+    edits: int = 0
+    deleted: bool = False
+    reactions: list[Reaction] = field(default_factory=list)
+    children: list["Message"] = field(default_factory=list)
+
+    def places(self) -> Json:
+        """Return the ids of what it answers, where there are any."""
+        named = {
+            "root_id": self.root_id,
+            "parent_id": self.parent_id,
+            "thread_id": self.thread_id,
+        }
+        return {name: value for name, value in named.items() if value}
+
+    def public(self) -> Json:
+        """Return it as `message.get` gives it."""
+        content = "This message was recalled" if self.deleted else self.content
+        kind = "app_id" if self.sender_type == "app" else "open_id"
+        return {
+            "message_id": self.message_id,
+            **self.places(),
+            "msg_type": self.msg_type,
+            "create_time": str(self.created),
+            "update_time": str(self.updated or self.created),
+            "deleted": self.deleted,
+            "updated": bool(self.updated),
+            "chat_id": self.chat_id,
+            "sender": {
+                "id": self.sender,
+                "id_type": kind,
+                "sender_type": self.sender_type,
+                "tenant_key": TENANT,
+            },
+            "body": {"content": content},
+            "mentions": [_flat(mention) for mention in self.mentions],
+        }
+
+
+def _flat(mention: Json) -> Json:
+    """Return a mention as the API gives it: events carry its ids one level deeper."""
+    return {
+        "key": mention["key"],
+        "id": mention["id"]["open_id"],
+        "id_type": "open_id",
+        "name": mention["name"],
+        "tenant_key": TENANT,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image or a file. `app_id` is who uploaded it, "" a person."""
+
+    key: str
+    kind: str
+    name: str
+    data: bytes = field(repr=False)
+    app_id: str = ""
+
+
+@dataclass(slots=True)
+class Card:
+    """A CardKit card: its JSON, and up to which sequence it was written."""
+
+    card_id: str
+    app_id: str
+    content: Json
+    created: float
+    sequence: int = 0
+    streaming_since: float | None = None
+    message_id: str = ""
+
+
+@dataclass(slots=True)
+class Click:
+    """What a click's token may still do."""
+
+    message_id: str
+    app_id: str
+    at: float
+    uses: int = 0
+    answered: bool = False

@@ -1,0 +1,229 @@
+// The chat page of the simulator: state in, elements out. State comes from the long poll alone.
+
+import { byId, h } from "./dom.js";
+import { drawMessage, gist } from "./message.js";
+import { act, follow, login } from "./net.js";
+import { drawFaults, drawLog } from "./tools.js";
+
+const NEAR_END = 80;
+const TOAST_MS = 6000;
+const messages = new Map();
+const unread = new Set();
+let world = { people: [], chats: [], apps: [], faults: {} };
+let me = "";
+let chat = "";
+let replying = null;
+let mentioned = [];
+let toastTimer = 0;
+
+function tell(sentence, kind = "info") {
+  const toast = byId("toast");
+  toast.textContent = sentence;
+  toast.className = sentence ? kind : "";
+  clearTimeout(toastTimer);
+  if (sentence) toastTimer = setTimeout(() => tell(""), TOAST_MS);
+}
+
+const attempt = (promise) => promise.catch((error) => tell(error.message, "error"));
+const here = () => world.chats.find((one) => one.chat_id === chat);
+const name = (id) =>
+  [...world.people, ...world.apps].find((one) => one.open_id === id || one.app_id === id)?.name ?? id;
+
+const does = {
+  name,
+  get me() {
+    return me;
+  },
+  find: (id) => messages.get(id),
+  react: (message, emoji) => attempt(act("react", { person: me, message: message.message_id, emoji })),
+  recall: (message) => attempt(act("recall", { person: me, message: message.message_id })),
+  again: (message) => attempt(act("redeliver", { message: message.message_id })),
+  reply: (message) => reply(message, false),
+  thread: (message) => reply(message, true),
+  async press(message, press) {
+    const said = await attempt(act("click", { person: me, message: message.message_id, press }));
+    if (said?.error) tell(`The card was not updated: ${said.error}`, "error");
+    else if (said?.toast) tell(said.toast.content, said.toast.type);
+  },
+};
+
+function reply(message, inThread) {
+  replying = message && { reply_to: message.message_id, in_thread: inThread };
+  byId("reply").hidden = !message;
+  const cancel = h("button", { type: "button", "aria-label": "Do not reply", onclick: () => reply(null) }, "✕");
+  byId("reply").replaceChildren(message ? `${inThread ? "In thread" : "Reply"} to ${gist(message)} ` : "", message ? cancel : "");
+  if (message) byId("text").focus();
+}
+
+function drawPeople() {
+  const select = byId("me");
+  if (!world.people.some((one) => one.open_id === me)) me = world.people[0]?.open_id ?? "";
+  select.replaceChildren(...world.people.map((one) => h("option", { value: one.open_id, selected: one.open_id === me }, one.name)));
+}
+
+function drawChats() {
+  const mine = world.chats.filter((one) => one.members.includes(me));
+  if (!mine.some((one) => one.chat_id === chat)) chat = mine[0]?.chat_id ?? "";
+  const item = (one) =>
+    h("li", {}, h("button", { type: "button", "aria-current": one.chat_id === chat ? "true" : null, onclick: () => open(one.chat_id) },
+      h("span", {}, one.mode === "p2p" ? one.name : `# ${one.name}`), unread.has(one.chat_id) ? h("span", { class: "dot", title: "unread" }, "●") : null));
+  byId("chats").replaceChildren(...mine.map(item));
+  const now = here();
+  byId("title").textContent = !now ? "" : now.mode === "p2p" ? now.name : `# ${now.name}`;
+  const place = byId("bot-place");
+  place.hidden = !now || now.mode === "p2p";
+  place.textContent = now?.bots.length ? "Remove the bot" : "Add the bot";
+}
+
+function open(id) {
+  chat = id;
+  unread.delete(id);
+  reply(null);
+  drawChats();
+  drawMessages();
+  attempt(act("enter", { person: me, chat }));
+  byId("text").focus();
+}
+
+function drawMessages() {
+  const list = byId("messages");
+  const shown = [...messages.values()].filter((one) => one.chat_id === chat);
+  const empty = h("li", { class: "hint" }, "Say something. In a group the bot hears you when you mention it with @.");
+  list.replaceChildren(...(shown.length ? shown.map((one) => drawMessage(one, does)) : [empty]));
+  list.scrollTop = list.scrollHeight;
+}
+
+function drawChanged(changed) {
+  const list = byId("messages");
+  const following = list.scrollHeight - list.scrollTop - list.clientHeight < NEAR_END;
+  for (const message of changed) {
+    const fresh = !messages.has(message.message_id);
+    messages.set(message.message_id, message);
+    if (message.chat_id !== chat) {
+      if (fresh && message.sender.id !== me) unread.add(message.chat_id);
+      continue;
+    }
+    const old = byId(message.message_id);
+    const node = drawMessage(message, does, old);
+    if (old) old.replaceWith(node);
+    else {
+      list.querySelector(":scope > .hint")?.remove();
+      list.append(node);
+    }
+  }
+  if (following) list.scrollTop = list.scrollHeight;
+}
+
+function take(said) {
+  const first = !chat;
+  world = said;
+  const links = said.apps.map((app) => `${app.name}: ${app.connections ? "connected" : "not connected"}`);
+  byId("links").textContent = `${links.join(", ")}${said.down ? " · Lark is down" : ""}`;
+  drawPeople();
+  if (first) {
+    drawChats();
+    for (const message of said.messages) messages.set(message.message_id, message);
+    drawMessages();
+  } else drawChanged(said.messages);
+  drawChats();
+  drawFaults(said.faults, tell);
+  drawLog(said.log);
+}
+
+async function send(event) {
+  event?.preventDefault();
+  const text = byId("text").value.trim();
+  if (!text) return;
+  const mentions = mentioned.filter((one) => text.includes(`@${one.name}`)).map((one) => one.id);
+  const sent = await attempt(act("send", { person: me, chat, text, mentions, ...(replying ?? {}) }));
+  if (!sent) return;
+  byId("text").value = "";
+  mentioned = [];
+  reply(null);
+}
+
+async function upload(file) {
+  if (!file) return;
+  const url = await new Promise((done) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.readAsDataURL(file);
+  });
+  const data = url.slice(url.indexOf(",") + 1);
+  await attempt(act("upload", { person: me, chat, name: file.name || "image.png", data, image: file.type.startsWith("image/") && !file.type.includes("svg") }));
+}
+
+function offerPeople() {
+  const bar = byId("people");
+  const now = here();
+  const bots = world.apps.filter((one) => now?.bots.includes(one.app_id));
+  const people = world.people.filter((one) => now?.members.includes(one.open_id) && one.open_id !== me);
+  const everyone = { open_id: "all", name: "all" };
+  const choose = (one) => {
+    const field = byId("text");
+    field.value = field.value.replace(/@$/, "") + `@${one.name} `;
+    mentioned.push({ id: one.open_id, name: one.name });
+    bar.hidden = true;
+    field.focus();
+  };
+  bar.replaceChildren(...[...bots, ...people, everyone].map((one) => h("button", { type: "button", onclick: () => choose(one) }, `@${one.name}`)));
+  bar.hidden = !bar.hidden;
+}
+
+async function ask(question) {
+  const dialog = byId("ask");
+  byId("ask-text").textContent = question;
+  byId("ask-input").value = "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  await new Promise((done) => dialog.addEventListener("close", done, { once: true }));
+  return dialog.returnValue && byId("ask-input").value.trim();
+}
+
+byId("composer").addEventListener("submit", send);
+byId("text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
+  if (event.key === "Escape") reply(null);
+});
+byId("text").addEventListener("input", (event) => {
+  if (event.data === "@" && byId("people").hidden) offerPeople();
+  else if (!byId("text").value.endsWith("@")) byId("people").hidden = true;
+});
+byId("text").addEventListener("paste", (event) => {
+  const file = event.clipboardData?.files[0];
+  if (file) event.preventDefault();
+  upload(file);
+});
+byId("at").addEventListener("click", offerPeople);
+byId("file").addEventListener("change", async (event) => {
+  await upload(event.target.files[0]);
+  event.target.value = "";
+});
+byId("me").addEventListener("change", (event) => {
+  me = event.target.value;
+  chat = "";
+  unread.clear();
+  drawChats();
+  drawMessages();
+});
+byId("new-group").addEventListener("click", async () => {
+  const called = await ask("Name of the new group, with everybody in it");
+  if (called) open((await attempt(act("group", { name: called })))?.chat_id ?? chat);
+});
+byId("new-person").addEventListener("click", async () => {
+  const called = await ask("Name of the new person");
+  if (called) me = (await attempt(act("person", { name: called })))?.open_id ?? me;
+});
+byId("bot-place").addEventListener("click", () => {
+  attempt(act("bot", { person: me, chat, present: !here().bots.length }));
+});
+byId("tools-toggle").addEventListener("click", (event) => {
+  const tools = byId("tools");
+  tools.hidden = !tools.hidden;
+  event.currentTarget.setAttribute("aria-expanded", String(!tools.hidden));
+});
+
+await login();
+follow(take, (sentence) => {
+  if (sentence) tell(sentence, "error");
+});

@@ -1,0 +1,111 @@
+// Draws a message: who, what, the card, reactions, and what can be done with it.
+
+import { drawCard } from "./card.js";
+import { h } from "./dom.js";
+import { anchor, markdown } from "./markdown.js";
+
+const EMOJI = { THUMBSUP: "👍", OK: "👌", HEART: "❤️", DONE: "✅", Typing: "⌨️", OnIt: "🫡", LAUGH: "😄", CLAP: "👏", CrossMark: "❌", THINKING: "🤔", EYES: "👀" };
+const OFFERED = ["THUMBSUP", "OK", "HEART", "DONE"];
+const time = (ms) => new Date(Number(ms)).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
+function content(message) {
+  try {
+    return JSON.parse(message.body.content);
+  } catch {
+    return {};
+  }
+}
+
+// One line of a message, for quotes.
+export function gist(message) {
+  if (!message) return "a message";
+  if (message.deleted) return "a recalled message";
+  const value = content(message);
+  const shown = message.msg_type === "text" ? named(value.text ?? "", message) : `[${message.msg_type}]`;
+  return `${message.sender_name}: ${shown.slice(0, 60)}`;
+}
+
+function named(text, message) {
+  const keys = [...message.mentions].sort((a, b) => b.key.length - a.key.length);
+  return keys.reduce((done, one) => done.replaceAll(one.key, `@${one.name}`), text).replaceAll("@_all", "@everyone");
+}
+
+function post(value, message) {
+  const part = (one) => {
+    if (one.tag === "a") return anchor(one.href ?? "", one.text ?? one.href);
+    if (one.tag === "at") return h("span", { class: "at" }, `@${one.user_name ?? named(one.user_id ?? "", message)}`);
+    if (one.tag === "img") return image(one.image_key);
+    if (one.tag === "md") return h("div", {}, markdown(one.text));
+    if (one.tag === "code_block") return h("pre", {}, h("code", {}, one.text));
+    if (one.tag === "hr") return h("hr");
+    return one.text ?? `[${one.tag}]`;
+  };
+  const rows = (value.content ?? []).map((row) => h("div", {}, row.map(part)));
+  return [value.title ? h("p", { class: "heading" }, value.title) : null, rows];
+}
+
+const media = (key) => `/_sim/media/${encodeURIComponent(key ?? "")}`;
+const image = (key) => h("img", { src: media(key), alt: "image" });
+
+function card(message, does) {
+  try {
+    return drawCard(message.card, (press) => does.press(message, press), does.name);
+  } catch (error) {
+    return h("p", { class: "hint" }, `[a card that the simulator cannot draw: ${error.message}]`);
+  }
+}
+
+function body(message, does) {
+  if (message.deleted) return h("p", { class: "hint" }, "This message was recalled");
+  if (message.card) return card(message, does);
+  const value = content(message);
+  switch (message.msg_type) {
+    case "text":
+      return h("p", { class: "words" }, named(value.text ?? "", message));
+    case "post":
+      return h("div", { class: "md" }, post(value, message));
+    case "image":
+      return image(value.image_key);
+    case "file":
+    case "audio":
+    case "media":
+      return h("a", { class: "button", href: media(value.file_key), download: "" }, `⤓ ${value.file_name ?? "file"}`);
+    default:
+      return h("p", { class: "hint" }, `[${message.msg_type}]`);
+  }
+}
+
+function actions(message, does) {
+  if (message.deleted) return null;
+  const button = (label, title, act) => h("button", { type: "button", title, "aria-label": title, onclick: () => act(message) }, label);
+  return h("div", { class: "actions" },
+    OFFERED.map((one) => button(EMOJI[one], one, () => does.react(message, one))),
+    button("↩", "Reply", does.reply),
+    button("≡", "Reply in thread", does.thread),
+    message.sender.id === does.me ? button("✕", "Recall", does.recall) : null,
+    message.sender.sender_type === "user" ? button("⟳", "Send the event again", does.again) : null);
+}
+
+function reactions(message, does) {
+  return Object.entries(message.reactions).map(([emoji, who]) =>
+    h("button", { type: "button", class: "reaction", title: `${emoji}: ${who.map((one) => one.name).join(", ")}`, onclick: () => does.react(message, emoji) },
+      `${EMOJI[emoji] ?? emoji} ${who.length}`));
+}
+
+// Draw a message. `old` is its earlier node: a card that did not change keeps what is entered in it.
+export function drawMessage(message, does, old) {
+  const mine = message.sender.id === does.me;
+  const bot = message.sender.sender_type === "app";
+  const drawn = JSON.stringify([message.card, message.deleted, message.body.content, message.msg_type]);
+  const main = old?.drawn === drawn ? old.main : h("div", { class: "main" }, body(message, does));
+  const marks = [bot ? "bot" : "", message.edits ? `edited ${message.edits}×` : "", message.streaming ? "generating…" : "", message.thread_id ? "thread" : ""];
+  const node = h("li", { class: `message ${mine ? "mine" : ""}`, id: message.message_id },
+    h("div", { class: "who" }, h("b", {}, message.sender_name ?? "?"), marks.filter(Boolean).map((one) => h("span", { class: "mark" }, one)), h("time", {}, time(message.create_time))),
+    message.parent_id ? h("a", { class: "quote", href: `#${message.parent_id}` }, gist(does.find(message.parent_id))) : null,
+    main,
+    h("div", { class: "row" }, reactions(message, does)),
+    actions(message, does));
+  node.drawn = drawn;
+  node.main = main;
+  return node;
+}
