@@ -10,6 +10,8 @@ LIGHT := not chaos and not bench
 BROWSER := $(shell command -v chromium 2>/dev/null)
 LIGHT += $(if $(BROWSER),,and not browser)
 REPORT := $(BIN)/coverage report
+# Tests share nothing: a worker a core, each takes what is left of the others' work.
+PARALLEL := --numprocesses=auto --dist=worksteal
 
 # Node builds and checks the page: the machine's when it is new enough, else one from PyPI.
 NODE := $(shell node -p 'process.versions.node.localeCompare("22.12", [], {numeric: true}) >= 0 || ""' \
@@ -22,7 +24,7 @@ PARTS := web/node_modules/.package-lock.json
 setup: $(BIN)/larkspur
 
 run: setup page
-	$(BIN)/larkspur serve
+	$(BIN)/larkspur serve --lark-sim
 
 page: $(PAGE)
 
@@ -40,7 +42,7 @@ check: setup $(PARTS)
 test: check page
 	$(NPM) --silent test
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "$(LIGHT)"
+	$(BIN)/coverage run -m pytest -m "$(LIGHT)" $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(MAKE) --no-print-directory floors
 

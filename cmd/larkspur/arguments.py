@@ -15,7 +15,8 @@ _MODES = ("ask", "plan", "accept-edits", "deny", "full")
 _LONGEST_TITLE = 200
 _USAGE = """larkspur [PROMPT] [options]         a session in the terminal
        larkspur -p [PROMPT] [options]      one task, its answer on standard output
-       larkspur serve [--host HOST] [--port PORT] [--config FILE]
+       larkspur serve [--host HOST] [--port PORT] [--lark-sim] [--config FILE]
+       larkspur lark-sim [--port PORT]
        larkspur doctor [--json] [--config FILE]
        larkspur models [--json] [--config FILE]
        larkspur config show|path [--config FILE]
@@ -154,7 +155,17 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     """Run the gateway."""
     parser.add_argument("--host", type=argument, help="address to listen on")
     parser.add_argument("--port", type=int, help="port to listen on; 0 takes any free one")
+    parser.add_argument(
+        "--lark-sim", action="store_true", help="beside a local Lark, when no app is set"
+    )
     _add_config(parser)
+
+
+def _lark_sim(parser: argparse.ArgumentParser) -> None:
+    """Run a simulator of Lark on this machine, with a chat page."""
+    parser.add_argument("--port", type=int, default=8430, help="port to listen on; 0 any free one")
+    parser.add_argument("--app-id", type=argument, help="the app's id")
+    parser.add_argument("--app-secret", type=argument, help="the app's secret; made up when unset")
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
@@ -197,6 +208,7 @@ def words() -> tuple[list[str], list[str]]:
 
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "serve": _serve,
+    "lark-sim": _lark_sim,
     "doctor": _doctor,
     "models": _models,
     "config": _config,

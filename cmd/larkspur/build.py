@@ -20,7 +20,11 @@ from internal.agent.app.resuming import Resumption
 from internal.agent.app.sweeping import Sweep
 from internal.agent.app.tool_runner import ToolRunner
 from internal.agent.domain.ids import RunId
+from internal.agent.ports.database import Database
+from internal.agent.ports.stores import Stores
 from internal.attachments.store import LocalAttachments
+from internal.channels.lark.connection import Login
+from internal.channels.lark.door import House, LarkDoor
 from internal.config.load import Loaded
 from internal.config.settings import Settings
 from internal.dispatch.leases import Leases
@@ -34,7 +38,7 @@ from internal.storage.database import open_database
 from internal.storage.stores import make_stores
 from internal.tools.roster import ToolBox
 from internal.tools.web import Fetcher
-from larkspur.mapping import briefing_defaults, model_book, model_settings
+from larkspur.mapping import briefing_defaults, lark_rules, model_book, model_settings
 from larkspur.version import VERSION
 from larkspur.workspaces import Workspaces
 
@@ -92,6 +96,8 @@ class GatewayHouse:
 
     gateway: Gateway
     broadcaster: EventBroadcaster
+    database: Database
+    stores: Stores
     attachments: LocalAttachments
     defaults: Defaults
     dispatcher: LocalDispatcher
@@ -141,6 +147,8 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
         yield GatewayHouse(
             gateway=frame.gateway(dispatcher),
             broadcaster=ground.broadcaster,
+            database=ground.database,
+            stores=ground.stores,
             attachments=frame.attachments,
             defaults=frame.defaults,
             dispatcher=dispatcher,
@@ -148,6 +156,24 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
             leases=frame.leases,
             clock=SystemClock(),
         )
+
+
+def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkDoor | None:
+    """Return the door of the Lark app that is set, closed; None when Lark is off."""
+    lark = loaded.settings.channels.lark
+    if not lark.enabled or lark.app_id is None or lark.app_secret is None:
+        return None
+    login = Login(lark.app_id, lark.app_secret.get_secret_value(), lark.origin)
+    behind = House(
+        gateway=house.gateway,
+        broadcaster=house.broadcaster,
+        database=house.database,
+        stores=house.stores,
+        defaults=house.defaults,
+        clock=house.clock,
+        owner=house.leases.owner,
+    )
+    return LarkDoor(login, lark_rules(lark, loaded.settings.ui), behind)
 
 
 @asynccontextmanager

@@ -56,28 +56,38 @@ def _obey(argv: list[str]) -> int:
     wanted = parse(argv)
     match wanted.command:
         case "serve":
-            return _serve(wanted.config, wanted.host, wanted.port)
+            return _serve(wanted)
+        case "lark-sim":
+            from larkspur.larksim import lark_sim
+
+            return lark_sim(wanted.port, wanted.app_id, wanted.app_secret)
         case "doctor" | "config" | "events" | "models":
             from larkspur.commands import run
 
             return run(wanted)
-        case "sessions" | "tasks" | "cost" | "watch" | "say" | "stop":
-            from larkspur.desk import run_lookup
-
-            return run_lookup(wanted)
-        case "completion":
-            from larkspur.arguments import words
-            from larkspur.completion import print_completion
-
-            return print_completion(wanted.shell, *words())
+        case "sessions" | "tasks" | "cost" | "watch" | "say" | "stop" | "completion":
+            return _look_up(wanted)
         case _ if wanted.version:
             return _print_version()
-        case _ if wanted.shot is None:
-            from larkspur.repl import run_repl
-
-            return run_repl(wanted)
         case _:
-            return _one_shot(wanted)
+            return _one_shot(wanted) if wanted.shot is not None else _session(wanted)
+
+
+def _look_up(wanted: "Namespace") -> int:
+    if wanted.command == "completion":
+        from larkspur.arguments import words
+        from larkspur.completion import print_completion
+
+        return print_completion(wanted.shell, *words())
+    from larkspur.desk import run_lookup
+
+    return run_lookup(wanted)
+
+
+def _session(wanted: "Namespace") -> int:
+    from larkspur.repl import run_repl
+
+    return run_repl(wanted)
 
 
 def _one_shot(wanted: "Namespace") -> int:
@@ -92,13 +102,19 @@ def _one_shot(wanted: "Namespace") -> int:
     return list_sessions(newest(wanted.config)) if order is None else run(order, wanted.config)
 
 
-def _serve(config: str | None, host: str | None, port: int | None) -> int:
-    from internal.config.load import load
+def _serve(wanted: "Namespace") -> int:
     from larkspur.failing import sentences
-    from larkspur.serve import serve
 
+    flags = {"server": {"host": wanted.host, "port": wanted.port}}
     with sentences():
-        return serve(load(config=config, flags={"server": {"host": host, "port": port}}))
+        if wanted.lark_sim:
+            from larkspur.trying import serve_trying
+
+            return serve_trying(wanted.config, flags)
+        from internal.config.load import load
+        from larkspur.serve import serve
+
+        return serve(load(config=wanted.config, flags=flags))
 
 
 def _print_version() -> int:

@@ -8,8 +8,10 @@ from internal.agent.domain.budgets import Limits, Price
 from internal.agent.domain.permissions import Policy
 from internal.agent.domain.profiles import Profile
 from internal.agent.ports.llm import ModelLimits
+from internal.channels.lark.gates import LarkRules
 from internal.channels.web.door import WebSettings
-from internal.config.settings import ServerSettings, Settings
+from internal.config.lark import LarkSettings
+from internal.config.settings import ServerSettings, Settings, UiSettings
 from internal.llm.catalogue import limits, price_table
 from internal.llm.providers import Access, ModelSettings
 from internal.llm.secrets import Secret
@@ -79,4 +81,21 @@ def web_settings(server: ServerSettings) -> WebSettings:
         streams_per_user=server.streams_per_user,
         stream_max_seconds=server.stream_max_seconds,
         allowed_origins=server.allowed_origins,
+    )
+
+
+def lark_rules(lark: LarkSettings, ui: UiSettings) -> LarkRules:
+    """Return how the bot behaves in Lark."""
+    return LarkRules(
+        busy_mode=lark.busy_mode,
+        allow_direct=lark.allow_direct,
+        allow_groups=lark.allow_groups,
+        group_policy=lark.group_policy,
+        run_timeout_seconds=lark.run_timeout_seconds,
+        react_emoji=lark.react_emoji,
+        progress=lark.progress,
+        max_age_minutes=lark.max_age_minutes,
+        talk=lark.access.talk,
+        operate=lark.access.operate,
+        language=ui.language,
     )

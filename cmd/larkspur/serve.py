@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import uvloop
@@ -31,8 +33,10 @@ SWITCH_SECONDS = 0.0005
 """How long a thread of the storage waits for the interpreter while the loop is busy."""
 
 
-def serve(loaded: Loaded) -> int:
+def serve(loaded: Loaded, lark_page: str = "") -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP, which is no failure: return 0.
+
+    `lark_page` is the chat page of a local Lark, to be told of.
 
     Raises:
         LarkspurError, HomeError: it cannot start or go on; nothing half-done is left behind.
@@ -47,11 +51,11 @@ def serve(loaded: Loaded) -> int:
         dispatcher_lock(loaded.home),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, token))
+        runner.run(_serve(loaded, token, lark_page))
     return 0
 
 
-async def _serve(loaded: Loaded, token: str) -> None:
+async def _serve(loaded: Loaded, token: str, lark_page: str) -> None:
     stopping = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
@@ -62,14 +66,16 @@ async def _serve(loaded: Loaded, token: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     try:
-        async with gateway_house(loaded) as house:
-            await _open(loaded, house, token, stopping)
+        async with gateway_house(loaded) as house, _opened(loaded, house, token) as server:
+            _announce(loaded, server, lark_page)
+            await stopping.wait()
     except* LarkspurError as group:
         raise _first(group) from None
 
 
-async def _open(loaded: Loaded, house: GatewayHouse, token: str, stopping: asyncio.Event) -> None:
-    """Open the web door and dispatch until the stop; then close in the opposite order."""
+@asynccontextmanager
+async def _opened(loaded: Loaded, house: GatewayHouse, token: str) -> AsyncGenerator[WebServer]:
+    """Open the doors and dispatch for as long as the block; close in the opposite order."""
     lark = lark_door(loaded, house)
     server = WebServer(_door(loaded, house, token, lark))
     async with asyncio.TaskGroup() as tasks:
@@ -77,10 +83,9 @@ async def _open(loaded: Loaded, house: GatewayHouse, token: str, stopping: async
         tasks.create_task(server.serve())
         await server.ready()
         home.write_address(loaded.home, _address(loaded, server.address))
-        _announce(loaded, server.address, server.link())
         serving_lark = None if lark is None else tasks.create_task(lark.run())
         try:
-            await stopping.wait()
+            yield server
         finally:
             home.remove_address(loaded.home, os.getpid())
             if lark is not None and serving_lark is not None:
@@ -146,22 +151,24 @@ def _address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
-def _announce(loaded: Loaded, address: Address, link: str) -> None:
-    """Say where the gateway is and what to try, for a person at a terminal."""
-    llm, token = loaded.settings.llm, loaded.home / "token"
-    model = f"model: {llm.model} of {llm.provider}"
+def _announce(loaded: Loaded, server: WebServer, lark_page: str) -> None:
+    """Say where the doors are and what to try, for a person at a terminal."""
+    llm, token, url = loaded.settings.llm, loaded.home / "token", server.address.url
+    model = f"{llm.model} of {llm.provider}"
     if llm.provider == "offline":
-        model = "model: the offline demo model; set ANTHROPIC_API_KEY for a real one"
+        model = "the offline demo model; set ANTHROPIC_API_KEY or another key for a real one"
+    lark = [f"  lark   {lark_page}   a simulator: write to the bot there"] if lark_page else []
     lines = [
-        f"larkspur {VERSION} is at {address.url}",
-        f"page: {link} (logs one browser in, once, within five minutes)",
-        model,
-        f"data: {loaded.home} · tools run on this machine, not isolated · Ctrl+C stops",
+        f"larkspur {VERSION} is at {url}",
+        f"  page   {server.link()}   opens once, within five minutes",
+        *lark,
+        f"  model  {model}",
+        f"  data   {loaded.home} · tools run on this machine, not isolated · Ctrl+C stops",
         "",
         "Try, in another terminal:",
+        f"  {sys.argv[0]}",
         f'  {sys.argv[0]} -p "list the files here"',
-        f'  curl -s {address.url}/api/tasks -H "Authorization: Bearer $(cat {token})" \\',
+        f'  curl -s {url}/api/tasks -H "Authorization: Bearer $(cat {token})" \\',
         "    -H 'Content-Type: application/json' -d '{\"task\": \"what is 6*7\"}'",
-        f'  curl -sN "{address.url}/api/sse?sessions=*" -H "Authorization: Bearer $(cat {token})"',
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)

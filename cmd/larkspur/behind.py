@@ -1,0 +1,98 @@
+"""What a session in the terminal stands on: imported once its first frame is drawn."""
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from internal.agent.domain.permissions import RuleError, parse_allow_rule, parse_rule
+from internal.channels.cli.door import Door
+from internal.channels.cli.session.host import Host
+from internal.channels.cli.session.kit import Kit, ToolRow
+from internal.channels.cli.session.local import LocalHost
+from internal.channels.cli.session.remote import RemoteHost, in_thread
+from internal.channels.cli.session.words import language_of
+from internal.config.home import prepare
+from internal.config.load import Loaded, load
+from internal.config.settings import ConfigError
+from internal.config.terminal import TerminalFacts
+from internal.observability.logs import log_to
+from internal.tools.roster import TOOLS
+from larkspur.build import terminal_house
+from larkspur.doctor import checks, line_of
+from larkspur.failing import sentences
+
+_LARGEST_LOG = 1024 * 1024
+
+
+@asynccontextmanager
+async def open_kit(
+    config: str | None,
+    remote: tuple[Door, Callable[[], Door | None]] | None,
+    facts: TerminalFacts,
+    trouble: Callable[[str], None],
+) -> AsyncGenerator[Kit]:
+    """Open the gateway's side, or the house of this process.
+
+    Raises:
+        Leave: the settings, the key or the database cannot be used.
+    """
+    if remote is not None:
+        logging.getLogger().addHandler(logging.NullHandler())  # the screen is not for logs
+        host = RemoteHost(*remote)
+        yield _kit(host, await in_thread(partial(_wanted_language, config)), config, facts)
+        return
+    with sentences():
+        loaded = await in_thread(partial(load, config=config))
+        prepare(loaded.home)
+        _log_beside(loaded)
+        async with (
+            terminal_house(loaded) as house,
+            LocalHost(house, house, trouble) as local,
+        ):
+            yield _kit(local, loaded.settings.ui.language, config, facts)
+
+
+def _kit(host: Host, language: str, config: str | None, facts: TerminalFacts) -> Kit:
+    return Kit(
+        host=host,
+        language=language_of(language, facts.locale),
+        tools=lambda: [
+            ToolRow(each.spec.name, each.spec.risk, each.spec.description) for each in TOOLS
+        ],
+        doctor=lambda: [line_of(check) for check in checks(config)],
+        check_rule=_check_rule,
+    )
+
+
+def _wanted_language(config: str | None) -> str:
+    try:
+        return load(config=config).settings.ui.language
+    except ConfigError:
+        return "auto"  # the gateway has settings of its own: ours do not matter to the session
+
+
+def _check_rule(rule: str, allows: bool) -> None:
+    try:
+        if allows:
+            parse_allow_rule(rule)
+        else:
+            parse_rule(rule)
+    except RuleError as error:
+        raise ValueError(str(error)) from error
+
+
+def _log_beside(loaded: Loaded) -> None:
+    """Log into a file: the screen belongs to the session."""
+    path = loaded.home / "session.log"
+    key = loaded.settings.llm.api_key
+    how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    if path.exists() and path.stat().st_size > _LARGEST_LOG:
+        how |= os.O_TRUNC
+    opened = os.open(Path(path), how, 0o600)
+    stream = os.fdopen(opened, "a", encoding="utf-8", buffering=1)
+    log_to(stream, [] if key is None else [key.get_secret_value()])
+    for name in ("internal", "larkspur"):
+        logging.getLogger(name).setLevel(logging.ERROR)

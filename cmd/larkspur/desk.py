@@ -1,0 +1,151 @@
+"""Commands that look and ask: through the gateway that runs here, or at the data folder itself."""
+
+import asyncio
+import os
+import shutil
+from argparse import Namespace
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from ksuid import Ksuid
+
+from internal.agent.app.briefing import Defaults
+from internal.agent.app.broadcaster import EventBroadcaster
+from internal.agent.app.children import child
+from internal.agent.app.gateway import Gateway
+from internal.attachments.store import LocalAttachments
+from internal.channels.cli.leaving import FAILED, USAGE, Leave, unwritten
+from internal.channels.cli.output import Output, say
+from internal.channels.cli.session.host import Host, HostError
+from internal.channels.cli.session.local import LocalHost
+from internal.channels.cli.session.lookups import Lookups
+from internal.channels.cli.session.remote import RemoteHost
+from internal.channels.cli.session.words import language_of, words
+from internal.config.home import prepare
+from internal.config.load import Loaded, load
+from internal.config.terminal import terminal_facts
+from internal.dispatch.leases import Leases
+from internal.dispatch.terminal import TerminalDispatcher
+from internal.observability.clock import SystemClock
+from internal.storage.database import open_database
+from internal.storage.stores import make_stores
+from larkspur.failing import sentences
+from larkspur.mapping import briefing_defaults, model_book
+from larkspur.oneshot import gateway_of
+from larkspur.version import VERSION
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A house without a model: nothing runs in it."""
+
+    gateway: Gateway
+    broadcaster: EventBroadcaster
+    attachments: LocalAttachments
+    defaults: Defaults
+
+
+def run_lookup(wanted: Namespace) -> int:
+    """Do the command and return the exit code.
+
+    Raises:
+        Leave: it cannot be done.
+    """
+    with sentences():
+        try:
+            return asyncio.run(_run(wanted))
+        except HostError as error:
+            raise Leave(USAGE, str(error)) from error
+        except OSError as error:
+            raise unwritten(error) from error
+
+
+async def _run(wanted: Namespace) -> int:
+    facts = terminal_facts()
+    language = language_of(facts.language or "auto", facts.locale)
+    width = shutil.get_terminal_size((100, 24)).columns
+    as_json = getattr(wanted, "json", False)
+    async with _host(wanted) as host:
+        lookups = Lookups(host, Output(), words(language), width, as_json)
+        return await _looked_up(lookups, wanted)
+
+
+async def _looked_up(lookups: Lookups, wanted: Namespace) -> int:
+    match wanted.command:
+        case "sessions":
+            return await _sessions(lookups, wanted)
+        case "tasks":
+            return await lookups.tasks(wanted.session)
+        case "cost":
+            return await lookups.cost(wanted.by)
+        case "say":
+            return await lookups.say(wanted.id, " ".join(wanted.text))
+        case "stop":
+            return await lookups.stop(wanted.id)
+        case _:
+            return await lookups.watch(wanted.id)
+
+
+async def _sessions(lookups: Lookups, wanted: Namespace) -> int:
+    match wanted.what, wanted.rest:
+        case "list", []:
+            return await lookups.sessions()
+        case (("show" | "export"), [one]):
+            return await lookups.show(one)
+        case "export", [one, path]:
+            return await _export(lookups, one, path)
+        case "rm", [_, *_] as some:
+            return await lookups.remove(some)
+        case "rename", [one, title]:
+            return await lookups.rename(one, title)
+        case _:
+            raise Leave(
+                USAGE,
+                "Usage: larkspur sessions list | show ID | export ID [FILE] | rm ID …"
+                " | rename ID TITLE",
+            )
+
+
+async def _export(lookups: Lookups, written: str, path: str) -> int:
+    session_id = await lookups.session_of(written)
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise Leave(FAILED, f"{path} cannot be written: {error.strerror}.") from None
+    try:
+        return await lookups._replace(output=Output(file)).show(session_id)
+    finally:
+        os.close(file)
+
+
+@asynccontextmanager
+async def _host(wanted: Namespace) -> AsyncGenerator[Host]:
+    remote = gateway_of(wanted)
+    if remote is not None:
+        yield RemoteHost(*remote)
+        return
+    loaded = load(config=wanted.config)
+    prepare(loaded.home)
+    async with _desk(loaded) as desk, LocalHost(desk, trouble=say) as host:
+        yield host
+
+
+@asynccontextmanager
+async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
+    settings, stores, clock = loaded.settings, make_stores(), SystemClock()
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings.database.path))
+        broadcaster = EventBroadcaster(database, stores, clock, VERSION)
+        await broadcaster.start()
+        await stack.enter_async_context(child(broadcaster.follow()))
+        stack.callback(broadcaster.close)
+        seconds = settings.dispatch.lease_seconds
+        leases = Leases(f"desk-{Ksuid()}", seconds, database, stores, clock)
+        dispatcher = TerminalDispatcher(database, stores, clock, leases)
+        yield Desk(
+            gateway=Gateway(database, stores, broadcaster, dispatcher, clock),
+            broadcaster=broadcaster,
+            attachments=LocalAttachments(loaded.home / "attachments"),
+            defaults=briefing_defaults(settings, model_book(settings)),
+        )

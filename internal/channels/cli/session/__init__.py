@@ -1,0 +1,1 @@
+"""The interactive terminal: a session with one agent, at a prompt."""

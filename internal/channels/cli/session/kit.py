@@ -1,0 +1,28 @@
+"""What stands behind the first frame of a session: it may take a moment to be there."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from internal.channels.cli.session.host import Host
+from internal.channels.cli.session.words import Language
+
+
+class ToolRow(NamedTuple):
+    """A tool as a list shows it."""
+
+    name: str
+    risk: str
+    meaning: str
+
+
+class Kit(NamedTuple):
+    """The host, and what this process can tell by itself.
+
+    `check_rule` raises ValueError with a sentence for a rule that cannot be used.
+    """
+
+    host: Host
+    language: Language
+    tools: Callable[[], Sequence[ToolRow]]
+    doctor: Callable[[], Sequence[str]]
+    check_rule: Callable[[str, bool], None]

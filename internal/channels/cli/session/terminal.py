@@ -1,0 +1,137 @@
+"""The terminal itself: whole frames out, pastes in at once, and everything as it was at the end."""
+
+import fcntl
+import os
+import select
+import struct
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""Synchronised output: a terminal that knows it shows all between the two at once."""
+_PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
+# what may be switched on: frames, paste marks, a hidden cursor, no wrapping, colours
+_SANE = b"\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[?7h\x1b[0m"
+_WITHOUT_FRAMES = {"linux", "eterm-color"}
+
+
+class FrameOutput(Vt100_Output):
+    """Writes what belongs together in one piece. `gone` is called once, when nobody reads any more.
+
+    The cursor's place is never asked for: an answer that comes late would end up in a shell.
+    """
+
+    def __init__(
+        self, stdout: TextIO, term: str, depth: ColorDepth | None, gone: Callable[[OSError], None]
+    ) -> None:
+        self._descriptor = stdout.fileno()
+        super().__init__(
+            stdout, self._size, term, default_color_depth=depth, enable_bell=False, enable_cpr=False
+        )
+        self._frames = term not in _WITHOUT_FRAMES
+        self._gone = gone
+        self._holding = False
+
+    def hold(self) -> None:
+        """Begin a frame: nothing is written before `release`."""
+        self._holding = True
+
+    def release(self) -> None:
+        """Write the frame."""
+        self._holding = False
+        if self._buffer and self._frames:
+            self._buffer.insert(0, _BEGIN)
+            self._buffer.append(_END)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what there is, all of it, waiting for a slow terminal."""
+        if self._holding or not self._buffer:
+            return
+        data = "".join(self._buffer).encode("utf-8", "replace")
+        self._buffer.clear()
+        try:
+            while data:
+                data = _written(self._descriptor, data)
+        except OSError as error:
+            self._gone(error)
+
+    def _size(self) -> Size:
+        size = b""
+        with suppress(OSError):
+            size = fcntl.ioctl(self._descriptor, termios.TIOCGWINSZ, b"\0" * 8)
+        rows, columns = struct.unpack("hhhh", size)[:2] if size else (0, 0)
+        return Size(rows=rows or 24, columns=columns or 80)
+
+
+class PasteInput(Vt100Input):
+    """Reads keys; a paste of megabytes is gathered once, not searched again with each piece."""
+
+    def __init__(self, stdin: TextIO) -> None:
+        super().__init__(stdin)
+        self._pasted: list[str] | None = None
+        self._last = ""
+
+    def read_keys(self) -> list[KeyPress]:
+        """Return the keys that were pressed, a whole paste as one."""
+        data = self.stdin_reader.read(65_536)
+        while data:
+            data = self._take(data) if self._pasted is None else self._gather(self._pasted, data)
+        keys, self._buffer = self._buffer, []
+        return keys
+
+    def _take(self, data: str) -> str:
+        before, begun, rest = data.partition(_PASTE_BEGIN)
+        self.vt100_parser.feed(before)
+        if begun:
+            self._pasted, self._last = [], ""
+        return rest
+
+    def _gather(self, pasted: list[str], data: str) -> str:
+        # the mark of the end may be torn between two pieces
+        torn = len(self._last)
+        text, ended, rest = (self._last + data).partition(_PASTE_END)
+        if not ended:
+            pasted.append(data)
+            self._last = (self._last + data)[-len(_PASTE_END) + 1 :]
+            return ""
+        whole = "".join(pasted)
+        whole = whole[: len(whole) - torn] + text if torn else whole + text
+        self._pasted = None
+        self._buffer.append(KeyPress(Keys.BracketedPaste, whole))
+        return rest
+
+
+class Restorer:
+    """Remembers how the terminal was, and puts it back, however the session ends."""
+
+    def __init__(self, stdin: int, stdout: int) -> None:
+        self._stdin = stdin
+        self._stdout = stdout
+        self._before = termios.tcgetattr(stdin)
+
+    def restore(self, last_words: str = "") -> None:
+        """Put everything back. It never blocks and never raises; a signal's handler may call it."""
+        with suppress(termios.error):
+            termios.tcsetattr(self._stdin, termios.TCSANOW, self._before)
+        with suppress(OSError):
+            if select.select([], [self._stdout], [], 0)[1]:
+                os.write(self._stdout, _SANE + last_words.encode())
+
+
+def _written(descriptor: int, data: bytes) -> bytes:
+    """Write what the terminal takes now, and return the rest."""
+    try:
+        return data[os.write(descriptor, data) :]
+    except BlockingIOError:
+        select.select([], [descriptor], [])
+        return data

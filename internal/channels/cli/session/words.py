@@ -1,0 +1,127 @@
+"""What the session says, in English and Chinese: typed, so that no sentence can be missing."""
+
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+Language = Literal["en", "zh"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Every sentence, with `{names}` for what is filled in. The texts are in `words.*.toml`."""
+
+    # the head of a session, and the line of status
+    head: str
+    offline: str
+    away: str
+    back: str
+    idle_hint: str
+    running_hint: str
+    idle_menu: str
+    getting_ready: str
+    sending: str
+    thinking: str
+    stopping: str
+    queued: str
+    tokens: str
+    placeholder: str
+    # rows
+    plan: str
+    plan_step: str
+    no_plan: str
+    lines_one: str
+    lines: str
+    results_one: str
+    results: str
+    exit_code: str
+    more_lines: str
+    denied: str
+    allow_hint: str
+    asks: str
+    noted: str
+    becomes_next: str
+    taken_back: str
+    starts_over: str
+    over: str
+    stopped: str
+    stopped_by: str
+    limit: str
+    interrupted: str
+    files_kept: str
+    no_output: str
+    output_of: str
+    # keys
+    again_quit: str
+    goes_on: str
+    again_leave: str
+    quit_running: str
+    pasted: str
+    too_long: str
+    # commands
+    unknown: str
+    nearest: str
+    usage: str
+    new_session: str
+    resumed: str
+    no_sessions: str
+    no_session_yet: str
+    renamed: str
+    mode_is: str
+    mode_ask: str
+    mode_plan: str
+    mode_edits: str
+    rules_none: str
+    rule_added: str
+    model_is: str
+    model_next: str
+    profile_is: str
+    profile_next: str
+    no_tasks: str
+    cost_session: str
+    cost_unknown: str
+    exported: str
+    export_failed: str
+    theme_is: str
+    busy: str
+    keys: str
+    # what each command does, as the menu shows it
+    help: str
+    new: str
+    resume: str
+    rename: str
+    show_plan: str
+    permissions: str
+    model: str
+    profile: str
+    tools: str
+    tasks: str
+    cost: str
+    export: str
+    theme: str
+    doctor: str
+    quit: str
+    # what a command's Chinese names are, separated by blanks; the English catalogue lists them too
+    aliases: dict[str, str]
+
+    def say(self, sentence: str, /, **filled: object) -> str:
+        """Return a sentence with its names filled in."""
+        text: str = getattr(self, sentence)
+        return text.format(**filled)
+
+
+@cache
+def words(language: Language) -> Words:
+    """Return the catalogue of a language."""
+    path = Path(__file__).with_name(f"words.{language}.toml")
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Words(**{field.name: found[field.name] for field in fields(Words)})
+
+
+def language_of(wanted: str, locale: str) -> Language:
+    """Return the language of a setting (`auto`, `en`, `zh`) and a locale such as `zh_CN.UTF-8`."""
+    if wanted == "auto":
+        return "zh" if locale.lower().startswith("zh") else "en"
+    return "zh" if wanted == "zh" else "en"

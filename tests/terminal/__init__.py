@@ -1,0 +1,1 @@
+"""The session in a terminal: a real pseudo terminal, read by pyte."""
