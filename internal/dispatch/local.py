@@ -120,7 +120,7 @@ class LocalDispatcher:
                     partial(requeue_run, self._queue.stores, claimed, now)
                 )
         except LarkspurError as error:
-            logger.error("run left", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400
+            logger.error("run left", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - a sentence says it
         except Exception:
             logger.exception("run broke", extra={"run_id": run.id})
         finally:

@@ -103,7 +103,7 @@ class Gateway:
         )
         assert self._process.stderr is not None
         self.said = ""
-        while "page: " not in self.said:
+        while "#code=" not in self.said:
             line = self._process.stderr.readline().decode()
             assert line, f"larkspur serve ended: {self.said}"
             self.said += line
@@ -131,7 +131,7 @@ class Gateway:
 
     def printed_link(self) -> str:
         """The link that was printed at the start."""
-        return str(re.findall(r"page: (\S+)", self.said)[0])
+        return str(re.findall(r"page\s+(\S+)", self.said)[0])
 
     def link(self) -> str:
         """A fresh one-time link."""
