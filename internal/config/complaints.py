@@ -32,9 +32,9 @@ def plain(text: str, longest: int = 60) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known name was probably meant: `; did you mean server.port?`, or a full stop."""
-    names = list(known)
+    names = [one for one in known if not name.startswith(f"{one}.")]
     same_end = [one for one in names if one.rpartition(".")[2] == name]
-    close = same_end or difflib.get_close_matches(name, names, n=1)
+    close = same_end or difflib.get_close_matches(name, names, n=1, cutoff=0.75)
     return f"; did you mean {close[0]}?" if close else "."
 
 

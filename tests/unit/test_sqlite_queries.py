@@ -16,6 +16,7 @@ from internal.storage.stores.sessions import _PARTS
 STORES = Path(queries.__file__).parent / "stores"
 NAMES = sorted(queries.load())
 FOR_ONE_ROW = "SCAN log"  # a table that has one row
+SUMS = {"costs_by_day", "costs_by_session", "costs_by_model"}  # of everything, when asked
 
 
 def used() -> set[str]:
@@ -38,7 +39,7 @@ def test_every_statement_exists_and_every_query_is_used() -> None:
     assert used() == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SUMS])
 def test_no_query_walks_through_a_table(connection: sqlite3.Connection, name: str) -> None:
     sql = queries.load()[name]
     values = dict.fromkeys(map(str, range(1, 33)))

@@ -138,8 +138,20 @@ def _string(node: Node) -> _Piece:
 
 
 def _ansi_c(source: str) -> str:
-    inner = source[2:-1]
+    inner = _ESCAPE.sub(_known_escape, source[2:-1])
     try:
         return inner.encode("latin-1", "backslashreplace").decode("unicode_escape")
     except UnicodeDecodeError:
         return inner
+
+
+def _known_escape(escape: re.Match[str]) -> str:
+    """Return an escape as Python spells it; one that the shell does not know stays as it is."""
+    sign = escape[1]
+    if sign[0] in "01234567":
+        return f"\\x{int(sign, 8) & 0xFF:02x}"
+    return escape[0] if sign in _SPELLED_ALIKE else f"\\{escape[0]}"
+
+
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
+_SPELLED_ALIKE = frozenset("\\'\"abfnrtvxuU\n")

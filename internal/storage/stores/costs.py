@@ -13,7 +13,13 @@ class CostStore:
         self, by: CostKey, session_id: SessionId | None, owner: str | None, limit: int, /
     ) -> Read[list[CostSum]]:
         """Return what was used, the newest key first; None: of all sessions, of everybody."""
-        rows = yield Statement(f"costs_by_{by}", (session_id, owner, limit))
+        which = (session_id, owner, limit)
+        sums: dict[CostKey, Statement] = {
+            "day": Statement("costs_by_day", which),
+            "session": Statement("costs_by_session", which),
+            "model": Statement("costs_by_model", which),
+        }
+        rows = yield sums[by]
         return [CostSum(key, Usage(*tokens), cost) for key, *tokens, cost in rows]
 
     def add(
