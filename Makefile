@@ -5,10 +5,9 @@
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
-LIGHT := not chaos and not bench
+LIGHT := not chaos and not bench and not browser
 # Without Chromium the tests of the page are left out; on CI they are not, and say why they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
-LIGHT += $(if $(BROWSER),,and not browser)
 REPORT := $(BIN)/coverage report
 # Tests share nothing: a worker a core, each takes what is left of the others' work.
 PARALLEL := --numprocesses=auto --dist=worksteal
@@ -37,12 +36,13 @@ check: setup $(PARTS)
 	site=$$(mktemp -d) && $(BIN)/mkdocs build --strict --quiet --site-dir "$$site"; \
 	  built=$$?; rm -rf "$$site"; exit $$built
 
-# The closing line of pytest comes before the coverage floors. A process that a test killed may
-# leave a torn data file; `combine` warns about it and goes on.
+# The tests in a browser run for themselves: their driver keeps an event loop of its own running.
+# A process that a test killed may leave a torn data file; `combine` warns about it and goes on.
 test: check page
 	$(NPM) --silent test
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "$(LIGHT)" $(PARALLEL)
+	$(if $(BROWSER),$(BIN)/coverage run -m pytest -m browser $(PARALLEL))
 	$(BIN)/coverage combine --quiet
 	$(MAKE) --no-print-directory floors
 

@@ -55,7 +55,7 @@ def drive(connection: sqlite3.Connection, queries: Mapping[str, str], work: Work
                 connection.executemany(sql, [_bound(values) for values in statement.arguments])
                 rows = []
             else:
-                rows = connection.execute(sql, dict(zip(_NAMES, arguments))).fetchall()  # noqa: B905
+                rows = connection.execute(sql, dict(zip(_NAMES, arguments))).fetchall()  # noqa: B905 - most take fewer
             statement = generator.send(rows)
     except StopIteration as end:
         return end.value
