@@ -1,0 +1,148 @@
+"""The Lark door: one app's connection, and the tasks that live as long as it is open."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from internal.agent.app.briefing import Defaults
+from internal.agent.app.broadcaster import EventBroadcaster
+from internal.agent.app.gateway import Gateway
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.ports.clock import Clock
+from internal.agent.ports.database import Database
+from internal.agent.ports.stores import Stores
+from internal.channels.lark.api import LarkApi
+from internal.channels.lark.calls import LarkCalls
+from internal.channels.lark.connection import LarkConnection, LinkState, Login, Pace
+from internal.channels.lark.gates import LarkRules
+from internal.channels.lark.identity import Identity
+from internal.channels.lark.progress import Screen
+from internal.channels.lark.receiving import Receiver
+from internal.channels.lark.replying import Replies
+from internal.channels.lark.sending import Sender
+from internal.channels.lark.showing import Showings
+from internal.channels.lark.taking import Outcome, Setting, Taker
+
+log = logging.getLogger(__name__)
+
+STEERING_EMOJI = "OnIt"
+"""The reaction that says: the run at work has got this."""
+_RELEASE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What is behind the door. `owner` names this process."""
+
+    gateway: Gateway
+    broadcaster: EventBroadcaster
+    database: Database
+    stores: Stores
+    defaults: Defaults
+    clock: Clock
+    owner: str
+
+
+class LarkHealth(NamedTuple):
+    """How the connection is, and how many replies were given up."""
+
+    link: LinkState
+    dead: int
+
+
+class LarkDoor:
+    """One app. Nothing is imported from Lark's SDK and nothing is connected before `run`."""
+
+    def __init__(
+        self, login: Login, rules: LarkRules, house: House, pace: Pace | None = None
+    ) -> None:
+        database, stores, clock = house.database, house.stores, house.clock
+        self._login, self._house, self._rules = login, house, rules
+        self._api = LarkApi(login, clock)
+        self._calls = LarkCalls(self._api)
+        self._identity = Identity(self._calls)
+        replies = Replies(self._calls, database, stores, login.app_id, rules.language)
+        self._sender = Sender(login.app_id, replies, database, stores.outbox, clock)
+        screen = Screen(
+            door=f"lark:{login.app_id}",
+            owner=house.owner,
+            gateway=house.gateway,
+            broadcaster=house.broadcaster,
+            database=database,
+            stores=stores,
+            clock=clock,
+            calls=self._calls,
+            rules=rules,
+        )
+        self._showings = Showings(screen, login.app_id, self._sender.wake)
+        self._connection = LarkConnection(login, self._take, clock, pace)
+        self._receiver: Receiver | None = None
+        self._stopping = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+
+    @property
+    def health(self) -> LarkHealth:
+        """How it is; costs nothing."""
+        return LarkHealth(self._connection.state, self._sender.dead or 0)
+
+    def stop(self) -> None:
+        """Ask `run` to end: no event is taken any more, and what is shown is left to the next."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve the app until `stop`. What was accepted, promised or shown before goes on."""
+        taker = self._taker()
+        accept = self._house.gateway.accept
+        self._receiver = Receiver(self._login.app_id, accept, taker.wake, self._house.clock)
+        self._connection.start()
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                loops: list[Coroutine[Any, Any, None]] = [
+                    self._identity.find(),
+                    taker.run(),
+                    self._sender.run(),
+                    self._showings.run(),
+                ]
+                children = [self._tasks.create_task(each) for each in loops]
+                await self._stopping.wait()
+                await self._connection.stop()
+                for child in children:
+                    child.cancel()
+        finally:
+            self._tasks = None
+            await self._leave()
+
+    async def _leave(self) -> None:
+        await self._connection.stop()
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                await self._showings.release()
+        except (TimeoutError, LarkspurError) as error:
+            log.warning("showings keep their lease", extra={"why": str(error)})
+        await self._api.close()
+
+    def _take(self, payload: bytes) -> None:
+        assert self._receiver is not None  # noqa: S101  # the connection starts after it is made
+        self._receiver.take(payload)
+
+    def _taker(self) -> Taker:
+        house = self._house
+        outcome = Outcome(
+            follow=self._showings.follow,
+            acknowledge=self._acknowledge,
+            promised=self._sender.wake,
+        )
+        setting = Setting(self._login.app_id, self._rules, house.defaults)
+        return Taker(self._identity, house.gateway, house.database, house.stores, setting, outcome)
+
+    def _acknowledge(self, message_id: str) -> None:
+        if self._tasks is not None:
+            self._tasks.create_task(self._react(message_id))
+
+    async def _react(self, message_id: str) -> None:
+        try:
+            await self._calls.react(message_id, STEERING_EMOJI)
+        except LarkspurError as error:
+            log.info("steering was not acknowledged", extra={"why": str(error)})

@@ -1,0 +1,191 @@
+"""Messages as Lark sends them: the event, and its content as words for the model. Pure."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+RECEIVED = "im.message.receive_v1"
+_KEY = re.compile(r"@_user_\d+|@_all")
+_FIXED = {"img": "[image]", "media": "[video]", "hr": "\n---\n"}
+_BLANKS = re.compile(r"[ \t]{2,}")
+
+
+class _Ids(msgspec.Struct):
+    open_id: str | None = None
+
+
+class _Sender(msgspec.Struct):
+    sender_type: str = "user"
+    sender_id: _Ids | None = None
+
+
+class _Mention(msgspec.Struct):
+    key: str = ""
+    id: _Ids | None = None
+    name: str = ""
+
+
+class _Body(msgspec.Struct):
+    message_id: str = ""
+    chat_id: str = ""
+    chat_type: str = ""
+    message_type: str = ""
+    content: str = ""
+    create_time: str = ""
+    mentions: list[_Mention] | None = None
+
+
+class _Event(msgspec.Struct):
+    sender: _Sender | None = None
+    message: _Body | None = None
+
+
+class _Header(msgspec.Struct):
+    event_type: str = ""
+
+
+class _Envelope(msgspec.Struct):
+    header: _Header = msgspec.field(default_factory=_Header)
+    event: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_event = msgspec.json.Decoder(_Event)
+
+
+class Mention(NamedTuple):
+    """Somebody who is mentioned; `key` stands for the name in the text."""
+
+    key: str
+    open_id: str
+    name: str
+
+
+class Message(NamedTuple):
+    """A message of a person or a bot. `created` is in ms since 1970, None when it is not told."""
+
+    message_id: str
+    chat_id: str
+    direct: bool
+    kind: str
+    content: str
+    open_id: str
+    by_person: bool
+    created: int | None
+    mentions: tuple[Mention, ...] = ()
+
+    def mentioned(self, open_id: str) -> bool:
+        """Say whether that person or bot is mentioned."""
+        return any(mention.open_id == open_id for mention in self.mentions)
+
+
+def read_event(payload: bytes | str) -> Message | None:
+    """Return the message of an event; None for an event of another kind.
+
+    Raises:
+        msgspec.DecodeError: it is no event of Lark, or no message with ids.
+    """
+    envelope = _envelope.decode(payload)
+    if envelope.header.event_type != RECEIVED:
+        return None
+    event = _event.decode(envelope.event)
+    body, sender = event.message, event.sender or _Sender()
+    if body is None or not body.message_id or not body.chat_id:
+        raise msgspec.ValidationError("a message without message_id or chat_id")
+    return Message(
+        message_id=body.message_id,
+        chat_id=body.chat_id,
+        direct=body.chat_type == "p2p",
+        kind=body.message_type,
+        content=body.content,
+        open_id=_open_id(sender.sender_id),
+        by_person=sender.sender_type == "user",
+        created=int(body.create_time) if re.fullmatch(r"\d{1,15}", body.create_time) else None,
+        mentions=tuple(Mention(m.key, _open_id(m.id), m.name) for m in body.mentions or ()),
+    )
+
+
+def words(message: Message, bot: str) -> str | None:
+    """Return what is said, mentions as names and without the bot's own; None for other kinds.
+
+    Content that is not what its kind should be has no words: "".
+    """
+    reader = _READERS.get(message.kind)
+    if reader is None:
+        return None
+    try:
+        content = msgspec.json.decode(message.content)
+    except msgspec.DecodeError:
+        return ""
+    if not isinstance(content, dict):
+        return ""
+    names = {
+        mention.key: "" if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
+        for mention in message.mentions
+    }
+    return reader(content, names).strip()
+
+
+def _open_id(ids: _Ids | None) -> str:
+    return (ids.open_id if ids is not None else None) or ""
+
+
+def _named(text: str, names: Mapping[str, str]) -> str:
+    """Replace the keys of mentions, all in one go: a name may look like a key."""
+    if not _KEY.search(text):
+        return text
+    named = _KEY.sub(lambda key: names.get(key[0], "@all" if key[0] == "@_all" else key[0]), text)
+    return _BLANKS.sub(" ", named)
+
+
+def _text(content: dict[str, Any], names: Mapping[str, str]) -> str:
+    text = content.get("text")
+    return _named(text, names) if isinstance(text, str) else ""
+
+
+def _post(content: dict[str, Any], names: Mapping[str, str]) -> str:
+    """Return a rich text as Markdown; it comes without a language, but one is understood."""
+    if "content" not in content:
+        content = next((each for each in content.values() if isinstance(each, dict)), {})
+    rows, title = content.get("content"), content.get("title")
+    lines = [f"# {title}\n"] if isinstance(title, str) and title.strip() else []
+    for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():
+        parts = [part for part in row if isinstance(part, dict)] if isinstance(row, list) else []
+        lines.append("".join(_part(part, names) for part in parts))
+    return "\n".join(lines)
+
+
+def _part(part: dict[str, Any], names: Mapping[str, str]) -> str:
+    def field(name: str) -> str:
+        value = part.get(name)
+        return value if isinstance(value, str) else ""
+
+    match tag := field("tag"):
+        case "at":
+            key = field("user_id")
+            other = "all" if key in {"all", "@_all"} else field("user_name")
+            return names.get(key, f"@{other}")
+        case "a":
+            return f"[{field('text')}]({field('href')})"
+        case "emotion":
+            return f":{field('emoji_type')}:"
+        case "code_block":
+            return f"\n```{field('language').lower()}\n{field('text')}\n```\n"
+        case _:
+            return _FIXED.get(tag) or _styled(_named(field("text"), names), part.get("style"))
+
+
+def _styled(text: str, styles: object) -> str:
+    marks = {"bold": "**", "italic": "*", "lineThrough": "~~"}
+    for style in styles if isinstance(styles, list) else ():
+        mark = marks.get(style, "") if isinstance(style, str) and text.strip() else ""
+        text = f"{mark}{text}{mark}"
+    return text
+
+
+_READERS: Mapping[str, Callable[[dict[str, Any], Mapping[str, str]], str]] = {
+    "text": _text,
+    "post": _post,
+}

@@ -1,0 +1,172 @@
+"""Replying: one promised message reaches its chat, in the best form that Lark takes."""
+
+from datetime import datetime
+from functools import partial
+
+import msgspec
+
+from internal.agent.domain.ids import RunId
+from internal.agent.ports.database import Database
+from internal.agent.ports.delivery import Outgoing
+from internal.agent.ports.stores import Stores
+from internal.channels.lark.api import LarkRefused
+from internal.channels.lark.calls import LarkCalls, as_json
+from internal.channels.lark.cards import Part, forms, uuid
+from internal.channels.lark.words import Choice, Words, words_for
+
+GONE = frozenset({230011, 230110, 231003})
+"""The message that is answered was recalled or deleted."""
+_HOPELESS = frozenset(
+    {230002, 230006, 230013, 230027, 230022, 230028, 99991672, 99991668, 99991677, 99991679}
+)
+"""No other form would be taken either: not in the chat, no right, not allowed to be said."""
+_SLACK_SECONDS = 60.0
+
+
+class _Sender(msgspec.Struct):
+    id: str = ""
+
+
+class _Found(msgspec.Struct):
+    message_id: str = ""
+    parent_id: str = ""
+    msg_type: str = ""
+    sender: _Sender = msgspec.field(default_factory=_Sender)
+    body: dict[str, str] = {}
+
+
+class _Failure(msgspec.Struct):
+    error_code: str = ""
+
+
+class _Terminal(msgspec.Struct):
+    payload: _Failure
+
+
+_terminal = msgspec.json.Decoder(_Terminal).decode
+
+
+class Replies:
+    """Sends answers as one app."""
+
+    def __init__(
+        self, calls: LarkCalls, database: Database, stores: Stores, app_id: str, language: Choice
+    ) -> None:
+        self._calls, self._app_id, self._language = calls, app_id, language
+        self._database, self._stores = database, stores
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Send a message, worse forms after better ones that were refused; return its id.
+
+        A form whose outcome is not known is not followed by another one: the same call, made again
+        later, is known to Lark by its uuid.
+
+        Raises:
+            LarkRefused: no form of it is taken.
+            LarkBusy: it must be tried again.
+        """
+        words, text = await self._rendered(outgoing)
+        refusal: LarkRefused | None = None
+        for name, parts in forms(text, words):
+            try:
+                ids = [
+                    await self._part(outgoing, part, uuid(outgoing.key, name, number))
+                    for number, part in enumerate(parts)
+                ]
+            except LarkRefused as refused:
+                if refused.code in _HOPELESS:
+                    raise
+                refusal = refused
+            else:
+                return ids[0]
+        raise refusal or LarkRefused(0, "there is nothing to send")
+
+    async def find(self, outgoing: Outgoing, since: datetime) -> str:
+        """Return the id of our own answer, sent since then and perhaps not heard of; "" for none.
+
+        Raises:
+            LarkRefused: the chat may not be read.
+            LarkBusy: it must be tried again.
+        """
+        kind, container = "chat", outgoing.chat_id
+        if outgoing.reply_to:
+            thread = (await self._calls.message(outgoing.reply_to)).get("thread_id")
+            if isinstance(thread, str) and thread:
+                kind, container = "thread", thread
+        moment = since.timestamp() - _SLACK_SECONDS
+        async for item in self._calls.messages(kind, container, moment):
+            message = msgspec.convert(item, _Found, strict=False)
+            ours = message.sender.id == self._app_id and message.parent_id == outgoing.reply_to
+            if ours and not is_progress(message.msg_type, message.body.get("content", "")):
+                return message.message_id
+        return ""
+
+    async def _part(self, outgoing: Outgoing, part: Part, name: str) -> str:
+        content = part.content
+        if part.file is not None:
+            content = as_json({"file_key": await self._calls.upload(*part.file)})
+        if outgoing.reply_to:
+            try:
+                return await self._calls.reply(outgoing.reply_to, part.kind, content, name)
+            except LarkRefused as refused:
+                if refused.code not in GONE:
+                    raise
+        fresh = uuid(name, "create", 0)
+        return await self._calls.create(outgoing.chat_id, part.kind, content, fresh)
+
+    async def _rendered(self, outgoing: Outgoing) -> tuple[Words, str]:
+        words = words_for(self._language, await self._asked(outgoing))
+        code = await self._error_code(outgoing) if outgoing.stop_reason == "error" else ""
+        return words, result_text(outgoing, words, code)
+
+    async def _error_code(self, outgoing: Outgoing) -> str:
+        """Return the name of a failure, "" when it has none; the providers' words stay inside."""
+        of_run = partial(self._stores.log.of_run, RunId(outgoing.run_id))
+        last = (await self._database.read(of_run))[-1:]
+        return "".join(_terminal(row.envelope).payload.error_code for row in last)
+
+    async def _asked(self, outgoing: Outgoing) -> str:
+        """Return the words whose language is ours: the person's."""
+        if self._language != "auto" or not outgoing.run_id:
+            return outgoing.body
+        run = await self._database.read(lambda: self._stores.runs.get(RunId(outgoing.run_id)))
+        if run is None:
+            return outgoing.body
+        task = await self._database.read(lambda: self._stores.tasks.get(run.task_id))
+        return outgoing.body if task is None else task.instruction
+
+
+def result_text(outgoing: Outgoing, words: Words, error_code: str) -> str:
+    """Return what a person reads: the answer, how the run ended if not well, never nothing."""
+    answer, run = outgoing.body.strip(), outgoing.run_id
+    match outgoing.stop_reason:
+        case None | "final_answer" | "await_user_input":
+            return answer or words("answer_empty")
+        case "max_iterations":
+            note = words("note_max_iterations", run=run)
+        case "user_stop":
+            note = words("stopped", run=run)
+        case "rejected":
+            note = words("rejected", run=run)
+        case "error":
+            note = words.failure(error_code, run)
+        case reason:
+            note = words(f"failed_{reason}", run=run)
+    return f"{answer}\n\n---\n{note}" if answer else note
+
+
+def is_progress(kind: str, content: str) -> bool:
+    """Say whether a message of ours shows progress: its card has a title, its text a mark."""
+    try:
+        shown = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return False
+    if not isinstance(shown, dict):
+        return False
+    if kind == "text":
+        return str(shown.get("text", "")).startswith(PROGRESS_MARK)
+    return kind == "interactive" and bool(shown.get("header") or shown.get("title"))
+
+
+PROGRESS_MARK = "⏳\u200b"
+"""What a text that shows progress begins with."""

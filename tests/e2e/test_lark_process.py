@@ -1,0 +1,229 @@
+"""A real `larkspur serve` against a simulated Lark: its start, its deaths, its health."""
+
+import asyncio
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.config.home import prepare, read_token
+from internal.larksim.faults import AnswerFault
+from internal.larksim.sim import LarkSim
+from tests.e2e.lark_rig import APP, shown_text
+from tests.fakes.anthropic_server import Reply, Rules, ScriptedAnthropic
+from tests.fakes.http_client import HttpClient
+
+ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
+
+
+RUN = "import sys; from larkspur.main import main; sys.exit(main())"
+WRONG = {"LARKSPUR_CHANNELS__LARK__APP_SECRET": "not-the-secret"}
+
+
+@dataclass
+class Served:
+    """One gateway process."""
+
+    process: asyncio.subprocess.Process
+    client: HttpClient
+    said: list[str] = field(default_factory=list)
+
+    async def lark_health(self) -> dict[str, Any]:
+        reply = await self.client.request("GET", "/health")
+        assert reply.status == 200
+        return dict(reply.json()["lark"])
+
+    async def until_health(self, word: str, sim: LarkSim) -> dict[str, Any]:
+        patient_until = time.monotonic() + 60
+        while not (health := await self.lark_health())["detail"].startswith(word):
+            assert time.monotonic() < patient_until, health
+            await sim.lark.changed_within(0.1)
+        return health
+
+    def kill(self) -> None:
+        """End it as no program can prevent; it may be dead by its plan."""
+        with suppress(ProcessLookupError):
+            self.process.kill()
+
+    async def over(self) -> int:
+        stderr = self.process.stderr
+        assert stderr is not None
+        self.said += (await stderr.read()).decode().splitlines()
+        return await self.process.wait()
+
+
+@asynccontextmanager
+async def served(
+    folder: Path, sim: LarkSim, model: ScriptedAnthropic, plan: str = "none", **more: str
+) -> AsyncGenerator[Served]:
+    """Start a gateway with Lark on; it dies by `plan` (see tests/chaos/launch.py)."""
+    home = prepare(folder / "home")
+    environ = {
+        "LARKSPUR_HOME": str(home),
+        "HOME": str(folder),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
+        "ANTHROPIC_BASE_URL": model.base_url,
+        "ANTHROPIC_API_KEY": "key-for-tests",
+        "LARKSPUR_LLM__PROVIDER": "anthropic",
+        "LARKSPUR_LLM__MODEL": "claude-x",
+        "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
+        "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
+        "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
+        "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
+        **more,
+    }
+    (folder / "count").touch()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.chaos.launch", str(folder / "count"), plan),
+        *("serve", "--port", "0"),
+        cwd=folder,
+        env=environ,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        said = []
+        while line := (await process.stderr.readline()).decode():
+            said.append(line)
+            if found := ADDRESS.search(line):
+                client = HttpClient(found[1], int(found[2]), read_token(home))
+                yield Served(process, client, said)
+                return
+        raise AssertionError(f"it did not start: {said}")
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            await process.stderr.read()
+            assert await process.wait() in {0, -signal.SIGKILL}
+
+
+def replies(sim: LarkSim) -> list[str]:
+    """Return what the bot answered in the direct chat of the first person."""
+    found = [one for one in sim.messages(sim.dm(sim.people[0])) if one.sender_type == "app"]
+    return [text for one in found if (text := shown_text(sim, one)) is not None]
+
+
+async def test_the_web_door_is_open_at_once_and_the_run_is_in_its_log(tmp_path: Path) -> None:
+    async with (
+        LarkSim([APP], speed=100.0) as sim,
+        ScriptedAnthropic([Reply("seen by all")]) as model,
+        served(tmp_path, sim, model) as gateway,
+    ):
+        health = await gateway.until_health("connected", sim)
+        assert health["ok"]
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hello")
+        await sim.until(lambda _: replies(sim) == ["seen by all"])
+        sessions = (await gateway.client.request("GET", "/api/sessions")).json()["sessions"]
+        page = f"/api/sessions/{sessions[0]['session_id']}/events"
+        events = (await gateway.client.request("GET", page)).json()["events"]
+        assert events[0]["event"]["payload"]["channel"] == "lark"
+        assert events[-1]["event"]["payload"]["final_answer"] == "seen by all"
+
+
+async def test_a_wrong_secret_leaves_the_web_door_open(tmp_path: Path) -> None:
+    async with (
+        LarkSim([APP]) as sim,
+        ScriptedAnthropic([Reply("on the web")]) as model,
+        served(tmp_path, sim, model, **WRONG) as gateway,
+    ):
+        health = await gateway.until_health("refused", sim)
+        assert not health["ok"]
+        assert "check channels.lark.app_id" in health["detail"]
+        assert (await gateway.client.request("POST", "/api/tasks", {"task": "hello"})).status == 201
+        gateway.process.send_signal(signal.SIGTERM)
+        assert await gateway.over() == 0
+        assert not any("not-the-secret" in line for line in gateway.said)
+
+
+@pytest.mark.parametrize(
+    "missing", ["LARKSPUR_CHANNELS__LARK__APP_ID", "LARKSPUR_CHANNELS__LARK__APP_SECRET"]
+)
+async def test_enabled_without_an_app_it_does_not_start(tmp_path: Path, missing: str) -> None:
+    environ = {
+        "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
+        "LARKSPUR_CHANNELS__LARK__APP_ID": "cli_x",
+        "LARKSPUR_CHANNELS__LARK__APP_SECRET": "s",
+        "LARKSPUR_HOME": str(tmp_path),
+        "HOME": str(tmp_path),
+    }
+    del environ[missing]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", RUN, "serve", "--port", "0"),
+        env={**environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 3
+    name = missing.rpartition("__")[2].lower()
+    assert f"enabled is true, but {name} is not set" in said.decode()
+    assert "Traceback" not in said.decode()
+
+
+PLANS = [f"{when}:{n}" for n in range(4, 18) for when in ("before", "after")]
+
+
+@pytest.mark.parametrize("plan", PLANS[1::5])
+async def test_killed_anywhere_between_event_and_reply_there_is_one(
+    tmp_path: Path, plan: str
+) -> None:
+    async with (
+        LarkSim([APP], speed=500.0) as sim,
+        ScriptedAnthropic(Rules([Reply("exactly once")])) as model,
+    ):
+        sim.set_faults(limits=False)
+        async with served(tmp_path, sim, model, plan) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hello")
+            ended = asyncio.create_task(gateway.over())
+            answered = asyncio.create_task(sim.until(lambda _: replies(sim), 60))
+            await asyncio.wait([ended, answered], return_when=asyncio.FIRST_COMPLETED)
+            gateway.kill()
+            await ended
+            answered.cancel()
+            await asyncio.wait([answered])
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: replies(sim) == ["exactly once"], 60)
+            await sim.until(lambda _: all(push.done for push in sim.pushes), 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+
+
+async def test_killed_after_a_lost_answer_it_is_not_sent_twice(tmp_path: Path) -> None:
+    async with (
+        LarkSim([APP], speed=500.0) as sim,
+        ScriptedAnthropic(Rules([Reply("exactly once")])) as model,
+    ):
+        sim.faults.answers.append(AnswerFault("lost", "/reply", times=99))
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hello")
+            await sim.until(lambda _: replies(sim), 60)
+            gateway.kill()
+            await gateway.over()
+        sim.faults.answers.clear()
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda log: sum("/reply" in each.what for each in log) >= 2, 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+
+
+async def idle(gateway: Served, sim: LarkSim) -> None:
+    """Return when nothing runs and nothing waits to be sent."""
+    async with asyncio.timeout(30):
+        while True:
+            tasks = (await gateway.client.request("GET", "/api/tasks")).json()["tasks"]
+            if tasks and all(task["status"] == "completed" for task in tasks):
+                return
+            await sim.lark.changed_within(0.1)
