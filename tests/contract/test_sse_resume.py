@@ -32,7 +32,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
-    async with open_web_house(tmp_path) as opened:
+    async with open_web_house(tmp_path, stall_seconds=300.0) as opened:
         yield opened
 
 

@@ -94,6 +94,20 @@ async def test_a_card_goes_on_under_another_door_after_a_stop(tmp_path: Path) ->
             assert second.health.dead == 0
 
 
+async def test_a_card_whose_answer_was_lost_is_found_again_and_not_sent_twice(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, PLANNED, SHOWS) as house:
+        house.sim.faults.answers.append(AnswerFault("lost", "/reply", times=1))
+        await house.say("look around")
+        await house.sim.until(lambda _: len(progress(house)) == 1)
+        house.core.model.release("go")
+        await house.sim.until(lambda _: title(house) == "Done")
+        assert await house.until_replies(1) == ["All done."]
+        await house.settled()
+        assert len(house.from_bot()) == 2
+
+
 async def test_late_steering_becomes_a_shown_task_with_its_own_reply(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("second", hold="go2")]
     async with rig(tmp_path, script, replace(SHOWS, progress="off")) as house:

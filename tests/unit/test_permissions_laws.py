@@ -15,6 +15,7 @@ from internal.agent.domain.permissions import (
     judge,
 )
 from internal.agent.domain.shell_syntax import Command, read_script
+from internal.agent.domain.shell_words import for_parser, from_parser
 from tests.unit.permission_cases import ALLOW, ALLOWING, DENY, DENYING
 
 COMMANDS = [row.command for row in (*ALLOWING, *DENYING) if len(row.command) < 500]
@@ -134,3 +135,10 @@ def test_what_follows_is_always_judged(text: str, joint: str) -> None:
         # what stands in a comment or a here-document is not run
         swallowed = "#" in text or longer.endswith("E\n" + joint.format("rm -rf x"))
         assert swallowed or not isinstance(verdict, Allowed)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_the_parser_sees_no_sign_beyond_its_tables_and_nothing_is_lost(text: str) -> None:
+    seen = for_parser(text)
+    assert all(ord(sign) < 256 and ord(sign) not in {0x85, 0xA0} for sign in seen.decode())
+    assert from_parser(seen) == text

@@ -15,7 +15,7 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from internal.agent.domain.shell_text import cut, heredoc_holds, odd_text
-from internal.agent.domain.shell_words import HOLES, Word, read_word, source_of
+from internal.agent.domain.shell_words import HOLES, Word, for_parser, read_word, source_of
 
 MAX_DEPTH = 60
 _BLANKS = re.compile(rb"[ \t]+")
@@ -71,7 +71,7 @@ def _language() -> Language:
 def read_script(text: str) -> Script:
     """Take a command text apart. Never raises and never runs anything; linear in the text."""
     trouble = odd_text(text)
-    raw = cut(text).encode("utf-8", "replace")
+    raw = for_parser(cut(text))
     reader = _Reader(raw)
     reader.read(Parser(_language()).parse(raw).root_node)
     return Script(tuple(reader.parts), trouble or reader.trouble)

@@ -5,7 +5,7 @@ import unicodedata
 
 from tree_sitter import Node
 
-from internal.agent.domain.shell_words import source_of
+from internal.agent.domain.shell_words import from_parser, source_of
 
 MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and gaps; beyond it the parser's error recovery takes seconds
@@ -54,7 +54,7 @@ def heredoc_holds(raw: bytes, node: Node, start: Node) -> bool:
     while place < len(raw):
         line, _, _ = raw[place:].partition(b"\n")
         text = line.lstrip(tabs) if tabs else line
-        if text == delimiter[3].encode():
+        if from_parser(text) == delimiter[3]:
             return ends[0].start_byte == place + len(line) - len(text)
         place += len(line) + 1
     return False

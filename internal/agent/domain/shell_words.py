@@ -68,9 +68,29 @@ class _Piece(NamedTuple):
     sound: bool = True
 
 
+def for_parser(text: str) -> bytes:
+    """Return a text as the parser may see it: every byte of UTF-8 is a sign of its own below 256.
+
+    The grammar looks signs up in a table that ends at 255 and reads past it for higher ones, which
+    may end the process. 0x85 and 0xA0 would count as blanks; two bytes that UTF-8 never has stand
+    for them.
+    """
+    return text.encode("utf-8", "replace").translate(_SEEN).decode("latin-1").encode("utf-8")
+
+
+def from_parser(raw: bytes) -> str:
+    """Return what a piece of such bytes was in the text; what is no UTF-8 shows as U+FFFD."""
+    signs = raw.decode("utf-8", "replace").encode("latin-1", "replace")
+    return signs.translate(_MEANT).decode("utf-8", "replace")
+
+
+_SEEN = bytes.maketrans(b"\x85\xa0", b"\xf5\xf6")
+_MEANT = bytes.maketrans(b"\xf5\xf6", b"\x85\xa0")
+
+
 def source_of(node: Node) -> str:
     """The text under a node; bytes that are no UTF-8 show as U+FFFD."""
-    return (node.text or b"").decode("utf-8", "replace")
+    return from_parser(node.text or b"")
 
 
 def read_word(node: Node) -> WordReading:
@@ -125,13 +145,13 @@ def _string(node: Node) -> _Piece:
     holes = tuple(child for child in node.children if child.type in HOLES)
     for hole in holes:
         start, end = hole.start_byte - node.start_byte, hole.end_byte - node.start_byte
-        part = raw[place:start].decode("utf-8", "replace")
+        part = from_parser(raw[place:start])
         sound = sound and bool(_QUOTED_TEXT.fullmatch(part))
         value = _QUOTED_ESCAPE.sub(r"\1", part)
         simple = _SIMPLE_HOLE.fullmatch(source_of(hole))
         text, mask, place = text + value, mask + "x" * len(value), end
         mask += _QUOTED_HOLE if simple else _HOLE
-    last = raw[place:-1].decode("utf-8", "replace")
+    last = from_parser(raw[place:-1])
     sound = sound and bool(_QUOTED_END.fullmatch(last))
     value = _QUOTED_ESCAPE.sub(r"\1", last)
     return _Piece(text + value, mask + "x" * len(value), holes, sound)

@@ -1,0 +1,88 @@
+"""What the Lark door adds: from an event to its ack, from an event to the reply, and memory."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from internal.larksim.model import App, Chat, Person
+from internal.larksim.sim import LarkSim
+from tests.bench.processes import gateway, with_model
+from tests.bench.table import Row, Table, most
+
+pytestmark = pytest.mark.bench
+
+ROUNDS, CHATS = 60, 32
+APP = App("cli_bench", "secret-for-benches")
+
+
+async def answered(sim: LarkSim, person: Person, chat: Chat) -> tuple[float, float]:
+    """Send one message; return the milliseconds to its ack and to its reply."""
+    begun = time.perf_counter()
+    sent = await sim.send_text(person, chat, "bench:words:10", mention_bot=True)
+
+    def acked(_: object) -> bool:
+        return any(push.message_id == sent and push.done for push in sim.pushes)
+
+    def replied(_: object) -> bool:
+        return any(
+            each.parent_id == sent and "word word" in each.content for each in sim.messages(chat)
+        )
+
+    await sim.until(acked)
+    ack = time.perf_counter() - begun
+    await sim.until(replied)
+    return ack * 1000, (time.perf_counter() - begun) * 1000
+
+
+async def measured(home: Path, model: str) -> tuple[float, list[Sequence[float]]]:
+    """Return the memory of a gateway with Lark on, and acks and replies, one and 32 at once."""
+    async with LarkSim([APP]) as sim:
+        lark = {
+            "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
+            "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
+            "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
+            "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
+        }
+        sim.set_faults(limits=False)
+        people = [sim.person(each.open_id) for each in sim.people]
+        with ExitStack() as stack:
+            started = asyncio.to_thread(
+                stack.enter_context, gateway(home, **with_model(model), **lark)
+            )
+            server = await started
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            idle = server.rss
+            chats = [(person, sim.dm(person)) for person in people]
+            await answered(sim, *chats[0])  # the SDKs are imported by now
+            one = [await answered(sim, *chats[0]) for _ in range(ROUNDS)]
+            async with asyncio.TaskGroup() as tasks:
+                many = [
+                    tasks.create_task(answered(sim, *chats[number % len(chats)]))
+                    for number in range(CHATS)
+                ]
+            both = [one, [task.result() for task in many]]
+            await asyncio.to_thread(stack.close)
+    return idle, [column for times in both for column in zip(*times, strict=True)]
+
+
+def test_lark(tmp_path: Path, model: str, table: Table) -> None:
+    idle, (ack, reply, acks, replies) = asyncio.run(measured(tmp_path / "home", model))
+    table.add(
+        Row("idle memory of serve, Lark on", "MB", [idle], goal=most(240, "ours")),
+        Row("Lark event to ack", "ms", ack, goal=most(1000, "ours")),
+        Row("Lark event to ack, p99", "ms", [p99(ack)], steady=False),
+        Row("Lark event to reply", "ms", reply),
+        Row("Lark event to reply, p99", "ms", [p99(reply)], steady=False),
+        Row(f"Lark event to ack, {CHATS} messages at once", "ms", acks, goal=most(1000, "ours")),
+        Row(f"Lark event to reply, {CHATS} messages at once", "ms", replies, steady=False),
+        Row(f"the same, p99 of {CHATS}", "ms", [p99(replies)], steady=False),
+    )
+
+
+def p99(times: Sequence[float]) -> float:
+    return statistics.quantiles(times, n=100, method="inclusive")[98]
