@@ -13,7 +13,8 @@ from internal.attachments.store import LocalAttachments
 from internal.channels.web.door import DoorRefused, WebDoor, WebSettings
 from internal.channels.web.logins import Logins
 from internal.channels.web.server import WebServer
-from tests.fakes.web_house import TOKEN, SystemClock, WebHouse, defaults, healthy, open_web_house
+from internal.observability.clock import SystemClock
+from tests.fakes.web_house import TOKEN, WebHouse, defaults, healthy, open_web_house
 
 
 def door_of(house: WebHouse, folder: Path, token: str = TOKEN, **settings: Any) -> WebDoor:

@@ -4,7 +4,6 @@ What a run would do is played: its events are stored and shown as the coordinato
 """
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from internal.channels.web.door import Health, PartHealth, WebDoor, WebSettings
 from internal.channels.web.logins import Logins
 from internal.channels.web.page import Page
 from internal.channels.web.server import WebServer
+from internal.observability.clock import SystemClock
 from internal.storage.database import open_database
 from internal.storage.sqlite import SqliteDatabase
 from internal.storage.stores import make_stores
@@ -36,14 +36,6 @@ from tests.fakes.http_client import HttpClient
 
 TOKEN = "t0ken-" * 8
 NOT_BUILT = Page(b"", {})
-
-
-class SystemClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 @dataclass

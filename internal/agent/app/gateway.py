@@ -56,10 +56,7 @@ class Gateway:
             NotFound: the session does not exist or belongs to somebody else.
             Forbidden: the principal may not talk.
         """
-        if not principal.may("talk"):
-            raise Forbidden("You may not give tasks here.")
-        words = checked_words(submission.instruction)
-        submission = msgspec.structs.replace(submission, instruction=words)
+        submission = _checked(submission, principal)
         fresh, now = fresh_ids(), self._now()
         submitted, shown = await self._database.write(
             partial(submit_task, self._stores, submission, principal, fresh, now)
@@ -75,10 +72,7 @@ class Gateway:
             NotFound: the session does not exist or belongs to somebody else.
             Forbidden: the principal may not talk.
         """
-        if not principal.may("talk"):
-            raise Forbidden("You may not give tasks here.")
-        words = checked_words(submission.instruction)
-        submission = msgspec.structs.replace(submission, instruction=words)
+        submission = _checked(submission, principal)
         fresh, now = fresh_ids(), self._now()
         steered, shown = await self._database.write(
             partial(say_words, self._stores, submission, principal, fresh, now)
@@ -212,3 +206,11 @@ class Gateway:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _checked(submission: Submission, principal: Principal) -> Submission:
+    """Return a submission with its words as they may be stored, of somebody who may talk."""
+    if not principal.may("talk"):
+        raise Forbidden("You may not give tasks here.")
+    words = checked_words(submission.instruction)
+    return msgspec.structs.replace(submission, instruction=words)
