@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 
 from ksuid import Ksuid
 
@@ -28,7 +27,8 @@ from internal.channels.lark.door import House, LarkDoor
 from internal.config.load import Loaded
 from internal.config.settings import Settings
 from internal.dispatch.leases import Leases
-from internal.dispatch.local import LocalDispatcher, Queue
+from internal.dispatch.local import LocalDispatcher
+from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.llm.providers import build_model
 from internal.llm.retrying import RetryingModel
@@ -41,8 +41,6 @@ from internal.tools.web import Fetcher
 from larkspur.mapping import briefing_defaults, lark_rules, model_book, model_settings
 from larkspur.version import VERSION
 from larkspur.workspaces import Workspaces
-
-QUESTION_TTL = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,8 @@ class _Frame:
             ground,
             Preparation(database, stores, tools, self.attachments, self.book, clock),
             ReactEngine(self.model, self.book, runner, database, stores, clock),
-            Resumption(database, stores),
-            Persistence(database, stores, clock, QUESTION_TTL),
+            Resumption(database, stores, clock),
+            Persistence(database, stores, clock),
         )
 
     def gateway(self, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
@@ -127,9 +125,17 @@ class TerminalHouse:
         """Return until when a run submitted now is ours, RFC 3339."""
         return self.leases.until()
 
-    async def run_own(self, run_id: RunId) -> None:
-        """Run our queued run to its end or its pause."""
-        await self.dispatcher.run_own(run_id, self.coordinator)
+    async def run_own(self, run_id: RunId, *, waits: bool = True) -> None:
+        """Run our queued run to its end, through its pauses; see `TerminalDispatcher.run_own`."""
+        await self.dispatcher.run_own(run_id, self.coordinator, waits=waits)
+
+    async def adopt(self, run_id: RunId) -> bool:
+        """Make a queued run ours that belongs to nobody; False when somebody else takes it."""
+        return await self.dispatcher.adopt(run_id)
+
+    async def release(self, run_id: RunId) -> None:
+        """Leave our waiting run to whoever goes on with it."""
+        await self.dispatcher.release(run_id)
 
 
 @asynccontextmanager
@@ -173,7 +179,7 @@ def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkDoor | None:
         clock=house.clock,
         owner=house.leases.owner,
     )
-    return LarkDoor(login, lark_rules(lark, loaded.settings.ui), behind)
+    return LarkDoor(login, lark_rules(loaded.settings), behind)
 
 
 @asynccontextmanager
@@ -185,7 +191,8 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
     """
     async with _frame(loaded, "terminal") as frame:
         ground = frame.ground
-        dispatcher = TerminalDispatcher(ground.database, ground.stores, ground.clock, frame.leases)
+        queue = Queue(ground.database, ground.stores, ground.clock)
+        dispatcher = TerminalDispatcher(queue, frame.leases, frame.sweep)
         await frame.sweep.lost()
         yield TerminalHouse(
             gateway=frame.gateway(dispatcher),

@@ -14,18 +14,21 @@ from internal.agent.app.briefing import Defaults
 from internal.agent.app.broadcaster import EventBroadcaster
 from internal.agent.app.children import child
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.sweeping import Sweep
 from internal.attachments.store import LocalAttachments
 from internal.channels.cli.leaving import FAILED, USAGE, Leave, unwritten
 from internal.channels.cli.output import Output, say
-from internal.channels.cli.session.host import Host, HostError
+from internal.channels.cli.people import People
+from internal.channels.cli.phrases import Phrases
+from internal.channels.cli.session.host import Host
 from internal.channels.cli.session.local import LocalHost
 from internal.channels.cli.session.lookups import Lookups
 from internal.channels.cli.session.remote import RemoteHost
-from internal.channels.cli.session.words import language_of, words
+from internal.channels.cli.session.words import words
 from internal.config.home import prepare
 from internal.config.load import Loaded, load
-from internal.config.terminal import terminal_facts
 from internal.dispatch.leases import Leases
+from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.observability.clock import SystemClock
 from internal.storage.database import open_database
@@ -33,6 +36,8 @@ from internal.storage.stores import make_stores
 from larkspur.failing import sentences
 from larkspur.mapping import briefing_defaults, model_book
 from larkspur.oneshot import gateway_of
+from larkspur.people_arguments import PEOPLE
+from larkspur.speaking import language
 from larkspur.version import VERSION
 
 
@@ -55,19 +60,18 @@ def run_lookup(wanted: Namespace) -> int:
     with sentences():
         try:
             return asyncio.run(_run(wanted))
-        except HostError as error:
-            raise Leave(USAGE, str(error)) from error
         except OSError as error:
             raise unwritten(error) from error
 
 
 async def _run(wanted: Namespace) -> int:
-    facts = terminal_facts()
-    language = language_of(facts.language or "auto", facts.locale)
     width = shutil.get_terminal_size((100, 24)).columns
     as_json = getattr(wanted, "json", False)
     async with _host(wanted) as host:
-        lookups = Lookups(host, Output(), words(language), width, as_json)
+        if wanted.command in PEOPLE:
+            people = People(host, Output(), Phrases(language()), as_json)
+            return await _about_people(people, wanted)
+        lookups = Lookups(host, Output(), words(language()), width, as_json)
         return await _looked_up(lookups, wanted)
 
 
@@ -85,6 +89,40 @@ async def _looked_up(lookups: Lookups, wanted: Namespace) -> int:
             return await lookups.stop(wanted.id)
         case _:
             return await lookups.watch(wanted.id)
+
+
+async def _about_people(people: People, wanted: Namespace) -> int:
+    match wanted.command:
+        case "questions":
+            return await people.questions(everything=wanted.all)
+        case "pair":
+            return await _pair(people, wanted)
+        case "rules":
+            return await _rules(people, wanted)
+        case _:
+            return await people.audit()
+
+
+async def _pair(people: People, wanted: Namespace) -> int:
+    match wanted.what, wanted.id:
+        case None, None:
+            return await people.pair(wanted.role)
+        case "list", None:
+            return await people.known()
+        case "remove", str(who):
+            return await people.unpair(who)
+        case _:
+            raise Leave(USAGE, "Usage: larkspur pair [--role ROLE] | pair list | pair remove ID")
+
+
+async def _rules(people: People, wanted: Namespace) -> int:
+    match wanted.what, wanted.number:
+        case "list", None:
+            return await people.rules()
+        case "remove", int(number):
+            return await people.remove_rule(number)
+        case _:
+            raise Leave(USAGE, "Usage: larkspur rules [list] | rules remove N")
 
 
 async def _sessions(lookups: Lookups, wanted: Namespace) -> int:
@@ -142,7 +180,8 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
         stack.callback(broadcaster.close)
         seconds = settings.dispatch.lease_seconds
         leases = Leases(f"desk-{Ksuid()}", seconds, database, stores, clock)
-        dispatcher = TerminalDispatcher(database, stores, clock, leases)
+        sweep = Sweep(database, stores, broadcaster, clock)
+        dispatcher = TerminalDispatcher(Queue(database, stores, clock), leases, sweep)
         yield Desk(
             gateway=Gateway(database, stores, broadcaster, dispatcher, clock),
             broadcaster=broadcaster,

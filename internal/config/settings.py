@@ -44,6 +44,12 @@ class AgentSettings(Section):
     gates: Literal["strict", "advisory", "off"] = key(
         "strict", "strict: plan before acting; advisory: only calls that stand alone; off."
     )
+    plan_review: Literal["off", "complex", "always"] = key(
+        "off", "Plans that a person agrees to before anything is done: none, complex ones, all."
+    )
+    question_ttl_minutes: Annotated[Count, Field(le=525_600)] = key(
+        1_440, "A question that nobody answers in so many minutes is a no."
+    )
     profile: Text = key("default", "Profile of a run that names none.")
     workspace: Folder | None = key(
         None, "Folder that tools work in; unset: one a session, in the terminal its own."

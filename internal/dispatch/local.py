@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-from dataclasses import dataclass
 from functools import partial
 
 from internal.agent.app.claiming import claim_run, requeue_run
@@ -14,24 +13,13 @@ from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import HandedOver, LarkspurError, StoreUnavailable, WayOut
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
-from internal.agent.ports.clock import Clock
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
 from internal.dispatch.leases import Leases
+from internal.dispatch.queue import Queue
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 SWEEP_BEATS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """Where a dispatcher finds its runs."""
-
-    database: Database
-    stores: Stores
-    clock: Clock
 
 
 class LocalDispatcher:

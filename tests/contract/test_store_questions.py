@@ -5,11 +5,12 @@ from functools import partial
 
 import pytest
 
-from internal.agent.domain.ids import QuestionId, RunId, SessionId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, numbered
 from internal.agent.domain.questions import Answer, Asking, Decision, Question
-from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import OpenQuestion, Stores
+from internal.agent.ports.database import Database, Read, Row
+from internal.agent.ports.people import Asked, AskedQuestion, QuestionStatus
+from internal.agent.ports.stores import Stores
 from tests.contract.store_facts import T0, T1, T2, T3
 
 SESSION, RUN = SessionId("session-1"), RunId("run-1")
@@ -26,13 +27,17 @@ def an_answer(name: str = "q", by: str = "ana", decision: Decision = "approve") 
 
 async def ask(
     database: Database, stores: Stores, name: str = "q", asked: str = T0, expires: str = T2
-) -> OpenQuestion:
-    question = a_question(name)
-    await database.write(lambda: stores.questions.ask(question, RUN, SESSION, asked, expires))
-    return OpenQuestion(question, RUN, SESSION, "open", expires, None)
+) -> AskedQuestion:
+    facts = Asked(
+        *(a_question(name), RUN, TaskId("task-1"), SESSION, "local", "lark:app:oc_1", "operators"),
+        asked=asked,
+        expires=expires,
+    )
+    await database.write(lambda: stores.questions.ask(facts))
+    return AskedQuestion(facts, "open", None)
 
 
-async def get(database: Database, stores: Stores, name: str = "q") -> OpenQuestion | None:
+async def get(database: Database, stores: Stores, name: str = "q") -> AskedQuestion | None:
     return await database.read(lambda: stores.questions.get(QuestionId(name)))
 
 
@@ -44,7 +49,7 @@ async def test_a_question_comes_back_as_it_was(database: Database, stores: Store
 
 @pytest.mark.parametrize(("decision", "status"), [("reject", "answered"), ("expired", "expired")])
 async def test_the_first_answer_wins(
-    database: Database, stores: Stores, decision: Decision, status: str
+    database: Database, stores: Stores, decision: Decision, status: QuestionStatus
 ) -> None:
     stored = await ask(database, stores)
     first, second = an_answer(decision=decision), an_answer(by="bo")
@@ -73,21 +78,49 @@ async def test_open_and_expired_questions(database: Database, stores: Stores) ->
     await ask(database, stores, "c", expires=T0)
     await database.write(lambda: stores.questions.close(an_answer("c"), T0))
 
-    assert await database.read(lambda: stores.questions.open_for(SESSION)) == [early, late]
-    assert await database.read(lambda: stores.questions.open_for(SessionId("other"))) == []
+    assert await database.read(lambda: stores.questions.open_in("lark:app:oc_1")) == [early, late]
+    assert await database.read(lambda: stores.questions.open_in("lark:app:oc_2")) == []
+    assert await database.read(lambda: stores.questions.open_of(RUN)) == early
+    assert await database.read(lambda: stores.questions.open_of(RunId("other"))) is None
     assert await database.read(lambda: stores.questions.expired(T0)) == []
     assert await database.read(lambda: stores.questions.expired(T1)) == [late]
     assert await database.read(lambda: stores.questions.expired(T3)) == [late, early]
 
 
+async def test_questions_are_paged_newest_first_and_by_whose_they_are(
+    database: Database, stores: Stores
+) -> None:
+    first, second = await ask(database, stores, "a", T0), await ask(database, stores, "b", T1)
+    await ask(database, stores, "c", T2)
+    await database.write(lambda: stores.questions.close(an_answer("c"), T3))
+
+    def page(
+        principal: str | None = None,
+        session: SessionId | None = None,
+        status: QuestionStatus | None = "open",
+        before: str | None = None,
+        limit: int = 10,
+    ) -> Callable[[], Read[list[AskedQuestion]]]:
+        return partial(stores.questions.page, principal, session, status, before, limit)
+
+    assert await database.read(page()) == [second, first]
+    assert await database.read(page(limit=1)) == [second]
+    assert await database.read(page(before="b")) == [first]
+    assert await database.read(page(principal="local")) == [second, first]
+    assert await database.read(page(principal="ana")) == []
+    assert await database.read(page(session=SESSION)) == [second, first]
+    assert await database.read(page(session=SessionId("other"))) == []
+    assert len(await database.read(page(status=None))) == 3
+
+
 async def test_a_run_that_ends_closes_its_questions(database: Database, stores: Stores) -> None:
     await ask(database, stores)
     await database.write(lambda: stores.questions.close_run(RunId("run-2"), T1))
-    assert len(await database.read(lambda: stores.questions.open_for(SESSION))) == 1
+    assert await database.read(lambda: stores.questions.open_of(RUN)) is not None
 
     await database.write(lambda: stores.questions.close_run(RUN, T1))
 
-    assert await database.read(lambda: stores.questions.open_for(SESSION)) == []
+    assert await database.read(lambda: stores.questions.open_of(RUN)) is None
     assert not await database.write(lambda: stores.questions.close(an_answer(), T2))
 
 

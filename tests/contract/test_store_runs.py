@@ -159,7 +159,7 @@ async def test_a_run_that_rested_comes_before_the_others_of_its_lane(
         assert await ready(database, stores) == [behind.id], "a waiting run frees its lane"
         later = await queued(database, stores, a_run("run-3"))
         behind = await claimed(database, stores, behind)
-        assert await database.write(lambda: stores.runs.wake(run.id))
+        assert await database.write(lambda: stores.runs.wake(run.id, T0))
         assert await ready(database, stores) == []
         await database.write(lambda: stores.runs.end(behind.id, behind.fence, ended()))
         behind = later
@@ -199,7 +199,7 @@ async def test_runs_that_go_on_start_before_new_ones_of_all_lanes(
     await database.write(lambda: stores.runs.requeue(handed.id, handed.fence))
     await database.write(lambda: stores.runs.pause(woken.id, woken.fence))
     assert await ready(database, stores) == [handed.id, new.id]
-    await database.write(lambda: stores.runs.wake(woken.id))
+    await database.write(lambda: stores.runs.wake(woken.id, T0))
 
     assert await ready(database, stores) == [woken.id, handed.id, new.id]
 
@@ -222,7 +222,7 @@ async def test_a_fenced_process_changes_nothing(database: Database, stores: Stor
     assert not await database.write(lambda: stores.runs.requeue(run.id, run.fence - 1))
     assert not await database.write(lambda: stores.runs.pause(run.id, run.fence + 1))
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, ended()))
-    assert not await database.write(lambda: stores.runs.wake(run.id))
+    assert not await database.write(lambda: stores.runs.wake(run.id, T0))
 
     assert await get(database, stores, run) == run
 
@@ -360,3 +360,28 @@ async def test_only_a_failed_run_can_still_be_resumed(
 
     left = await database.read(lambda: stores.runs.checkpoint(run.id))
     assert left == ((b"{}", [b"1", b"2"]) if kept else None)
+
+
+async def test_an_answered_run_belongs_to_its_terminal_while_that_is_open(
+    database: Database, stores: Stores
+) -> None:
+    for number, (lease, kept) in enumerate(((T2, True), (T0, False)), 1):
+        run = a_run(f"run-{number}", f"session-{number}", owner="repl", terminal=True)
+        await queued(database, stores, run, lease)
+        taken = await database.write(partial(stores.runs.claim, run.id, "repl", lease, T0))
+        assert taken is not None
+        await database.write(partial(stores.runs.pause, run.id, taken.fence))
+        assert await database.write(partial(stores.runs.wake, run.id, T1))
+        woken = await database.read(partial(stores.runs.get, run.id))
+        assert woken is not None
+        assert (woken.terminal, woken.owner) == (kept, "repl" if kept else "")
+
+
+async def test_a_run_of_nobody_is_adopted_once(database: Database, stores: Stores) -> None:
+    run = await queued(database, stores, a_run())
+    assert await database.write(lambda: stores.runs.adopt(run.id, "a", T2))
+    assert not await database.write(lambda: stores.runs.adopt(run.id, "b", T2))
+    assert await database.write(lambda: stores.runs.claim(run.id, "b", T2, T0)) is None
+    assert await database.write(lambda: stores.runs.release(run.id, "b")) is False
+    assert await database.write(lambda: stores.runs.release(run.id, "a"))
+    assert await database.write(lambda: stores.runs.claim(run.id, "b", T2, T0)) is not None

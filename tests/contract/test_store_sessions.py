@@ -14,6 +14,7 @@ from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import SessionSummary
 from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database, Row
+from internal.agent.ports.people import Asked, WrittenRule
 from internal.agent.ports.runs import Point, RunEnd
 from internal.agent.ports.stores import Stores
 from tests.contract.store_facts import (
@@ -143,7 +144,7 @@ async def test_a_message_with_a_lone_surrogate_is_kept(database: Database, store
 
 TABLES = (
     "sessions", "messages", "events", "runs", "turn_log", "checkpoints", "tasks", "questions",
-    "plans", "costs", "inbox",
+    "plans", "costs", "inbox", "grants",
 )  # fmt: skip
 
 
@@ -155,13 +156,15 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
     await database.write(lambda: stores.tasks.add(task, None))
     run = await running(database, stores, run)
     question = Question(QuestionId(f"question-{number}"), "clarify", "?")
+    asked = Asked(question, run.id, task.id, session.id, "local", "", "operators", T0, T1)
     received = Inbound("web", "", f"msg-{number}", "", "local", '{"text":"hi"}', T0)
     said = Message("user", (Text("hi"),))
     for work in (
         lambda: say(stores, run, 2),
         lambda: stores.runs.keep(run.id, Point(b"{}", 0, (b"1",))),
         lambda: stores.sessions.append(session.id, run.id, [said], T1),
-        lambda: stores.questions.ask(question, run.id, session.id, T0, T1),
+        lambda: stores.questions.ask(asked),
+        lambda: stores.grants.add(WrittenRule(0, session.id, "shell(ls)", "local", "web", "", T0)),
         lambda: stores.questions.add_plan(run.id, session.id, Plan(1, "g", "simple", ()), T0),
         lambda: stores.costs.add(session.id, run.id, "m", Usage(), None, T0),
         lambda: stores.inbox.take(received, session.id, run.id, steer=False),

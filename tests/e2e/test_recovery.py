@@ -18,10 +18,8 @@ from internal.agent.app.intake import Submission
 from internal.agent.app.lanes import LiveRun
 from internal.agent.app.sweeping import Sweep
 from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import Fenced, HandedOver, Stopped, StoreUnavailable
-from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.errors import Conflict, Fenced, HandedOver, Stopped, StoreUnavailable
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.database import Database, Read, Write
 from internal.config.load import load
@@ -155,9 +153,8 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
         sound(events)
         answered = next(e for e in events if e["event"] == "workflow.question.answered")
         assert answered["payload"]["decision"] == "expired"
-        answer = Answer(QuestionId(question["question_id"]), "approve", "local", "web")
-        with pytest.raises(Exception, match="answered already by nobody"):
-            await here.house.gateway.answer(answer, LOCAL_OWNER)
+        with pytest.raises(Conflict, match="expired: not run"):
+            await here.answer(question["question_id"])
 
 
 async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Path) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import Conflict, Malformed, NotFound
-from internal.agent.domain.ids import QuestionId, SessionId, TaskId
+from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Answer
 from tests.fakes.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.fakes.core import core, plan, sound
 
@@ -312,10 +311,9 @@ async def test_a_pause_frees_the_lane_and_the_answer_continues_the_same_run(home
         await here.until(made.session_id, lambda each: each["payload"].get("status") == "waiting")
         other = await here.submit("meanwhile", made.session_id)
         await here.end_of(other)
-        answer = Answer(QuestionId(question["question_id"]), "text", "local", "web", "red")
-        await here.house.gateway.answer(answer, LOCAL_OWNER)
-        with pytest.raises(Conflict, match="answered already"):
-            await here.house.gateway.answer(answer, LOCAL_OWNER)
+        await here.answer(question["question_id"], "text", "red")
+        with pytest.raises(Conflict, match="Answered already by local owner via web, .* UTC: text"):
+            await here.answer(question["question_id"], "text", "blue")
         events = [each for each in await here.end_of(made) if each["run_id"] == made.run_id]
         sound(events)
         assert events[-1]["payload"]["final_answer"] == "red, then"
@@ -342,8 +340,7 @@ async def test_an_approval_survives_a_restart(home: Path) -> None:
     assert payload["calls"][0]["what"] == "echo once >> ran"
     assert not (home / "workspaces" / made.session_id / "ran").exists()
     async with core(home, rules) as here:
-        answer = Answer(QuestionId(payload["question_id"]), "approve", "local", "web")
-        await here.house.gateway.answer(answer, LOCAL_OWNER)
+        await here.answer(payload["question_id"])
         sound(await here.end_of(made))
         assert (home / "workspaces" / made.session_id / "ran").read_text() == "once\n"
 
@@ -352,7 +349,7 @@ async def test_a_question_for_nobody_is_answered_with_no(home: Path) -> None:
     touch = Call("shell", {"command": "touch ran"})
     script = [Reply(calls=[plan()]), Reply(calls=[touch]), Reply(text="could not")]
     async with core(home, script) as here:
-        made = await here.submit("touch", permission_mode="ask")
+        made = await here.submit("touch", permission_mode="ask", approvals=False)
         events = await here.end_of(made)
         sound(events)
         refused = named(events, "tool.completed")[0]["payload"]
@@ -455,9 +452,8 @@ async def test_what_is_asked_wrongly_is_refused_with_a_sentence(home: Path) -> N
             await here.submit("hi", SessionId("session-none"))
         with pytest.raises(NotFound, match="no task"):
             await here.house.gateway.stop(TaskId("task-none"), LOCAL_OWNER, "web")
-        none = Answer(QuestionId("question-none"), "approve", "local", "web")
         with pytest.raises(NotFound, match="no question"):
-            await here.house.gateway.answer(none, LOCAL_OWNER)
+            await here.answer("question-none")
         with pytest.raises(Malformed, match="price"):
             await here.submit("hi", max_cost=1.0)
 

@@ -9,15 +9,18 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.app.answering import Answerer
 from internal.agent.app.briefing import Options, brief_for
 from internal.agent.app.children import child
 from internal.agent.app.cursor import Cursor
 from internal.agent.app.frames import Frame
 from internal.agent.app.intake import Submission, Submitted
-from internal.agent.domain.ids import SessionId
+from internal.agent.domain.answers import Given
+from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.permissions import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.tasks import Run
+from internal.agent.domain.tasks import Attachment, Run
+from internal.agent.ports.people import AskedQuestion
 from internal.config.load import load
 from larkspur.build import GatewayHouse, gateway_house
 from tests.fakes.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
@@ -34,14 +37,42 @@ class Core:
     ended: list[dict[str, Any]] = field(default_factory=list)
 
     async def submit(
-        self, text: str, session: SessionId | None = None, *, people: bool = False, **options: Any
+        self,
+        text: str,
+        session: SessionId | None = None,
+        *,
+        people: bool = True,
+        attachments: tuple[Attachment, ...] = (),
+        **options: Any,
     ) -> Submitted:
         chosen = Options(**{"permission_mode": Mode.FULL, **options})
         brief = msgspec.structs.replace(
             brief_for(self.house.defaults, chosen, LOCAL_OWNER), people=people
         )
-        submission = Submission(text, brief, "web", session)
+        submission = Submission(text, brief, "web", session, attachments)
         return await self.house.gateway.submit(submission, LOCAL_OWNER)
+
+    async def answer(
+        self, question_id: str, decision: str = "approve", text: str = "", **more: Any
+    ) -> AskedQuestion:
+        """Answer a question as the local owner on the page."""
+        given = msgspec.convert({"decision": decision, "text": text, **more}, Given)
+        who = Answerer(LOCAL_OWNER, "web")
+        return await self.house.gateway.answer(QuestionId(question_id), given, who)
+
+    async def asked(self, submitted: Submitted, number: int = 1) -> dict[str, Any]:
+        """Return the payload of a run's first question, or a later one, once it waits."""
+        seen: list[dict[str, Any]] = []
+
+        def waits(each: dict[str, Any]) -> bool:
+            if each["run_id"] != submitted.run_id:
+                return False
+            if each["event"] == "workflow.question.asked":
+                seen.append(each["payload"])
+            return len(seen) == number and each["payload"].get("status") == "waiting"
+
+        await self.until(submitted.session_id, waits)
+        return seen[-1]
 
     async def until(
         self, session: SessionId, wanted: Callable[[dict[str, Any]], bool]

@@ -1,5 +1,6 @@
 """Briefing: what a door asks for, the settings, and who may ask for what."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from internal.agent.app.briefing import NARROW, Defaults, Options, brief_for
 from internal.agent.domain.budgets import Limits, Price, PriceTable
 from internal.agent.domain.errors import Forbidden, Malformed
 from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tasks import Brief
@@ -42,6 +44,7 @@ def test_without_options_the_settings_hold(principal: Principal) -> None:
         workspace="/work",
         provider="anthropic",
         model="claude-x",
+        people=True,
     )
 
 
@@ -136,3 +139,14 @@ def test_a_settings_workspace_must_be_absolute_too() -> None:
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="`sudo`"):
         msgspec.convert({"sudo": True}, Options)
+
+
+def test_people_may_ask_for_more_review_but_only_the_owner_for_less() -> None:
+    strict = dataclasses.replace(DEFAULTS, plan_review="complex")
+
+    def review(principal: Principal, wanted: PlanReview) -> str:
+        return brief_for(strict, Options(plan_review=wanted), principal).plan_review
+
+    assert [review(TALKER, each) for each in ("off", "always")] == ["complex", "always"]
+    assert [review(LOCAL_OWNER, each) for each in ("off", "always")] == ["off", "always"]
+    assert brief_for(strict, Options(), TALKER).plan_review == "complex"

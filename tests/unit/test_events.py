@@ -25,8 +25,6 @@ from internal.agent.domain.events import (
     OutputSummary,
     Partial,
     PlanUpdated,
-    QuestionAnswered,
-    QuestionAsked,
     ResultCancelled,
     ResultFinal,
     ToolCompleted,
@@ -34,7 +32,8 @@ from internal.agent.domain.events import (
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.plans import PlanStep
+from internal.agent.domain.plans import Plan, PlanStep
+from internal.agent.domain.question_events import QuestionAnswered, QuestionAsked
 from internal.agent.domain.questions import Asking
 from internal.agent.domain.tasks import Attachment
 
@@ -125,6 +124,9 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             options=(ODD,),
             expires_at=NOW,
             calls=(ASKED,),
+            multiple=True,
+            plan=Plan(2, ODD, "complex", (PlanStep("1", ODD),), ODD),
+            who="asker",
         ),
         ("question-1-1", "question"),
     ),
@@ -134,7 +136,11 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             decision="approve",
             answered_by="local",
             answered_via="cli",
+            answered_name=ODD,
             text=ODD,
+            items={"c1": False},
+            grant="rule",
+            rules=("shell(ls)",),
         ),
         ("question-1-1", "question"),
     ),

@@ -14,7 +14,6 @@ from internal.agent.domain.events import NodeCompleted, NodeStarted, PlanUpdated
 from internal.agent.domain.gates import (
     GATES,
     MOST_OPTIONS,
-    MOST_STEPS,
     PATIENCE,
     UI_CALLS,
     UI_SPECS,
@@ -22,6 +21,7 @@ from internal.agent.domain.gates import (
 )
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.moves import Act
+from internal.agent.domain.plans import MOST_STEPS
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.turn import Turn
 from tests.unit.turn_rig import (

@@ -6,7 +6,7 @@ import pytest
 from internal.agent.app.checkpoints import Checkpoints, restored
 from internal.agent.domain.diagnostics import DiagnosticError
 from internal.agent.domain.events import PlanUpdated, ToolCompleted
-from internal.agent.domain.judging import MOST_ASKED, NOBODY
+from internal.agent.domain.judgement import MOST_ASKED, NOBODY
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, said_by_user
 from internal.agent.domain.moves import Act
 from internal.agent.domain.permissions import Mode, Policy
@@ -178,7 +178,7 @@ def test_a_no_with_one_yes_among_it() -> None:
         ("reject", "ada", "Not run: ada said no."),
         ("reject", "", "Not run: nobody said no."),
         ("text", "ada", "Not run: ada said no."),
-        ("expired", "", "Not run: nobody answered in time."),
+        ("expired", "", "Not run: nobody answered in time, so the answer is no."),
     ],
 )
 def test_all_but_a_yes_is_a_no(decision: Decision, by: str, sentence: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from internal.agent.domain.budgets import Limits, Usage
 from internal.agent.domain.diagnostics import DiagnosticError
 from internal.agent.domain.events import ToolCompleted
+from internal.agent.domain.last_words import CLOSING, NUDGE, SILENT
 from internal.agent.domain.messages import (
     Message,
     Text,
@@ -18,7 +19,7 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.moves import Act, Outcome, Spent
 from internal.agent.domain.tasks import STATUS_OF, StopReason
-from internal.agent.domain.turn import CLOSING, INTERRUPTED, MOST_EMPTY_REPLIES, NUDGE, SILENT, Turn
+from internal.agent.domain.turn import INTERRUPTED, MOST_EMPTY_REPLIES, Turn
 from tests.unit import turn_rig as rig
 from tests.unit.strict_provider import check
 from tests.unit.turn_rig import act, asked, begin, hear, outcome, read, results, terms, write

@@ -26,7 +26,7 @@ export const EVENTS = {
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would be run. */
+/** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `rules` together would allow it; () when none may. */
 export interface Asking {
   call_id: string;
   tool: string;
@@ -35,6 +35,7 @@ export interface Asking {
   reason: string;
   call_hash: string;
   rules?: Array<string>;
+  diff?: string;
 }
 
 /** A stored file: content-addressed, `size` in bytes. */
@@ -164,6 +165,15 @@ export interface Partial {
   text: string;
 }
 
+/** What the model intends. A `plan` call makes the next version; `update_plan` moves steps. */
+export interface Plan {
+  version: number;
+  goal: string;
+  complexity: "complex" | "simple";
+  steps: Array<PlanStep>;
+  title?: string;
+}
+
 /** One step. `id` is short and stable over versions, such as `1` or `collect`. */
 export interface PlanStep {
   id: string;
@@ -180,24 +190,31 @@ export interface PlanUpdated {
   title?: string;
 }
 
-/** The single accepted answer to a question. */
+/** The single accepted answer to a question. `answered_name` is what people call them. */
 export interface QuestionAnswered {
   question_id: string;
-  decision: "approve" | "expired" | "reject" | "text";
+  decision: "approve" | "edit" | "expired" | "reject" | "text";
   answered_by: string;
   answered_via: string;
+  answered_name?: string;
   text?: string;
+  items?: Record<string, unknown>;
+  grant?: "once" | "rule" | "session";
+  rules?: Array<string>;
 }
 
-/** The run pauses until a person answers. */
+/** The run pauses until a person answers. `who` may answer: operators, or the asker as well. */
 export interface QuestionAsked {
   question_id: string;
-  kind: "approval" | "clarify";
+  kind: "approval" | "clarify" | "plan";
   title: string;
   body: string;
   options: Array<string>;
   expires_at: string;
   calls?: Array<Asking>;
+  multiple?: boolean;
+  plan?: Plan;
+  who?: "asker" | "operators";
 }
 
 /** What follows is live. */

@@ -1,43 +1,133 @@
 """Answering: the first answer to a question counts, and its run goes on."""
 
+from typing import NamedTuple
+
 from internal.agent.app.broadcaster import Delivery
+from internal.agent.app.closing import close_question, closed_sentence
 from internal.agent.app.recording import record_resting
-from internal.agent.domain.clipping import fitted
+from internal.agent.domain.answers import Given, fitting
+from internal.agent.domain.clipping import whole
 from internal.agent.domain.envelope import RunIds
-from internal.agent.domain.errors import Conflict, NotFound
-from internal.agent.domain.events import LifecycleUpdated, QuestionAnswered
+from internal.agent.domain.errors import Conflict, Forbidden, NotFound
+from internal.agent.domain.events import LifecycleUpdated
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import Answer
+from internal.agent.domain.tasks import Channel
+from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Write
+from internal.agent.ports.people import Asked, AskedQuestion, Deed, QuestionStatus, WrittenRule
 from internal.agent.ports.stores import Stores
 
 
-def answer_question(stores: Stores, answer: Answer, now: str) -> Write[list[Delivery]]:
+class Answerer(NamedTuple):
+    """Who answers, through which channel. `chat` names the chat that they say it in."""
+
+    principal: Principal
+    via: Channel
+    chat: str = ""
+
+
+def sees(asked: Asked, answerer: Answerer) -> bool:
+    """Say whether a question exists for somebody: the owner, who gave the task, their chat."""
+    principal = answerer.principal
+    here = bool(asked.chat) and asked.chat == answerer.chat
+    return principal.may("owner") or principal.id == asked.principal or here
+
+
+def may_answer(asked: Asked, answerer: Answerer) -> bool:
+    """Say whether somebody's answer counts: an operator's where it was asked, or the asker's."""
+    principal = answerer.principal
+    if asked.who == "asker" and principal.id == asked.principal:
+        return True
+    return principal.may("owner") or (sees(asked, answerer) and principal.may("operate"))
+
+
+def answer_question(
+    stores: Stores,
+    question_id: QuestionId,
+    given: Given,
+    answerer: Answerer,
+    message: Inbound | None,
+    now: str,
+) -> Write[tuple[AskedQuestion, list[Delivery]]]:
     """Store the answer and queue the waiting run, before the others of its lane.
 
+    `message` is the accepted message that it came in, settled with it.
+
     Raises:
-        NotFound: there is no such question.
-        Conflict: it is closed; the sentence says by whom.
+        NotFound: there is no such question for this person.
+        Forbidden: they may not answer it, or not with rules of their own.
+        Malformed: the answer does not fit the question.
+        Conflict: it is closed; the sentence says by whom. Or the message was settled before.
     """
-    asked = yield from stores.questions.get(answer.question_id)
-    run = None if asked is None else (yield from stores.runs.get(asked.run_id))
-    if asked is None or run is None:
-        raise NotFound(f"There is no question {answer.question_id[:80]}.")
-    if not (yield from stores.questions.close(answer, now)):
-        first = asked.answer
-        how = f" by {first.by} via {first.via}: {first.decision}" if first else ""
-        raise Conflict(f"The question is answered already{how}.")
-    events = (
-        QuestionAnswered(
-            question_id=answer.question_id,
-            decision=answer.decision,
-            answered_by=answer.by,
-            answered_via=answer.via,
-            text=fitted(answer.text),
-        ),
-        LifecycleUpdated(status="queued", phase="answer"),
-    )
+    found = yield from stores.questions.get(question_id)
+    if found is None or not sees(found.asked, answerer):
+        raise NotFound(f"There is no question {question_id[:80]}.")
+    if not may_answer(found.asked, answerer):
+        raise Forbidden("Only operators may answer this question.")
+    if found.status != "open" or found.asked.expires <= now:
+        raise Conflict(closed_sentence(found))
+    answer = _answer(found.asked, fitting(found.question, given), answerer, now)
+    if message is not None:
+        ids = (message.channel, message.app, message.message_id)
+        if not (yield from stores.inbox.dismiss(*ids)):
+            raise Conflict("The message was taken in before.")
+    yield from _write_rules(stores, found.asked, answer)
+    return (yield from settle_question(stores, found.asked, answer, now))
+
+
+def settle_question(
+    stores: Stores, asked: Asked, answer: Answer, now: str
+) -> Write[tuple[AskedQuestion, list[Delivery]]]:
+    """Store the one answer to an open question; its run is queued.
+
+    Raises:
+        Conflict: it is not open any more.
+    """
+    answered = yield from close_question(stores, asked, answer, now)
+    run = yield from stores.runs.get(asked.run_id)
+    if answered is None or run is None:
+        again = yield from stores.questions.get(asked.question.id)
+        raise Conflict(closed_sentence(again or AskedQuestion(asked, "closed", None)))
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-    shown = yield from record_resting(stores.log, ids, events, now)
-    yield from stores.runs.wake(run.id)
+    queued = LifecycleUpdated(status="queued", phase="answer")
+    shown = yield from record_resting(stores.log, ids, (answered, queued), now)
+    yield from stores.runs.wake(run.id, now)
     yield from stores.tasks.set_status(run.task_id, "queued", None, now)
-    return shown
+    status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
+    return AskedQuestion(asked, status, answer), shown
+
+
+def _answer(asked: Asked, given: Given, answerer: Answerer, now: str) -> Answer:
+    principal = answerer.principal
+    offered = {rule for call in asked.question.calls for rule in call.rules}
+    if not (principal.may("owner") or offered.issuperset(given.rules)):
+        raise Forbidden("Only the local owner may write rules that were not offered.")
+    return Answer(
+        asked.question.id,
+        given.decision,
+        principal.id,
+        answerer.via,
+        text=whole(given.text).strip(),
+        items=given.items,
+        name=principal.name,
+        at=now,
+        edit=given.edit,
+        choices=given.choices,
+        grant=given.grant,
+        rules=given.rules,
+    )
+
+
+def _write_rules(stores: Stores, asked: Asked, answer: Answer) -> Write[None]:
+    """Store what a yes allows from now on: in its session, or for all tasks of its place."""
+    if answer.grant == "once":
+        return
+    place = asked.session_id if answer.grant == "session" else asked.place
+    for rule in answer.rules:
+        yield from stores.grants.add(
+            WrittenRule(0, place, rule, answer.by, answer.via, answer.question_id, answer.at)
+        )
+        deed = Deed(answer.at, answer.by, answer.via, "rule.written", place, rule)
+        yield from stores.audit.add(deed)

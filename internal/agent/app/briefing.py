@@ -8,6 +8,7 @@ import msgspec
 from internal.agent.domain.budgets import Limits, PriceTable
 from internal.agent.domain.errors import Forbidden, Malformed
 from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.rules import parse_rule
@@ -17,10 +18,14 @@ NARROW: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
 """Modes that anyone may choose for a task of their own."""
 
 
+WEIGHT: dict[PlanReview, int] = {"off": 0, "complex": 1, "always": 2}
+
+
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a person may ask for with a task; None and () leave the settings' value.
 
-    `workspace` is an absolute folder, `max_cost` in US dollars.
+    `workspace` is an absolute folder, `max_cost` in US dollars. Without `approvals` nobody is asked
+    about calls: those in need are a no.
     """
 
     workspace: str | None = None
@@ -31,6 +36,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_iterations: int | None = None
     max_cost: float | None = None
     timeout_seconds: float | None = None
+    approvals: bool = True
+    plan_review: PlanReview | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class Defaults:
     prices: PriceTable
     profile: str = "default"
     workspace: str = ""
+    plan_review: PlanReview = "off"
+    question_ttl_minutes: int = 1440
 
 
 def brief_for(
@@ -80,7 +89,18 @@ def brief_for(
         workspace=_workspace(options.workspace or defaults.workspace),
         provider=defaults.provider,
         model=model,
+        people=True,
+        approvals=options.approvals,
+        plan_review=_review(defaults.plan_review, options.plan_review, principal),
+        question_ttl_minutes=defaults.question_ttl_minutes,
     )
+
+
+def _review(own: PlanReview, wanted: PlanReview | None, principal: Principal) -> PlanReview:
+    """Return which plans are reviewed: people may ask for more of it, only the owner for less."""
+    if wanted is None or (not principal.may("owner") and WEIGHT[wanted] < WEIGHT[own]):
+        return own
+    return wanted
 
 
 def _profile(defaults: Defaults, name: str) -> Profile:

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from internal.agent.app.broadcaster import Delivery
+from internal.agent.app.closing import close_question
 from internal.agent.app.intake import FreshIds, Submission, add_task
 from internal.agent.app.open_ends import open_ends
 from internal.agent.app.recording import record_resting
 from internal.agent.domain.budgets import Usage
 from internal.agent.domain.envelope import RunIds
 from internal.agent.domain.errors import Fenced, Stopped
-from internal.agent.domain.events import LifecycleUpdated, QuestionAnswered, ResultCancelled
+from internal.agent.domain.events import LifecycleUpdated, ResultCancelled
 from internal.agent.domain.messages import Message
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Origin, Run, Task
@@ -20,22 +21,29 @@ from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.runs import RunEnd
 from internal.agent.ports.stores import Stores
 
+RECALLED = "the message was recalled"
+"""Why a run is stopped that nobody wants an answer of any more."""
+
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a run ends and what it leaves: messages for the session, use of each model, a title."""
+    """How a run ends and what it leaves: messages for the session, use of each model, a title.
+
+    `silent`: its chat is not promised a reply.
+    """
 
     end: RunEnd
     messages: Sequence[Message] = ()
     used: Mapping[str, tuple[Usage, float | None]] = {}
     title: str = ""
+    silent: bool = False
 
 
 def end_run(
     stores: Stores, run: Run, task: Task, ending: Ending, fresh: FreshIds
 ) -> Write[list[Delivery]]:
-    """Store an ending. Steering that the run did not take becomes the next task of its session.
+    """Store an ending. Steering that the run did not take becomes the session's next task.
 
-    Returns what is to be shown of that next task.
+    Not after a person's stop, which is final. Returns what is to be shown of that next task.
 
     Raises:
         Fenced: another process runs the run now.
@@ -50,9 +58,13 @@ def end_run(
     for model, (usage, cost) in ending.used.items():
         yield from stores.costs.add(run.session_id, run.id, model, usage, cost, end.ended)
     yield from stores.questions.close_run(run.id, end.ended)
-    shown = yield from _next_task(stores, run, task, fresh, end.ended)
+    shown: list[Delivery] = []
+    if end.stop_reason == "user_stop":  # a person's stop is final: what waits for the run goes too
+        yield from stores.inbox.drop(run.id)
+    else:
+        shown = yield from next_task(stores, run, task, fresh, end.ended)
     yield from stores.inbox.handled(run.id)
-    if task.origin.chat_id:
+    if task.origin.chat_id and not ending.silent:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
     return shown
 
@@ -66,18 +78,11 @@ def cancel_resting(
         Conflict: it is running or has ended meanwhile.
     """
     events = list(open_ends((yield from stores.log.of_run(run.id))))
-    for asked in (yield from stores.questions.open_for(run.session_id)):
-        if asked.run_id == run.id:
-            answer = Answer(asked.question.id, "reject", stopped.by, stopped.via)
-            yield from stores.questions.close(answer, now)
-            events.append(
-                QuestionAnswered(
-                    question_id=asked.question.id,
-                    decision="reject",
-                    answered_by=stopped.by,
-                    answered_via=stopped.via,
-                )
-            )
+    found = yield from stores.questions.open_of(run.id)
+    if found is not None:
+        no = Answer(found.question.id, "reject", stopped.by, stopped.via, at=now)
+        answered = yield from close_question(stores, found.asked, no, now)
+        events += [] if answered is None else [answered]
     events += [
         LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
         ResultCancelled(reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via),
@@ -85,7 +90,8 @@ def cancel_resting(
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
     shown = yield from record_resting(stores.log, ids, events, now)
     end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
-    shown += yield from end_run(stores, run, task, Ending(end), fresh)
+    ending = Ending(end, silent=stopped.reason == RECALLED)
+    shown += yield from end_run(stores, run, task, ending, fresh)
     return shown
 
 
@@ -105,21 +111,28 @@ def _reply(run: Run, task: Task, end: RunEnd) -> Outgoing:
     )
 
 
-def _next_task(
+def next_task(
     stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
 ) -> Write[list[Delivery]]:
-    """Make the steering that came too late for the run a task of its own."""
+    """Make the steering that the run has not taken a task of its own."""
     late = yield from stores.inbox.untold(run.id)
     if not late:
         return []
+    first = late[0]
+    origin = Origin(
+        first.channel,
+        first.principal,
+        first.app,
+        first.chat_id,
+        first.message_id,
+        task.origin.direct,
+    )
     submission = Submission(
         instruction="\n\n".join(words.text for words in late),
         brief=task.brief,
-        channel=late[0].channel,
+        channel=first.channel,
         session_id=task.session_id,
     )
-    first = late[0]
-    origin = Origin(first.channel, first.principal, first.app, first.chat_id, first.message_id)
     shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
     yield from stores.inbox.move([words.number for words in late], fresh.run_id)
     return shown

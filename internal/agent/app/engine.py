@@ -84,9 +84,16 @@ class ReactEngine:
                     tools += len(calls)
                     await self._runner.run(context, turn, calls)
                 case Pause() | Done() as end:
-                    return end
+                    return await self._previewed(context, turn, end)
                 case _ as never:
                     assert_never(never)
+
+    async def _previewed(self, context: RunContext, turn: Turn, end: Pause | Done) -> Pause | Done:
+        """Return the end; a question about calls shows what they would change."""
+        if isinstance(end, Done):
+            return end
+        await self._runner.preview(context, turn)
+        return end if turn.question is None else Pause(turn.question)
 
     async def _steered(self, context: RunContext, turn: Turn, taken: set[int]) -> bool:
         """Give the Turn what people said meanwhile; it is taken when that is stored."""

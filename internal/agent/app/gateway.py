@@ -5,24 +5,43 @@ from functools import partial
 
 import msgspec
 
-from internal.agent.app.answering import answer_question
+from internal.agent.app.access import Access
+from internal.agent.app.answering import Answerer, answer_question
 from internal.agent.app.broadcaster import Delivery, EventBroadcaster
 from internal.agent.app.cursor import Cursor
-from internal.agent.app.intake import Submission, Submitted, checked_words, fresh_ids, open_session
+from internal.agent.app.ending import RECALLED
+from internal.agent.app.granting import remove_rule
+from internal.agent.app.intake import (
+    Submission,
+    Submitted,
+    checked_words,
+    fresh_ids,
+    going_on,
+    open_session,
+)
+from internal.agent.app.recalling import Recall, Recalled, recall_message
 from internal.agent.app.records import Records
-from internal.agent.app.taking import Steered, say_words, stop_task, submit_task
+from internal.agent.app.taking import (
+    INTERRUPTED,
+    Steered,
+    interrupt_session,
+    say_words,
+    stop_task,
+    submit_task,
+)
 from internal.agent.app.watching import Shown, Watched
+from internal.agent.domain.answers import Given
 from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import Conflict, Forbidden, Stopped
-from internal.agent.domain.ids import SessionId, TaskId, new_session_id
+from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
 from internal.agent.domain.principals import Principal
-from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Channel, Session, Status
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database, Write
 from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.dispatching import Dispatcher
+from internal.agent.ports.people import AskedQuestion, Deed, WrittenRule
 from internal.agent.ports.stores import Stores
 
 
@@ -38,6 +57,7 @@ class Gateway:
         clock: Clock,
     ) -> None:
         self.records = Records(database, stores)
+        self.access = Access(database, stores, clock)
         self._database = database
         self._stores = stores
         self._broadcaster = broadcaster
@@ -133,6 +153,48 @@ class Gateway:
         self._show(shown)
         return status
 
+    async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
+        """Stop the run at work in a session; the words are its next task. Raises as `say`."""
+        submission = _checked(submission, principal)
+        fresh, now = fresh_ids(), self._now()
+        submitted, running, shown = await self._database.write(
+            partial(interrupt_session, self._stores, submission, principal, fresh, now)
+        )
+        if running is not None:
+            self._dispatcher.leave(running, Stopped(principal.id, submission.channel, INTERRUPTED))
+        self._show(shown)
+        return submitted
+
+    async def recall(self, recall: Recall) -> Recalled:
+        """Take a message back that is not answered: its run ends, or it is not told to one."""
+        fresh, now = fresh_ids(), self._now()
+        recalled, running, shown = await self._database.write(
+            partial(recall_message, self._stores, recall, fresh, now)
+        )
+        if running is not None:
+            self._dispatcher.leave(running, Stopped(recall.by, recall.channel, RECALLED))
+        self._show(shown)
+        return recalled
+
+    async def resume(
+        self,
+        task_id: TaskId,
+        principal: Principal,
+        channel: Channel,
+        message: Inbound | None = None,
+    ) -> Submitted:
+        """Go on with a task that failed or was stopped, as the next task of its session.
+
+        `message` is the accepted message that asks for it.
+
+        Raises:
+            NotFound: the task does not exist or belongs to somebody else.
+            Forbidden: the principal may not talk.
+            Conflict: it has not ended, or is done.
+        """
+        task = await self.records.task(task_id, principal)
+        return await self.submit(going_on(task, channel, message), principal)
+
     async def open_session(
         self, principal: Principal, channel: Channel, title: str = "", scope: str = ""
     ) -> Session:
@@ -177,20 +239,39 @@ class Gateway:
         if not await self._database.write(partial(self._stores.sessions.delete, session_id)):
             raise Conflict("A task of this session has not ended: stop it first.")
 
-    async def answer(self, answer: Answer, principal: Principal) -> None:
+    async def answer(
+        self,
+        question_id: QuestionId,
+        given: Given,
+        answerer: Answerer,
+        message: Inbound | None = None,
+    ) -> AskedQuestion:
         """Answer a question; the first answer wins and its run goes on.
 
+        `message` is the accepted message that the answer came in, settled with it.
+
         Raises:
-            NotFound: there is no such question, or it is in somebody else's session.
-            Forbidden: the principal may not operate.
-            Conflict: it is answered already; the sentence says by whom.
+            NotFound: there is no such question for this person.
+            Forbidden: they may not answer it.
+            Malformed: the answer does not fit the question.
+            Conflict: it is closed already; the sentence says by whom.
         """
-        if not principal.may("operate"):
-            raise Forbidden("You may not answer this question.")
-        shown = await self._database.write(
-            partial(answer_question, self._stores, answer, self._now())
-        )
+        now = self._now()
+        work = partial(answer_question, self._stores, question_id, given, answerer, message, now)
+        try:
+            answered, shown = await self._database.write(work)
+        except Forbidden as error:
+            who = answerer.principal.id
+            deed = Deed(now, who, answerer.via, "question.refused", question_id, str(error))
+            await self._database.write(partial(self._stores.audit.add, deed))
+            raise
         self._show(shown)
+        return answered
+
+    async def remove_rule(self, number: int, principal: Principal, via: Channel) -> WrittenRule:
+        """Take a written rule back; runs that begin or go on later lack it. Raises as granting."""
+        remove = partial(remove_rule, self._stores, number, principal, via, self._now())
+        return await self._database.write(remove)
 
     def watch(self, watched: Watched, start: Cursor | None) -> AsyncGenerator[list[Shown]]:
         """Yield what a stream shows; see `EventBroadcaster.watch`.

@@ -7,11 +7,12 @@ from internal.agent.app.recording import record_resting
 from internal.agent.domain import ids as new
 from internal.agent.domain.clipping import fitted
 from internal.agent.domain.envelope import RunIds
-from internal.agent.domain.errors import Malformed
+from internal.agent.domain.errors import Conflict, Malformed
 from internal.agent.domain.events import InputReceived, LifecycleUpdated
 from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import (
+    ENDED,
     Attachment,
     Brief,
     Channel,
@@ -29,11 +30,15 @@ LONGEST_INSTRUCTION = 200_000
 """A task's text may be this many characters; more belongs into an attachment."""
 
 
+GO_ON = "Go on where this task stopped; do not repeat what is done:"
+
+
 class Submission(msgspec.Struct, frozen=True):
     """A task as a door hands it in, into the session of that id, or the one at hand in `scope`.
 
     Without either it opens a new session. `message` is the accepted message that it comes from.
     `owner` names the terminal process that runs the task itself; "" leaves it to the dispatcher.
+    `direct`: it was said in a chat of two.
     """
 
     instruction: str
@@ -46,6 +51,7 @@ class Submission(msgspec.Struct, frozen=True):
     lease_until: str = ""
     scope: str = ""
     message: Inbound | None = None
+    direct: bool = False
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -158,4 +164,25 @@ def inbound(submission: Submission, fresh: FreshIds, principal: Principal, now: 
         principal=principal.id,
         raw=raw,
         received=now,
+    )
+
+
+def going_on(task: Task, channel: Channel, message: Inbound | None) -> Submission:
+    """Return the task that goes on where another one ended, in its session.
+
+    Raises:
+        Conflict: that one has not ended, or is done.
+    """
+    if task.status not in ENDED:
+        raise Conflict(f"The task has not ended: it is {task.status}.")
+    if task.stop_reason == "final_answer":
+        raise Conflict("The task is done: there is nothing to go on with.")
+    return Submission(
+        instruction=f"{GO_ON}\n\n{task.instruction.removeprefix(GO_ON).strip()}",
+        brief=task.brief,
+        channel=channel,
+        session_id=task.session_id,
+        attachments=task.attachments,
+        message=message,
+        direct=task.origin.direct,
     )

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
+import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.broadcaster import Delivery
 from internal.agent.app.claiming import requeue_run
+from internal.agent.app.closing import promise
 from internal.agent.app.context import RunContext
-from internal.agent.app.ending import Ending, end_run
+from internal.agent.app.ending import RECALLED, Ending, end_run
 from internal.agent.app.intake import fresh_ids
 from internal.agent.app.open_ends import open_ends
 from internal.agent.app.stages import completed, stage, started
@@ -20,15 +22,16 @@ from internal.agent.domain.errors import Fenced, Stopped
 from internal.agent.domain.event import Event
 from internal.agent.domain.events import (
     LifecycleUpdated,
-    QuestionAsked,
     ResultCancelled,
     ResultFinal,
 )
 from internal.agent.domain.moves import Outcome
-from internal.agent.domain.questions import Question
+from internal.agent.domain.question_events import QuestionAsked
+from internal.agent.domain.questions import CLOCK, NOBODY, Question
 from internal.agent.domain.turn import Turn
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database, Write
+from internal.agent.ports.people import Asked, Deed
 from internal.agent.ports.stores import Stores
 
 TIDY = frozenset({"final_answer", "max_iterations"})
@@ -36,22 +39,15 @@ TIDY = frozenset({"final_answer", "max_iterations"})
 
 
 class Persistence:
-    """Writes the ends of runs. A question may be answered for `question_ttl`."""
+    """Writes the ends and pauses of runs."""
 
-    def __init__(
-        self,
-        database: Database,
-        stores: Stores,
-        clock: Clock,
-        question_ttl: timedelta = timedelta(days=1),
-    ) -> None:
+    def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database = database
         self._stores = stores
         self._clock = clock
-        self._question_ttl = question_ttl
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: Outcome) -> None:
-        """Summarize and store the end of a run, completed or failed."""
+        """Summarize and store the end of a run: completed, failed, or rejected by a person."""
         if outcome.stop_reason not in TIDY:
             await self._close_open_ends(context, outcome.error)
         async with stage("summarize", context.stream.emit, self._clock):
@@ -67,17 +63,27 @@ class Persistence:
                 LifecycleUpdated(
                     status=end.status, phase="persist", stop_reason=outcome.stop_reason
                 ),
-                ResultFinal(
-                    final_answer=fitted(outcome.answer),
-                    stop_reason=outcome.stop_reason,
-                    total_iterations=0 if turn is None else turn.iteration,
-                    usage=end.usage,
-                    duration_ms=round((self._clock.monotonic() - context.begun) * 1000),
-                    cost=UNSET if end.cost is None else end.cost,
-                    error=fitted(outcome.error) if outcome.error else UNSET,
-                    error_code=outcome.error_code or UNSET,
-                ),
+                self._last_event(context, turn, outcome, ending),
             ),
+        )
+
+    def _last_event(
+        self, context: RunContext, turn: Turn | None, outcome: Outcome, ending: Ending
+    ) -> ResultFinal | ResultCancelled:
+        if outcome.stop_reason == "rejected":
+            reason = outcome.error or "the plan was rejected"
+            by, via = outcome.by or NOBODY, outcome.via or CLOCK
+            return ResultCancelled(reason=fitted(reason), requested_by=by, requested_via=via)
+        end = ending.end
+        return ResultFinal(
+            final_answer=fitted(outcome.answer),
+            stop_reason=outcome.stop_reason,
+            total_iterations=0 if turn is None else turn.iteration,
+            usage=end.usage,
+            duration_ms=round((self._clock.monotonic() - context.begun) * 1000),
+            cost=UNSET if end.cost is None else end.cost,
+            error=fitted(outcome.error) if outcome.error else UNSET,
+            error_code=outcome.error_code or UNSET,
         )
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: Stopped) -> None:
@@ -88,6 +94,7 @@ class Persistence:
             turn.ended("user_stop", stopped.reason)
             said = turn.outcome.answer if turn.outcome else ""
         ending = summary(context.task, turn, Outcome("user_stop", said), self._now())
+        ending = msgspec.structs.replace(ending, silent=stopped.reason == RECALLED)
         await self._commit_end(
             context,
             ending,
@@ -101,26 +108,24 @@ class Persistence:
 
     async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
         """Store that the run waits for a person: no end, and nothing stays in this process."""
-        now = self._clock.now()
-        expires = rfc3339(now + self._question_ttl)
-        asked = QuestionAsked(
+        asked = self._asked(context, question)
+        event = QuestionAsked(
             question_id=question.id,
             kind=question.kind,
             title=question.title,
             body=question.body,
             options=question.options,
-            expires_at=expires,
+            expires_at=asked.expires,
             calls=question.calls,
+            multiple=question.multiple,
+            plan=question.plan or UNSET,
+            who=asked.who,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
         )
-        await context.stream.commit(
-            asked,
-            waiting,
-            turn=turn,
-            also=partial(self._rest, context, question, rfc3339(now), expires),
-        )
+        also = partial(self._rest, context, asked)
+        await context.stream.commit(event, waiting, turn=turn, also=also)
 
     async def hand_over(self, context: RunContext) -> None:
         """Put the run back into the queue, as its last checkpoint left it."""
@@ -137,14 +142,34 @@ class Persistence:
         also = partial(end_run, self._stores, context.run, context.task, ending, fresh_ids())
         await context.stream.commit(*events, also=also)
 
-    def _rest(
-        self, context: RunContext, question: Question, now: str, expires: str
-    ) -> Write[list[Delivery]]:
-        run, task = context.run, context.task
-        if not (yield from self._stores.runs.pause(run.id, run.fence)):
+    def _asked(self, context: RunContext, question: Question) -> Asked:
+        """Return what is stored of a question. Words may come from the asker in a chat of two."""
+        task, now = context.task, self._clock.now()
+        ttl = timedelta(minutes=task.brief.question_ttl_minutes)
+        return Asked(
+            question=question,
+            run_id=context.run.id,
+            task_id=task.id,
+            session_id=task.session_id,
+            principal=task.origin.principal,
+            chat=task.origin.chat,
+            who="asker" if question.kind == "clarify" and task.origin.direct else "operators",
+            asked=rfc3339(now),
+            expires=rfc3339(now + ttl),
+        )
+
+    def _rest(self, context: RunContext, asked: Asked) -> Write[list[Delivery]]:
+        run, task, stores, now = context.run, context.task, self._stores, asked.asked
+        question = asked.question
+        if not (yield from stores.runs.pause(run.id, run.fence)):
             raise Fenced(f"{run.id} is run by another process")
-        yield from self._stores.tasks.set_status(task.id, "waiting", "await_user_input", now)
-        yield from self._stores.questions.ask(question, run.id, run.session_id, now, expires)
+        yield from stores.tasks.set_status(task.id, "waiting", "await_user_input", now)
+        yield from stores.questions.ask(asked)
+        if question.plan is not None:
+            yield from stores.questions.add_plan(run.id, run.session_id, question.plan, now)
+        deed = Deed(now, run.id, task.origin.channel, "question.asked", question.id)
+        yield from stores.audit.add(deed._replace(detail=question.kind))
+        yield from promise(stores, asked, "asked", now)
         return []
 
     def _requeue(self, context: RunContext) -> Write[list[Delivery]]:

@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.context import RunContext
+from internal.agent.app.granting import written_rules
 from internal.agent.app.model_book import ModelBook
 from internal.agent.app.prompting import system_prompt
 from internal.agent.domain.clipping import clipped
@@ -75,10 +76,15 @@ class Preparation:
             gates=brief.gates,
             workspace=workspace,
             people=brief.people,
+            approvals=brief.approvals,
+            plan_review=brief.plan_review,
         )
         history = await self._history(context.task)
         turn = Turn(terms=terms, messages=[*history], task_at=len(history), window=Window())
         turn.messages.append(await self._task_message(context.task))
+        if _has_images(turn.messages[-1]):  # what is seen is acted on at once (seed 000)
+            turn.terms = msgspec.structs.replace(terms, plan_review="off")
+        turn.allowed(await written_rules(self._database, self._stores, context.task))
         return turn, _snapshot(turn)
 
     async def _history(self, task: Task) -> list[Message]:
@@ -119,6 +125,10 @@ class Preparation:
 
 def _has_results(message: Message) -> bool:
     return any(isinstance(part, ToolResult) for part in message.parts)
+
+
+def _has_images(message: Message) -> bool:
+    return any(isinstance(part, Image) for part in message.parts)
 
 
 def _snapshot(turn: Turn) -> ContextSnapshot:

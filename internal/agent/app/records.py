@@ -3,13 +3,21 @@
 from functools import partial
 from typing import NoReturn
 
-from internal.agent.domain.errors import NotFound
-from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.app.answering import Answerer, sees
+from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
 from internal.agent.ports.database import Database
 from internal.agent.ports.log import LogBounds, StoredEvent
+from internal.agent.ports.people import (
+    AskedQuestion,
+    Deed,
+    KnownPerson,
+    QuestionStatus,
+    WrittenRule,
+)
 from internal.agent.ports.stores import CostKey, CostSum, Stores
 
 
@@ -133,6 +141,65 @@ class Records:
             partial(self._stores.costs.sums, by, session_id, who, limit)
         )
 
+    async def question(
+        self, question_id: QuestionId, principal: Principal, chat: str = ""
+    ) -> AskedQuestion:
+        """Return a question; `chat` names the chat that the person looks from.
+
+        Raises:
+            NotFound: it does not exist or is somebody else's.
+        """
+        found = await self._database.read(partial(self._stores.questions.get, question_id))
+        if found is None or not sees(found.asked, Answerer(principal, "cli", chat)):
+            _missing("question", question_id)
+        return found
+
+    async def questions(
+        self,
+        principal: Principal,
+        *,
+        status: QuestionStatus | None = "open",
+        session_id: SessionId | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[AskedQuestion]:
+        """Return questions about the person's tasks, newest first, behind the id `before`."""
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(
+            partial(self._stores.questions.page, who, session_id, status, before, limit)
+        )
+
+    async def questions_in(self, chat: str) -> list[AskedQuestion]:
+        """Return the open questions of a chat, oldest first."""
+        return await self._database.read(partial(self._stores.questions.open_in, chat))
+
+    async def rules(self, principal: Principal, *, limit: int = 200) -> list[WrittenRule]:
+        """Return the rules that people wrote, newest first.
+
+        Raises:
+            Forbidden: only the owner may see them.
+        """
+        _owner(principal)
+        return await self._database.read(partial(self._stores.grants.page, limit))
+
+    async def people(self, principal: Principal) -> list[KnownPerson]:
+        """Return who was given rights besides those of the settings, oldest first.
+
+        Raises:
+            Forbidden: only the owner may see them.
+        """
+        _owner(principal)
+        return await self._database.read(self._stores.people.all)
+
+    async def deeds(self, principal: Principal, *, limit: int = 100) -> list[Deed]:
+        """Return who did what, newest first.
+
+        Raises:
+            Forbidden: only the owner may see it.
+        """
+        _owner(principal)
+        return await self._database.read(partial(self._stores.audit.page, limit))
+
     async def bounds(self) -> LogBounds:
         """Return the log's ends."""
         return await self._database.read(self._stores.log.bounds)
@@ -140,6 +207,11 @@ class Records:
 
 def _sees(principal: Principal, owner: str) -> bool:
     return principal.may("owner") or principal.id == owner
+
+
+def _owner(principal: Principal) -> None:
+    if not principal.may("owner"):
+        raise Forbidden("Only the owner may see this.")
 
 
 def _missing(kind: str, name: str) -> NoReturn:

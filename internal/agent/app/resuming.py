@@ -2,21 +2,26 @@
 
 from functools import partial
 
+from internal.agent.app.broadcaster import Delivery
 from internal.agent.app.checkpoints import restored
 from internal.agent.app.context import RunContext
+from internal.agent.app.granting import written_rules
 from internal.agent.app.open_ends import open_ends
+from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.turn import Turn
-from internal.agent.ports.database import Database
+from internal.agent.ports.clock import Clock
+from internal.agent.ports.database import Database, Write
 from internal.agent.ports.stores import Stores
 
 
 class Resumption:
     """Finds out what an earlier attempt has left."""
 
-    def __init__(self, database: Database, stores: Stores) -> None:
+    def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database = database
         self._stores = stores
+        self._clock = clock
 
     async def turn(self, context: RunContext) -> tuple[Turn | None, bool]:
         """Return the stored Turn, and whether its stages go on where they paused.
@@ -35,10 +40,13 @@ class Resumption:
             return None, False
         head, rows = stored
         turn = restored(head, rows)
+        turn.allowed(await written_rules(self._database, self._stores, context.task))
         context.stream.goes_on(len(rows))
         answer = await self._answer(turn)
         if answer is not None:
-            await context.stream.emit(*turn.answered(answer), turn=turn)
+            events = turn.answered(answer)
+            also = None if answer.edit is None else partial(self._edited, context, turn)
+            await context.stream.emit(*events, turn=turn, also=also)
             return turn, True
         again = turn.interrupted()
         await self._close(context, turn, frozenset(call.call_id for call in again))
@@ -47,6 +55,13 @@ class Resumption:
     async def _close(self, context: RunContext, turn: Turn | None, again: frozenset[str]) -> None:
         log = await self._database.read(partial(self._stores.log.of_run, context.run.id))
         await context.stream.emit(*open_ends(log, again), turn=turn)
+
+    def _edited(self, context: RunContext, turn: Turn) -> Write[list[Delivery]]:
+        """Store the version of the plan that a person made."""
+        run, now = context.run, rfc3339(self._clock.now())
+        if turn.plan is not None:
+            yield from self._stores.questions.add_plan(run.id, run.session_id, turn.plan, now)
+        return []
 
     async def _answer(self, turn: Turn) -> Answer | None:
         """Return the stored answer to the Turn's question, if it has one and there is one."""

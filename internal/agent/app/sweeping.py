@@ -1,12 +1,14 @@
 """Sweeping: runs whose process died are queued again, those of a terminal are ended."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
-from internal.agent.app.answering import answer_question
+from internal.agent.app.answering import settle_question
 from internal.agent.app.broadcaster import Delivery, EventBroadcaster
+from internal.agent.app.checkpoints import restored
 from internal.agent.app.claiming import requeue_run
+from internal.agent.app.closing import expiry
 from internal.agent.app.ending import Ending, end_run
 from internal.agent.app.intake import FreshIds, fresh_ids
 from internal.agent.app.open_ends import open_ends
@@ -15,7 +17,7 @@ from internal.agent.domain.envelope import RunIds, rfc3339
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.events import LifecycleUpdated, ResultFinal
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.questions import Answer
+from internal.agent.domain.messages import Message
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database, Write
@@ -42,8 +44,10 @@ class Sweep:
     async def after_restart(self) -> int:
         """Queue again what the last dispatcher left; return how many runs. It is dead for certain.
 
-        Terminals may be alive: their runs are swept when their leases are over.
+        Terminals may be alive: their runs are swept when their leases are over. Questions whose
+        time went by meanwhile are a no.
         """
+        await self.expired()
         runs = await self._database.read(partial(self._stores.runs.lost, FOREVER))
         own = [run for run in runs if not run.terminal]
         for run in own:
@@ -59,7 +63,11 @@ class Sweep:
         found = await self._database.read(partial(self._stores.runs.lost, now))
         runs = [run for run in found if run.id not in at_work]
         for run in runs:
-            if run.terminal:
+            if run.terminal and run.status == "queued" and run.fence:
+                # it was answered while its terminal was closed: whoever can goes on with it
+                release = partial(self._stores.runs.release, run.id, run.owner)
+                await self._database.write(release)
+            elif run.terminal:
                 shown = await self._database.write(partial(self._end, run, fresh_ids(), now))
                 self._broadcaster.publish(shown)
             else:
@@ -71,10 +79,10 @@ class Sweep:
         now = self._now()
         asked = await self._database.read(partial(self._stores.questions.expired, now))
         for each in asked:
-            answer = Answer(each.question.id, "expired", "nobody", "the clock")
+            answer = expiry(each.asked, now)
             with suppress(Conflict):  # somebody was quicker
-                shown = await self._database.write(
-                    partial(answer_question, self._stores, answer, now)
+                _, shown = await self._database.write(
+                    partial(settle_question, self._stores, each.asked, answer, now)
                 )
                 self._broadcaster.publish(shown)
         return len(asked)
@@ -115,7 +123,17 @@ class Sweep:
         ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
         shown = yield from record_resting(self._stores.log, ids, events, now)
         end = RunEnd("failed", "interrupted", run.usage, run.cost, "", CLOSED, now)
-        return shown + (yield from end_run(self._stores, run, task, Ending(end), fresh))
+        said = yield from self._said(run)
+        return shown + (yield from end_run(self._stores, run, task, Ending(end, said), fresh))
+
+    def _said(self, run: Run) -> Write[Sequence[Message]]:
+        """Return what the run has done so far, for whoever resumes its task."""
+        stored = yield from self._stores.runs.checkpoint(run.id)
+        if stored is None:
+            return ()
+        turn = restored(*stored)
+        turn.interrupted()
+        return turn.work()
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())

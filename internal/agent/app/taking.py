@@ -19,7 +19,10 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
 from internal.agent.ports.database import Write
+from internal.agent.ports.people import Deed
 from internal.agent.ports.stores import Stores
+
+INTERRUPTED = "interrupted by a new message"
 
 
 class Steered(msgspec.Struct, frozen=True):
@@ -61,7 +64,7 @@ def say_words(
     """
     session_id = yield from _session(stores, submission, principal, fresh, now)
     run = yield from stores.runs.active(session_id)
-    if run is not None:
+    if run is not None and run.stop is None:  # what is said after a stop is not for that run
         message = inbound(submission, fresh, principal, now)
         yield from stores.inbox.take(message, session_id, run.id, steer=True)
         return Steered("steering", run.task_id, run.id, session_id), []
@@ -80,12 +83,40 @@ def stop_task(
     run = yield from stores.runs.of_task(task.id)
     if run is None or run.status in ENDED:
         raise Conflict(f"The task has ended: {task.status}.")
+    yield from stores.audit.add(Deed(now, stopped.by, stopped.via, "task.stopped", task.id))
     if run.status == "running":
         request = StopRequest(stopped.by, stopped.via, stopped.reason)
         yield from stores.runs.request_stop(run.id, request)
         return "running", []
     shown = yield from cancel_resting(stores, run, task, stopped, fresh, now)
     return "cancelled", shown
+
+
+def interrupt_session(
+    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+) -> Write[tuple[Submitted, RunId | None, list[Delivery]]]:
+    """Stop the run at work in a session; the words are its next task.
+
+    They take along what was said to that run and not told to it yet. Returns the run that is asked
+    to stop; None when none is running.
+
+    Raises:
+        NotFound: the session does not exist or belongs to somebody else.
+        Conflict: the message that the words come from was taken in before.
+    """
+    session_id = yield from _session(stores, submission, principal, fresh, now)
+    run = yield from stores.runs.active(session_id)
+    running = run if run is not None and run.status == "running" else None
+    untold = [] if running is None else (yield from stores.inbox.untold(running.id))
+    words = "\n\n".join([*(each.text for each in untold), submission.instruction])
+    submission = msgspec.structs.replace(submission, instruction=words)
+    shown = yield from _add(stores, submission, principal, session_id, fresh, now)
+    yield from stores.inbox.move([each.number for each in untold], fresh.run_id)
+    if running is not None:
+        request = StopRequest(principal.id, submission.channel, INTERRUPTED)
+        yield from stores.runs.request_stop(running.id, request)
+    made = Submitted(fresh.task_id, fresh.run_id, session_id, "queued")
+    return made, None if running is None else running.id, shown
 
 
 def _session(
@@ -117,7 +148,12 @@ def _add(
 ) -> Write[list[Delivery]]:
     message = inbound(submission, fresh, principal, now)
     origin = Origin(
-        submission.channel, principal.id, message.app, message.chat_id, message.message_id
+        submission.channel,
+        principal.id,
+        message.app,
+        message.chat_id,
+        message.message_id,
+        submission.direct,
     )
     shown = yield from add_task(stores, submission, session_id, fresh, origin, now)
     yield from stores.inbox.take(message, session_id, fresh.run_id, steer=False)

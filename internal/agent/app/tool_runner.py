@@ -11,7 +11,9 @@ from internal.agent.app.progress import Progress
 from internal.agent.domain.clipping import clipped, fitted, fitted_arguments
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events import ToolCompleted, ToolStarted
+from internal.agent.domain.judgement import share_of_calls
 from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.showing import escaped
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.turn import Turn
@@ -58,6 +60,25 @@ class ToolRunner:
         async with asyncio.TaskGroup() as batch:
             for call in calls:
                 batch.create_task(self._run_one(context, turn, call, specs[call.name], places))
+
+    async def preview(self, context: RunContext, turn: Turn) -> None:
+        """Put what the calls of an open question would change beside them."""
+        asked = [call for call in turn.calls if call.call_id in turn.needs]
+        if turn.question is None or turn.question.kind != "approval":
+            return
+        most = share_of_calls(len(turn.calls)) * 3 // 10
+        diffs: dict[str, str] = {}
+        for call in asked:
+            where = CallContext(
+                context.ids.session_id,
+                context.ids.run_id,
+                call.call_id,
+                turn.terms.workspace,
+                lambda _text: None,
+            )
+            diff = await self._tools.preview(where, call.name, call.arguments)
+            diffs[call.call_id] = fitted(escaped(diff), most)
+        turn.previewed(diffs)
 
     async def _started(self, call: ToolCall, iteration: int, risk: str) -> ToolStarted:
         """Announce a call; arguments that an event cannot carry are kept whole beside it."""

@@ -17,7 +17,7 @@ from internal.agent.domain.diagnostics import (
 )
 from internal.agent.domain.event import Event, NodeKind
 from internal.agent.domain.plans import Complexity, PlanStep
-from internal.agent.domain.questions import Asking, Decision, QuestionKind
+from internal.agent.domain.question_events import QuestionAnswered, QuestionAsked
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
 
 
@@ -201,38 +201,6 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
     def node(self) -> tuple[str, NodeKind]:
         """The plan in this version."""
         return f"plan:{self.version}", "plan"
-
-
-class QuestionAsked(Event, frozen=True, kw_only=True):
-    """The run pauses until a person answers."""
-
-    name: ClassVar[str] = "workflow.question.asked"
-    question_id: str
-    kind: QuestionKind
-    title: str
-    body: str
-    options: tuple[str, ...]
-    expires_at: str
-    calls: tuple[Asking, ...] = ()
-
-    def node(self) -> tuple[str, NodeKind]:
-        """The question."""
-        return self.question_id, "question"
-
-
-class QuestionAnswered(Event, frozen=True, kw_only=True):
-    """The single accepted answer to a question."""
-
-    name: ClassVar[str] = "workflow.question.answered"
-    question_id: str
-    decision: Decision
-    answered_by: str
-    answered_via: str
-    text: str | UnsetType = UNSET
-
-    def node(self) -> tuple[str, NodeKind]:
-        """The question."""
-        return self.question_id, "question"
 
 
 class ResultFinal(Event, frozen=True, kw_only=True):

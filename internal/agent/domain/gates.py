@@ -11,17 +11,18 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.plans import Complexity, Plan
+from internal.agent.domain.plans import MOST_STEPS, Complexity, Plan
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
 
-MOST_STEPS = 50
 MOST_OPTIONS = 20
 
 Short = Annotated[str, Meta(max_length=4000)]
 Options = Annotated[
     tuple[Short, ...], Meta(description="Answers to choose from.", max_length=MOST_OPTIONS)
 ]
+
+Multiple = Annotated[bool, Meta(description="True when several options may be chosen.")]
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -70,6 +71,7 @@ class Clarified(msgspec.Struct, frozen=True):
     ] = False
     question: Annotated[Short, Meta(description="What the person is asked.")] = ""
     options: Options = ()
+    multiple: Multiple = False
 
 
 class UserRequested(msgspec.Struct, frozen=True):
@@ -78,6 +80,7 @@ class UserRequested(msgspec.Struct, frozen=True):
     tool: ClassVar[str] = "request_user"
     question: Annotated[Short, Meta(description="What the person is asked.", min_length=1)]
     options: Options = ()
+    multiple: Multiple = False
 
 
 UiCall = Planned | StepMoved | Clarified | UserRequested

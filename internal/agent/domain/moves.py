@@ -1,5 +1,7 @@
 """Moves: what a Turn wants next, and how it ended."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from internal.agent.domain.budgets import Usage
@@ -9,12 +11,17 @@ from internal.agent.domain.tasks import StopReason
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a Turn ended. `error_code` names an error that a door treats apart."""
+    """How a Turn ended. `error_code` names an error that a door treats apart.
+
+    `by` and `via` tell who rejected its plan.
+    """
 
     stop_reason: StopReason
     answer: str
     error: str = ""
     error_code: str = ""
+    by: str = ""
+    via: str = ""
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -22,6 +29,18 @@ class Spent(msgspec.Struct, frozen=True):
 
     usage: Usage = Usage()
     cost: float | None = None
+
+
+def usage_of(spent: Mapping[str, Spent]) -> Usage:
+    """Return all tokens that were used."""
+    return sum((each.usage for each in spent.values()), Usage())
+
+
+def cost_of(spent: Mapping[str, Spent]) -> float | None:
+    """Return what was spent in US dollars; None when a price is not known."""
+    costs = [each.cost for each in spent.values()]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 class Ask(msgspec.Struct, frozen=True):

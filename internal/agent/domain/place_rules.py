@@ -6,12 +6,14 @@ which ones need no person. So an allow rule is strict about spelling, a deny rul
 
 import posixpath
 import re
+import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from internal.agent.domain.rules import HostRule, PathRule
 from internal.agent.domain.shell_text import odd_character
+from internal.agent.domain.showing import hidden
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(
@@ -23,6 +25,7 @@ _URL = re.compile(
 
 @lru_cache(maxsize=1024)
 def _glob(pattern: str, *, fold: bool) -> re.Pattern[str]:
+    pattern = unicodedata.normalize("NFKC", pattern) if fold else pattern
     parts: list[str] = []
     for piece in re.findall(r"\*\*/?|\[[*?]\]|.", normal_path(pattern), re.DOTALL):
         match piece:
@@ -57,10 +60,13 @@ def covers_path(glob: str, path: str) -> bool:
 
 
 def denies_path(glob: str, path: str, *, below: bool = False) -> bool:
-    """Whether a deny glob matches a path in any spelling: `..`, absolute, other case.
+    """Whether a deny glob matches a path in any spelling: `..`, absolute, other case or letters.
 
     With `below`, also a folder above the denied place, as a search would walk into it.
     """
+    plain = _plain(path)
+    if plain != path and denies_path(glob, plain, below=below):
+        return True
     path = re.sub(
         r"^(?:\.\./|\.\.$)+", "/", normal_path(path.replace("\\", "/"))
     )  # may lead anywhere
@@ -70,6 +76,12 @@ def denies_path(glob: str, path: str, *, below: bool = False) -> bool:
         return True
     fixed = re.split(r"[*?\[]", glob, maxsplit=1)[0]
     return below and any(_above(tail, normal_path(fixed)) for tail in tails)
+
+
+def _plain(path: str) -> str:
+    """The name that some file systems see: they leave out what is hidden, and fold letters."""
+    shown = "".join(char for char in path if char == " " or not hidden(char))
+    return unicodedata.normalize("NFKC", shown)
 
 
 def _above(folder: str, place: str) -> bool:

@@ -1,12 +1,20 @@
 """The plan: a versioned goal with steps, each with a real status."""
 
+import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 Complexity = Literal["simple", "complex"]
+PlanReview = Literal["off", "complex", "always"]
+"""Which plans a person agrees to before anything is done: none, complex ones, all."""
+
+MOST_STEPS = 50
+LONGEST_STEP = 4_000
+_NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)、:\uff1a])\s*")
 
 
 class PlanStep(msgspec.Struct, frozen=True):
@@ -15,6 +23,15 @@ class PlanStep(msgspec.Struct, frozen=True):
     id: str
     description: str
     status: StepStatus = "pending"
+
+
+class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A plan as a person wants it: 1 to 50 steps in order; `goal` "" keeps the goal."""
+
+    steps: Annotated[
+        tuple[Annotated[str, Meta(max_length=LONGEST_STEP)], ...], Meta(max_length=MOST_STEPS)
+    ]
+    goal: Annotated[str, Meta(max_length=LONGEST_STEP)] = ""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -40,7 +57,29 @@ class Plan(msgspec.Struct, frozen=True):
             ),
         )
 
+    def edited(self, edit: PlanEdit) -> "Plan":
+        """Return the next version, as a person wants it."""
+        return msgspec.structs.replace(
+            self, version=self.version + 1, goal=edit.goal or self.goal, steps=numbered(edit.steps)
+        )
+
+    @property
+    def listed(self) -> str:
+        """The steps as lines with their ids."""
+        return "\n".join(f"{step.id}. {step.description}" for step in self.steps)
+
 
 def numbered(descriptions: Sequence[str]) -> tuple[PlanStep, ...]:
     """Return pending steps with the ids `1`, `2`, … for these descriptions."""
     return tuple(PlanStep(str(n), text) for n, text in enumerate(descriptions, 1))
+
+
+def read_steps(text: str) -> tuple[str, ...]:
+    """Read steps that a person wrote, one a line; numbers and bullets before them are dropped."""
+    lines = (_NUMBER.sub("", line).strip() for line in text.splitlines())
+    return tuple(line for line in lines if line)
+
+
+def needs_review(review: PlanReview, complexity: Complexity) -> bool:
+    """Say whether a person must agree to a plan of this complexity."""
+    return review == "always" or (review == "complex" and complexity == "complex")

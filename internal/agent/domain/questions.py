@@ -1,17 +1,31 @@
 """Questions: a durable question to a person that pauses a run, and its single Answer."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
 from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.plans import Plan, PlanEdit
 
-QuestionKind = Literal["clarify", "approval"]
-Decision = Literal["approve", "reject", "text", "expired"]
+QuestionKind = Literal["plan", "clarify", "approval"]
+Decision = Literal["approve", "edit", "reject", "text", "expired"]
+Grant = Literal["once", "session", "rule"]
+"""How far a yes to calls goes: these very calls, this session from now on, or for good."""
+
+Audience = Literal["operators", "asker"]
+"""Who may answer: operators of the place, or besides them whoever gave the task."""
+
+NOBODY, CLOCK = "nobody", "the clock"
+"""Who answers when nobody did, and through what."""
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """One call of an approval question: exactly what would be run."""
+    """One call of an approval question: exactly what would be run.
+
+    `what` is the command or the call, `diff` what it would change in a file; what a person cannot
+    see stands escaped in both. `rules` together would allow it; () when none may.
+    """
 
     call_id: str
     tool: str
@@ -20,12 +34,15 @@ class Asking(msgspec.Struct, frozen=True):
     reason: str
     call_hash: str
     rules: tuple[str, ...] = ()
+    diff: str = ""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a person is asked. `call_id` is the call that an answer of kind `clarify` completes.
+    """What a person is asked.
 
-    `calls` lists every call that an approval question covers.
+    `options` are answers to choose from, several when `multiple`. `call_id` is the call that an
+    answer of kind `clarify` or `plan` completes. `calls` lists every call that an approval covers,
+    `plan` is what a question of kind `plan` is about.
     """
 
     id: QuestionId
@@ -35,13 +52,24 @@ class Question(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     call_id: str = ""
     calls: tuple[Asking, ...] = ()
+    multiple: bool = False
+    plan: Plan | None = None
+
+    def with_diffs(self, diffs: Mapping[str, str]) -> "Question":
+        """Return the question with what its calls would change, by call_id."""
+        calls = (
+            msgspec.structs.replace(call, diff=diffs.get(call.call_id, "")) for call in self.calls
+        )
+        return msgspec.structs.replace(self, calls=tuple(calls))
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The single accepted reply to a Question: who, through which channel, decision, text.
+    """The single accepted reply to a Question: who, through which channel, when, what.
 
+    `by` is a principal, `name` what people call them, "" when nobody knows. `at` is RFC 3339.
     `items` maps a call_id of an approval question to yes or no; a call that is missing there
-    follows `decision`.
+    follows `decision`. `choices` are numbers of options, from 1. `rules` are those that a yes with
+    the grant `rule` or `session` allows from now on.
     """
 
     question_id: QuestionId
@@ -50,6 +78,17 @@ class Answer(msgspec.Struct, frozen=True):
     via: str
     text: str = ""
     items: dict[str, bool] = {}
+    name: str = ""
+    at: str = ""
+    edit: PlanEdit | None = None
+    choices: tuple[int, ...] = ()
+    grant: Grant = "once"
+    rules: tuple[str, ...] = ()
+
+    @property
+    def who(self) -> str:
+        """The name of whoever answered, else the principal."""
+        return self.name or self.by or NOBODY
 
 
 def approval(question_id: QuestionId, asked: tuple[Asking, ...]) -> Question:
@@ -64,10 +103,10 @@ def refusal(asking: Asking, answer: Answer, call_hash: str) -> str | None:
     `call_hash` is that of the call as it is now.
     """
     if answer.decision == "expired":
-        return "Not run: nobody answered in time."
+        return "Not run: nobody answered in time, so the answer is no."
     if not answer.items.get(asking.call_id, answer.decision == "approve"):
         reason = f": {answer.text}" if answer.text.strip() else ""
-        return f"Not run: {answer.by or 'nobody'} said no{reason}."
+        return f"Not run: {answer.who} said no{reason}."
     if call_hash != asking.call_hash:
         return "Not run: this is not the call that a person agreed to."
     return None

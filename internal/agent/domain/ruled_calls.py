@@ -15,6 +15,7 @@ from internal.agent.domain.rules import (
     parse_allow_rule,
 )
 from internal.agent.domain.shell_syntax import Command, Script, read_script
+from internal.agent.domain.showing import escaped
 
 _SHOWN = 120  # characters of a command or path in a sentence
 _PARTS = 16  # uncovered parts of a command in a sentence; with more of them no rules are offered
@@ -146,6 +147,6 @@ def _part_shown(part: shell_rules.Part) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text as one line that shows what it is: control and invisible characters escaped."""
-    line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:_SHOWN])
+    """The beginning of a text as one line that shows what it is."""
+    line = escaped(text[:_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
     return f"{line}…" if len(text) > _SHOWN else line

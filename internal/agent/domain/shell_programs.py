@@ -1,150 +1,54 @@
-"""What is known about programs: which run other programs, and which options make them dangerous.
+"""What is known about programs: which run other programs, and which of their words are dangerous.
 
-A wildcard rule never covers a word named here. The tables are not a complete list of what a program
-can do, and need not be: a rule allows a program because a person trusts it, the tables only keep
-`git log *` from meaning "any program".
+A wildcard rule never covers a program or a word that counts here; the options are listed in
+`shell_dangers`.
 """
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from internal.agent.domain.shell_dangers import ANYWHERE, DANGERS, SAFE_SED, Danger, names
 from internal.agent.domain.shell_words import Word
 
-
-def _names(*lines: str) -> frozenset[str]:
-    return frozenset(name for line in lines for name in line.split())
-
-
-_SHELLS = _names("sh bash dash zsh ksh mksh ash fish csh tcsh rbash")
-INTERPRETERS = _SHELLS | _names(
+SHELLS = names("sh bash dash zsh ksh mksh ash fish csh tcsh rbash yash nu xonsh elvish")
+INTERPRETERS = SHELLS | names(
     "pwsh powershell cmd",
     "python pypy ipython perl ruby irb node nodejs lua luajit php tclsh wish rscript guile",
     "osascript awk gawk mawk nawk groovy scala julia elixir erl racket",
+    "java jshell dotnet swift ocaml ghci octave gnuplot r m4 dc tsx ts-node nix-shell",
 )
-WRAPPERS = _names(
+WRAPPERS = names(
     "sudo doas su pkexec runuser env nohup nice ionice chrt timeout gtimeout time xargs",
     "command builtin exec eval source . coproc setsid stdbuf taskset flock watch strace ltrace",
     "parallel perf sqlite psql mysql mariadb",
-    "script unbuffer expect ssh chroot unshare nsenter systemd-run at batch crontab trap alias",
+    "script unbuffer expect spawn ssh chroot unshare nsenter systemd-run at batch crontab trap",
     "busybox toybox hash enable export declare typeset readonly local set shopt unset let complete",
     "bind mapfile readarray vi vim view nvim ex ed emacs emacsclient nano less more most pager man",
     "info gdb lldb dbus-run-session firejail bwrap rlwrap caffeinate proot fakeroot run-parts",
     "start-stop-daemon entr screen tmux dtach npx bunx uvx pipx pnpx ld-linux ld-musl",
     "setpriv capsh cgexec numactl catchsegv valgrind rr faketime ccache distcc direnv dotenv",
+    "alias fc jobs compgen setarch arch linux32 linux64 logsave choom prlimit runcon sg newgrp",
+    "run0 chpst setuidgid softlimit socat ldd sshpass autossh mosh pdsh pssh torsocks proxychains",
+    "hyperfine watchexec nodemon xvfb-run eatmydata cpulimit uftrace bpftrace wine mise asdf",
+    "xdg-open open gio mail mutt ftp w3m lynx gvim rvim vimdiff mc busctl dbus-send gdbus qdbus",
 )
-_TEXT_RUNNERS = _SHELLS | _names("eval trap ssh su watch parallel script")
+_TEXT_RUNNERS = SHELLS | names("eval trap ssh su watch parallel script hyperfine sg expect")
 _VERSION = re.compile(r"(?<=[a-z])[-.\d]+(?:x86[-_]64|aarch64)?(?:\.so(?:\.\d+)?)?$|\.exe$")
-
-
-class _Danger(NamedTuple):
-    short: str = ""  # letters, alone or in a cluster such as -xzf
-    long: frozenset[str] = frozenset()  # names without dashes; an abbreviation counts as the name
-    pattern: str = r"(?!)"  # whole words, wherever they stand
-    verbs: str = r"(?!)"  # whole words where the first operand may stand
-
-
-# Options that make nearly any program that knows them run another one.
-_ANYWHERE = _names(
-    "exec exec-path exec-batch command eval rsh rsync-path pre pager editor upload-pack",
-    "receive-pack to-command checkpoint-action use-compress-program compress-program init-script",
-    "script-shell shell wrapper strip-program unzip-command open-files-in-pager call",
-)
-_SAFE_SED = re.compile(
-    r"(?:\d+|\$)?(?:,(?:\d+|\$))?[pdq=]|/[^/\\\n]*/[pd]"
-    r"|(?:\d+(?:,\d+)?)?s(?P<mark>[/|,#:])"
-    r"(?:(?!(?P=mark))[^\\\n]|\\[^\n])*(?P=mark)(?:(?!(?P=mark))[^\\\n]|\\[^\n])*(?P=mark)[gpI\d]*"
-)
-_EXPRESSION = r"(?=[^\[]*\[)(?=[^$`]*[$`]).*"  # a subscript is evaluated, also from a quoted string
-_RUNS_CODE = "run|exec|x|tool|dlx|create|init|explore|config|set|generate|install|test"
-_DANGERS: dict[str, _Danger] = {
-    "git": _Danger(
-        "cCxOou",
-        _names(
-            "config config-env git-dir work-tree template output ext-diff extcmd textconv",
-            "sendmail-cmd namespace super-prefix",
-        ),
-        r"foreach|run|(?:ext|fd)::.*",
-        r"config|filter-branch|filter-repo|difftool|mergetool|daemon|instaweb|credential.*"
-        r"|send-email|web--browse|gui|citool|hook|http-backend|shell",
-    ),
-    "find": _Danger(
-        pattern=r"-(?:exec|execdir|ok|okdir|delete|fprint|fprint0|fprintf|fls)|-files0-from"
-    ),
-    "fd": _Danger("xX"),
-    "fdfind": _Danger("xX"),
-    "rg": _Danger("z", _names("hostname-bin search-zip")),
-    "sort": _Danger("oTS", _names("output temporary-directory files0-from")),
-    "uniq": _Danger(),
-    "shuf": _Danger("o", _names("output")),
-    "split": _Danger("", _names("filter additional-suffix")),
-    "tree": _Danger("oR"),
-    "iconv": _Danger("o", _names("output")),
-    "tar": _Danger(
-        "IFPT",
-        _names("info-script new-volume-script rmt-command rsh-command files-from absolute-names"),
-        r"[^/]+:.*",
-        r"\w*[IFPT]\w*",
-    ),
-    "cpio": _Danger("IO", _names("rsh-command")),
-    "zip": _Danger("TO", _names("test")),
-    "sed": _Danger("iefsl", _names("in-place expression file separate line-length")),
-    "rsync": _Danger("eM", _names("remote-option daemon config files-from remove-source-files")),
-    "scp": _Danger("SoFD"),
-    "sftp": _Danger("SobFD"),
-    "curl": _Danger(
-        "oOKTJ", _names("output output-dir remote-name config upload-file remote-header-name")
-    ),
-    "wget": _Danger(
-        "OPoaei",
-        _names("output-document output-file append-output execute input-file config"),
-        r".*post-file.*|.*use-askpass.*",
-    ),
-    "make": _Danger(
-        "fCIE",
-        _names("file makefile directory include-dir environment-overrides"),
-        r"\w+[:+?!]*=.*",
-    ),
-    "npm": _Danger("c", _names("node-options prefix"), verbs=_RUNS_CODE),
-    "pnpm": _Danger("cC", _names("dir"), verbs=_RUNS_CODE),
-    "yarn": _Danger("", _names("cwd"), verbs=_RUNS_CODE),
-    "bun": _Danger("e", _names("preload"), verbs=_RUNS_CODE),
-    "deno": _Danger(verbs=_RUNS_CODE),
-    "uv": _Danger("", _names("directory project"), verbs=_RUNS_CODE),
-    "poetry": _Danger("C", _names("directory"), verbs=_RUNS_CODE),
-    "go": _Danger(
-        pattern=r"--?(?:exec|toolexec|vettool|overlay|modfile)(?:=.*)?",
-        verbs="run|generate|env|tool",
-    ),
-    "cargo": _Danger("Z", _names("config"), r"\+.*", "run|install|x.*"),
-    "gcc": _Danger("B", frozenset(), r"@.*|-specs=.*|-fplugin.*|-wrapper"),
-    "docker": _Danger(verbs=r"run|exec|create|build|buildx|cp|compose|plugin"),
-    "podman": _Danger(verbs=r"run|exec|create|build|cp|compose|unshare"),
-    "kubectl": _Danger(verbs=r"exec|run|cp|debug|edit|apply|plugin|config"),
-    "ip": _Danger("b", frozenset(), r"netns|vrf|exec"),
-    "date": _Danger("sf", _names("set file")),
-    "jq": _Danger("fL", _names("from-file")),
-    "yq": _Danger("i", _names("inplace")),
-    "file": _Danger("Cm", _names("compile magic-file")),
-    "apt": _Danger("oc", _names("option config-file")),
-    "apt-get": _Danger("oc", _names("option config-file")),
-    "tcpdump": _Danger("zwFr"),
-    "printf": _Danger("v", frozenset(), _EXPRESSION),
-    "read": _Danger(pattern=_EXPRESSION),
-    "test": _Danger("vR", frozenset(), _EXPRESSION),
-    "[": _Danger("vR", frozenset(), _EXPRESSION),
-}
-_NO_DANGER = _Danger()
+_NO_DANGER = Danger()
+_ABOUT = frozenset({"--version", "--help"})
+_INPUTS = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_MODULE = 2  # `python -m pytest …` is judged as `pytest …`
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 
 
 def program_name(text: str) -> str:
     """The program a word runs, without its folder, its version and the case of its letters."""
-    return _VERSION.sub("", text.replace("\\", "/").rpartition("/")[2].casefold())
+    name = text.replace("\\", "/").rpartition("/")[2].casefold()
+    return name if runs_others(name) else _VERSION.sub("", name)
 
 
 def runs_others(name: str) -> bool:
-    """Whether a program (by `program_name`) exists to run what its arguments say."""
+    """Whether a program exists to run what its arguments say."""
     return name in INTERPRETERS or name in WRAPPERS
 
 
@@ -153,10 +57,32 @@ def runs_text(words: Sequence[Word]) -> bool:
     return any(program_name(word.text) in _TEXT_RUNNERS for word in words)
 
 
+def changes_folder(words: tuple[Word, ...]) -> bool:
+    """Whether a command changes the folder in which the shell runs what follows."""
+    heads = (*words[:1], *unwrapped(words)[:1])
+    return any(word.text in {"cd", "pushd", "popd"} for word in heads)
+
+
+def reads_commands(words: Sequence[Word]) -> bool:
+    """Whether a command is a shell that takes its program from its input, so nobody can read it."""
+    texts = [word.text for word in words[1:]]
+    if program_name(words[0].text) not in SHELLS or not _ABOUT.isdisjoint(texts):
+        return False
+    letters = "".join(text for text in texts if re.fullmatch(r"[-+]\w+", text))
+    operands = [word for word in words[1:] if word.text[:1] not in {"-", "+"} or word.text == "-"]
+    if "c" in letters:
+        return False
+    from_input = not operands or operands[0].text in _INPUTS or operands[0].kind == "unknown"
+    return from_input or "s" in letters
+
+
 def dangers(words: Sequence[Word]) -> list[int]:
     """Places of the words that no wildcard covers. Over-careful rather than complete."""
     name = program_name(words[0].text)
-    danger = _DANGERS.get(name, _NO_DANGER)
+    skipped = 0
+    if name in INTERPRETERS and len(words) > _MODULE and words[1].text == "-m":
+        skipped, words, name = _MODULE, words[_MODULE:], words[_MODULE].text
+    danger = DANGERS.get(name, _NO_DANGER)
     found = [
         place
         for place, word in enumerate(words[1:], start=1)
@@ -168,16 +94,15 @@ def dangers(words: Sequence[Word]) -> list[int]:
     if name in {"uniq", "xxd"}:  # the second operand is the file they write
         operands = [p for p, word in enumerate(words[1:], 1) if not word.text.startswith("-")]
         found.extend(operands[1:])
-    return sorted(found)
+    return sorted(skipped + place for place in found)
 
 
-def _option(text: str, danger: _Danger) -> bool:
+def _option(text: str, danger: Danger) -> bool:
     if not text.startswith("-"):
         return False
     if text.startswith("--"):
         given = text[2:].partition("=")[0]
-        names = danger.long | _ANYWHERE
-        return bool(given) and any(name.startswith(given) for name in names)
+        return bool(given) and any(name.startswith(given) for name in danger.long | ANYWHERE)
     return any(letter in danger.short for letter in text[1:])
 
 
@@ -187,7 +112,7 @@ def _unsafe_scripts(words: Sequence[Word]) -> list[int]:
     return [
         place
         for place in places
-        if words[place].kind != "plain" or not _SAFE_SED.fullmatch(words[place].text)
+        if words[place].kind != "plain" or not SAFE_SED.fullmatch(words[place].text)
     ]
 
 

@@ -18,6 +18,7 @@ from internal.agent.domain.shell_programs import (
     dangers,
     operand_places,
     program_name,
+    reads_commands,
     runs_others,
     runs_text,
     unwrapped,
@@ -31,7 +32,7 @@ _MAX_NESTING = 4
 _UNREAD = Script((), "it is nested too deep")
 _ANYTHING = Command((Word("", "unknown", ""),))  # what nobody can read may be any command
 _MAY_HOLD_COMMANDS = re.compile(r"[^\w./:,@%+-]")
-_BORDERS = re.compile(r"^-\w|[=!'\"]")
+_BORDERS = re.compile(r"^-\w|[=!'\":,]|(?<![A-Za-z-])e[ \t]")
 
 
 def harmless(part: Part) -> bool:
@@ -39,7 +40,8 @@ def harmless(part: Part) -> bool:
     if isinstance(part, Command) or part.target.kind != "plain":
         return False
     path = part.target.text
-    return path in _HARMLESS or (not part.writes and covers_path("**", path))
+    inside = not part.writes and not part.adrift and covers_path("**", path)
+    return path in _HARMLESS or inside
 
 
 def covers(rule: Rule, part: Part) -> bool:
@@ -50,7 +52,8 @@ def covers(rule: Rule, part: Part) -> bool:
         case (CommandRule(), Command()):
             return _covers_command(rule, part)
         case (RedirectRule(), Redirect()):
-            return rule.writes == part.writes and _covers_target(rule, part.target)
+            alike = rule.writes == part.writes and not part.adrift
+            return alike and _covers_target(rule, part.target)
         case _:
             return False
 
@@ -121,13 +124,23 @@ def _reach(script: Script, depth: int) -> Iterator[Part]:
         yield part
         if isinstance(part, Redirect) or not part.words:
             continue
+        yield from _by_another_name(part.words)
         started = runs_others(program_name(part.words[0].text)) or part.asks
         if started or dangers(part.words):
             yield from _started(part.words, depth)
 
 
+def _by_another_name(words: tuple[Word, ...]) -> Iterator[Part]:
+    """Git's commands are also programs of their own: `git-push` is `git push`."""
+    head, dash, verb = words[0].text.rpartition("/")[2].partition("-")
+    if head == "git" and dash and words[0].kind == "plain":
+        yield Command((Word("git", "plain", "git"), Word(verb, "plain", verb), *words[1:]))
+
+
 def _started(words: tuple[Word, ...], depth: int) -> Iterator[Part]:
     shell = runs_text(words)
+    if any(reads_commands(words[place:]) for place in range(len(words))):
+        yield _ANYTHING
     for place, word in enumerate(words[1:], start=1):
         yield Command(words[place:])
         for text in _commands_in(word.text):
@@ -138,7 +151,7 @@ def _started(words: tuple[Word, ...], depth: int) -> Iterator[Part]:
 
 
 def _commands_in(text: str) -> Iterator[str]:
-    """What may be a command in a word: all of it, its quoted parts, what follows `=`, `!` or -x."""
+    """What may be a command in a word: all of it, its quoted parts, what follows `=`, `:` or -x."""
     if _MAY_HOLD_COMMANDS.search(text):
         yield text
         yield from filter(str.strip, _BORDERS.split(text))
@@ -149,7 +162,7 @@ def _denies_redirect(rule: Rule, part: Redirect) -> bool | None:
         return False
     if part.target.kind != "plain":
         return None
-    return denies_path(rule.glob, part.target.text)
+    return denies_path(rule.glob, part.target.text) or (None if part.adrift else False)
 
 
 def _denies_command(rule: CommandRule, words: tuple[Word, ...]) -> bool | None:

@@ -14,6 +14,7 @@ import msgspec
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
+from internal.agent.domain.shell_programs import changes_folder
 from internal.agent.domain.shell_text import cut, heredoc_holds, odd_text
 from internal.agent.domain.shell_words import HOLES, Word, for_parser, read_word, source_of
 
@@ -50,10 +51,14 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """A file opened by the shell itself, for writing or only for reading."""
+    """A file opened by the shell itself, for writing or only for reading.
+
+    `adrift`: by a path from a folder that another part of the command may have changed.
+    """
 
     writes: bool
     target: Word
+    adrift: bool = False
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -74,7 +79,22 @@ def read_script(text: str) -> Script:
     raw = for_parser(cut(text))
     reader = _Reader(raw)
     reader.read(Parser(_language()).parse(raw).root_node)
-    return Script(tuple(reader.parts), trouble or reader.trouble)
+    return Script(tuple(_settled(reader.parts)), trouble or reader.trouble)
+
+
+def _settled(parts: list[Command | Redirect]) -> list[Command | Redirect]:
+    """Return the parts; once one of them changes the folder, relative paths mean nothing known."""
+    moved = any(isinstance(part, Command) and changes_folder(part.words) for part in parts)
+    return [_adrift(part) for part in parts] if moved else parts
+
+
+def _adrift(part: Command | Redirect) -> Command | Redirect:
+    if isinstance(part, Redirect):
+        return msgspec.structs.replace(part, adrift=not part.target.text.startswith("/"))
+    program = part.words[0].text if part.words else ""
+    if "/" not in program.lstrip("/") or program.startswith("/"):
+        return part
+    return msgspec.structs.replace(part, asks="which program that is depends on the folder")
 
 
 class _Reader:

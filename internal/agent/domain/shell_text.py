@@ -1,26 +1,22 @@
 """A shell command before and beside its parse: length, odd characters, here-documents."""
 
 import re
-import unicodedata
 
 from tree_sitter import Node
 
 from internal.agent.domain.shell_words import from_parser, source_of
+from internal.agent.domain.showing import hidden
 
 MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and gaps; beyond it the parser's error recovery takes seconds
 _FOREIGN = re.compile(r"[^ -~\n\t]")
-_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0\u2800"  # letters by class, drawn as nothing
 _MARK = re.compile(r"[^\w\s]|\s+")
 _DELIMITER = re.compile(r"(\\?)(['\"]?)(\w+)\2")
 
 
 def odd_character(text: str) -> str:
     """The first character that a person cannot see or that cuts words differently, or ""."""
-    for found in _FOREIGN.finditer(text):
-        if unicodedata.category(found[0])[0] in "CZ" or found[0] in _BLANK_LETTERS:
-            return found[0]
-    return ""
+    return next((each for each in _FOREIGN.findall(text) if hidden(each)), "")
 
 
 def odd_text(text: str) -> str:

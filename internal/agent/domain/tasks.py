@@ -7,6 +7,7 @@ import msgspec
 from internal.agent.domain.budgets import Limits, Usage
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions import Policy
+from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.profiles import Profile
 
 Channel = Literal["lark", "web", "cli"]
@@ -52,19 +53,41 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a task came from: what a channel needs to answer it."""
+    """Where a task came from: what a channel needs to answer it. `direct`: a chat of two."""
 
     channel: Channel
     principal: str
     app: str = ""
     chat_id: str = ""
     message_id: str = ""
+    direct: bool = False
+
+    @property
+    def chat(self) -> str:
+        """The chat's name over all channels, "" without a chat."""
+        return chat_name(self.channel, self.app, self.chat_id) if self.chat_id else ""
+
+    @property
+    def grants(self) -> str:
+        """The name under which rules are kept that people wrote for such tasks."""
+        return grants_place(self.chat, self.principal)
+
+
+def chat_name(channel: str, app: str, chat_id: str) -> str:
+    """Return the name of a chat over all channels, such as `lark:cli_a1:oc_b2`."""
+    return f"{channel}:{app}:{chat_id}"
+
+
+def grants_place(chat: str, principal: str) -> str:
+    """Return the name under which rules are kept: of the chat, else of who gave the task."""
+    return chat or f"principal:{principal}"
 
 
 class Brief(msgspec.Struct, frozen=True):
     """How a task is to be done: fixed when it is submitted, stored with it by value.
 
-    `people`: its questions may be opened to people; without, a Need is a no.
+    `people`: questions may be opened to people; `approvals`: also those about calls, which are a no
+    without. A question is open for `question_ttl_minutes`.
     """
 
     profile: Profile = Profile()
@@ -75,6 +98,9 @@ class Brief(msgspec.Struct, frozen=True):
     provider: str = ""
     model: str = ""
     people: bool = False
+    approvals: bool = True
+    plan_review: PlanReview = "off"
+    question_ttl_minutes: int = 1440
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ import msgspec
 from internal.agent.domain.budgets import Limits
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions import Policy
+from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
 
@@ -12,7 +13,8 @@ from internal.agent.domain.tools import ToolSpec
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What does not change in a Turn: who the agent is, what it may call and use.
 
-    `people`: questions may be opened to people; without, a Need becomes a no.
+    `people`: questions may be opened to people; `approvals`: also those about calls, where a Need
+    is a no without. `plan_review` says which plans a person must agree to before anything is done.
     """
 
     run_id: RunId
@@ -24,3 +26,5 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     gates: GateMode
     workspace: str
     people: bool = False
+    approvals: bool = True
+    plan_review: PlanReview = "off"

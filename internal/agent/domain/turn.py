@@ -6,7 +6,7 @@ every Ask its messages are what a strict provider accepts: roles alternate, ever
 exactly once, nothing is empty.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -17,7 +17,9 @@ from internal.agent.domain.context import Window
 from internal.agent.domain.diagnostics import ContextCompression, DiagnosticError
 from internal.agent.domain.event import Event
 from internal.agent.domain.ids import question_id
-from internal.agent.domain.judging import Bench, denial, judged
+from internal.agent.domain.judgement import Bench
+from internal.agent.domain.judging import judged
+from internal.agent.domain.last_words import CLOSING, NUDGE, SILENT, WHY
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -28,26 +30,14 @@ from internal.agent.domain.messages import (
     said_by_user,
     words_of,
 )
-from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause, Spent
-from internal.agent.domain.permissions import call_hash
+from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause, Spent, cost_of, usage_of
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Asking, Question, approval, refusal
+from internal.agent.domain.questions import Answer, Asking, Question, approval
+from internal.agent.domain.ruling import ruled
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.terms import Terms
 
 MOST_EMPTY_REPLIES = 3
-NUDGE = "Your last reply was empty. Answer the task, or call a tool."
-CLOSING: dict[StopReason, str] = {
-    "max_iterations": "You have used all your iterations. Give your final answer now, without"
-    " tools: what was done, what was not, what you found.",
-    "error": "The last tool calls all failed. Give your final answer now, without tools: what was"
-    " done, what was not, and why.",
-}
-WHY: dict[StopReason, str] = {
-    "budget_exceeded": "the budget is used up",
-    "error": "the last tool calls all failed",
-}
-SILENT = "The run ended without an answer."
 INTERRUPTED = "interrupted, outcome unknown"
 
 
@@ -72,6 +62,8 @@ class Turn(msgspec.Struct, kw_only=True):
     spent: dict[str, Spent] = {}
     question: Question | None = None
     questions: int = 0
+    approved: int = 0
+    reviewed: bool = False
     window: Window = Window()
     closing: StopReason | None = None
     outcome: Outcome | None = None
@@ -90,14 +82,12 @@ class Turn(msgspec.Struct, kw_only=True):
     @property
     def usage(self) -> Usage:
         """All tokens used so far."""
-        return sum((spent.usage for spent in self.spent.values()), Usage())
+        return usage_of(self.spent)
 
     @property
     def cost(self) -> float | None:
         """What was spent so far in US dollars; None when a price is not known."""
-        costs = [spent.cost for spent in self.spent.values()]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return cost_of(self.spent)
 
     def heard(
         self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
@@ -146,13 +136,26 @@ class Turn(msgspec.Struct, kw_only=True):
         if question is None or answer.question_id != question.id:
             return []
         self.question = None
-        if question.kind == "approval":
-            return [*self._approve(answer), *self._settle()]
-        refused = answer.decision in ("reject", "expired")
-        said = "The person gave no answer." if refused else "Yes, go on."
-        text = whole(answer.text) if answer.text.strip() else said
-        self.results[question.call_id] = ToolResult(question.call_id, text, refused)
-        return self._settle()
+        asked = [call for call in self.calls if call.call_id in self.needs]
+        ruling = ruled(question, answer, self.plan, asked, self.terms.workspace)
+        self.needs = {} if question.kind == "approval" else self.needs
+        self.results.update(ruling.results)
+        self.plan, self.closing = ruling.plan, ruling.closing or self.closing
+        self.approved = ruling.approved or self.approved
+        events = [*ruling.events, *self._settle()]
+        self.outcome = ruling.outcome
+        return events
+
+    def allowed(self, rules: Sequence[str]) -> None:
+        """Let the policy allow what people wrote as rules, besides what it allowed before."""
+        own = self.terms.policy
+        given = tuple(rule for rule in dict.fromkeys(rules) if rule not in own.allow)
+        policy = msgspec.structs.replace(own, allow=(*own.allow, *given))
+        self.terms = msgspec.structs.replace(self.terms, policy=policy)
+
+    def previewed(self, diffs: Mapping[str, str]) -> None:
+        """Put what the calls of the open question would change beside them, by call_id."""
+        self.question = self.question and self.question.with_diffs(diffs)
 
     def interrupted(self) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may run again.
@@ -237,7 +240,8 @@ class Turn(msgspec.Struct, kw_only=True):
         return [DiagnosticError(phase="think", error="the model gave an empty reply")]
 
     def _judge(self, calls: tuple[ToolCall, ...]) -> list[Event]:
-        bench = Bench(self.plan, self.open_step, self.corrections, self.released, self.questions)
+        plan = (self.plan, self.open_step, self.approved, self.reviewed)
+        bench = Bench(*plan, self.corrections, self.released, self.questions)
         judgement = judged(self.terms, bench, calls)
         self.plan, self.open_step = judgement.plan, judgement.open_step
         self.corrections, self.released = judgement.corrections, judgement.released
@@ -246,20 +250,8 @@ class Turn(msgspec.Struct, kw_only=True):
         if judgement.question is not None:
             self.questions += 1
             self.question = judgement.question
+            self.reviewed |= judgement.question.kind == "plan"
         return [*judgement.events, *self._settle()]
-
-    def _approve(self, answer: Answer) -> list[Event]:
-        asked = [call for call in self.calls if call.call_id in self.needs]
-        needs, self.needs = self.needs, {}
-        events: list[Event] = []
-        for call in asked:
-            asking = needs[call.call_id]
-            now = call_hash(call.name, call.arguments, self.terms.workspace)
-            sentence = refusal(asking, answer, now)
-            if sentence is not None:
-                events += [denial(call, sentence, asking.rules)]
-                self.observed(ToolResult(call.call_id, sentence, failed=True))
-        return events
 
     def _settle(self) -> list[Event]:
         """When nothing is left to run: results in call order, or a question for those in need."""
@@ -291,7 +283,9 @@ class Turn(msgspec.Struct, kw_only=True):
     def _close_when_spent(self) -> None:
         """Ask for last words when the iterations are used up or nothing works any more."""
         limits = self.terms.limits
-        if self.failures >= limits.max_consecutive_tool_failures:
+        if self.closing is not None:
+            pass  # a person's no is the reason
+        elif self.failures >= limits.max_consecutive_tool_failures:
             self.closing = "error"
         elif self.iteration >= limits.max_iterations:
             self.closing = "max_iterations"

@@ -1,7 +1,7 @@
 """What the agent asks of the stores of tasks, sessions and received messages."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -125,6 +125,16 @@ class Steering(NamedTuple):
     message_id: str
 
 
+class MessagePlace(NamedTuple):
+    """What became of a received message: its run, and how many others began that run with it."""
+
+    number: int
+    status: Literal["accepted", "taken", "told", "handled"]
+    steer: bool
+    run_id: RunId
+    company: int
+
+
 class Inbox(Protocol):
     """What was received: the promise to people, kept before it is acknowledged."""
 
@@ -160,4 +170,16 @@ class Inbox(Protocol):
 
     def move(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
         """Make steering that a run did not take the start of another run."""
+        ...
+
+    def place(self, channel: Channel, app: str, message_id: str, /) -> Read[MessagePlace | None]:
+        """Return what became of a message."""
+        ...
+
+    def unsay(self, number: int, /) -> Write[None]:
+        """Take steering back that its run was not told."""
+        ...
+
+    def drop(self, run_id: RunId, /) -> Write[None]:
+        """Take back all steering that a run was not told."""
         ...

@@ -14,7 +14,8 @@ class Outgoing(msgspec.Struct, frozen=True):
 
     `key` is unique and stays the same for ever: a resend is made under it. `reply_to` is the
     message that is answered, "" for none. `stop_reason` and `error` tell how a run ended; words
-    that are no run's answer have neither.
+    that are no run's answer have neither. With a `question_id` it is that question, or, when its
+    key ends in `:closed`, the news of what became of it.
     """
 
     key: str
@@ -26,6 +27,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     run_id: str = ""
     stop_reason: StopReason | None = None
     error: str = ""
+    question_id: str = ""
 
 
 class Pending(NamedTuple):
@@ -72,6 +74,14 @@ class Outbox(Protocol):
 
     def bury(self, number: int, fault: str, now: str, /, *, doubtful: bool) -> Write[bool]:
         """Give a message up; `doubtful` when it may have been sent."""
+        ...
+
+    def remote_id(self, key: str, /) -> Read[str]:
+        """Return the channel's name for a message that was sent, "" for any other."""
+        ...
+
+    def asked_as(self, remote_id: str, /) -> Read[str]:
+        """Return the id of the question that a sent message is, "" for any other message."""
         ...
 
     def dead(self, limit: int, /) -> Read[list[DeadLetter]]:

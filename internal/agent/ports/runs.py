@@ -89,8 +89,19 @@ class Runs(Protocol):
         """Set a running run to waiting, its lane is free; False when fenced."""
         ...
 
-    def wake(self, run_id: RunId, /) -> Write[bool]:
-        """Queue a waiting run, before the others of its lane; False when it does not wait."""
+    def wake(self, run_id: RunId, now: str, /) -> Write[bool]:
+        """Queue a waiting run, before the others of its lane; False when it does not wait.
+
+        A terminal's run whose terminal is gone belongs to nobody from now on.
+        """
+        ...
+
+    def release(self, run_id: RunId, owner: str, /) -> Write[bool]:
+        """Let anybody take a terminal's queued or waiting run; "" whoever owns it."""
+        ...
+
+    def adopt(self, run_id: RunId, owner: str, lease_until: str, /) -> Write[bool]:
+        """Make a queued run that belongs to nobody a terminal's; False when it may not be."""
         ...
 
     def request_stop(self, run_id: RunId, stop: StopRequest, /) -> Write[bool]:

@@ -4,62 +4,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from internal.agent.domain.budgets import Usage
-from internal.agent.domain.ids import QuestionId, RunId, SessionId
-from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Question
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.ports.chats import Chats
 from internal.agent.ports.conversations import Inbox, Sessions, Tasks
 from internal.agent.ports.database import Read, Write
 from internal.agent.ports.delivery import Outbox, Showings
 from internal.agent.ports.log import EventLog
+from internal.agent.ports.people import Audit, Grants, People, Questions
 from internal.agent.ports.runs import Runs
-
-
-class OpenQuestion(NamedTuple):
-    """A stored question and its state."""
-
-    question: Question
-    run_id: RunId
-    session_id: SessionId
-    status: str
-    expires: str
-    answer: Answer | None
-
-
-class Questions(Protocol):
-    """Questions and plans: what persons are asked and what they were shown."""
-
-    def ask(
-        self, question: Question, run_id: RunId, session_id: SessionId, now: str, expires: str, /
-    ) -> Write[None]:
-        """Store an open question."""
-        ...
-
-    def get(self, question_id: QuestionId, /) -> Read[OpenQuestion | None]:
-        """Return a question."""
-        ...
-
-    def open_for(self, session_id: SessionId, /) -> Read[list[OpenQuestion]]:
-        """Return a session's open questions, oldest first."""
-        ...
-
-    def expired(self, now: str, /) -> Read[list[OpenQuestion]]:
-        """Return the open questions whose time is over."""
-        ...
-
-    def close(self, answer: Answer, now: str, /) -> Write[bool]:
-        """Store the answer if the question is open: the first one wins. False for later ones."""
-        ...
-
-    def close_run(self, run_id: RunId, now: str, /) -> Write[None]:
-        """Close the open questions of a run that ends."""
-        ...
-
-    def add_plan(
-        self, run_id: RunId, session_id: SessionId, plan: Plan, now: str, /
-    ) -> Write[None]:
-        """Store a version of a run's plan, or its new state."""
-        ...
-
 
 CostKey = Literal["day", "session", "model"]
 
@@ -107,3 +59,7 @@ class Stores:
     costs: Costs
     outbox: Outbox
     showings: Showings
+    grants: Grants
+    people: People
+    audit: Audit
+    chats: Chats

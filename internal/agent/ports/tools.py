@@ -50,3 +50,12 @@ class ToolSource(Protocol):
             ToolError: it could not be done; the sentence is for the model.
         """
         ...
+
+    async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
+        """Say what a call would change in files if it ran now: a unified diff, or a note in [].
+
+        Nothing is changed. It never raises and is bounded in time and size; "" for a call that
+        changes no files or that nobody can foresee. File names and contents are as they are: escape
+        before showing.
+        """
+        ...

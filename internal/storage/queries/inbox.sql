@@ -40,3 +40,16 @@ where channel = $1 and app = $2 and status = 'accepted' order by number limit $3
 -- name: dismiss_message
 update inbox set status = 'handled'
 where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;
+
+-- name: place_of_message
+select number, status, steer, run_id, (
+        select count(*) from inbox as other
+        where other.run_id = inbox.run_id and other.steer = 0 and other.number <> inbox.number
+    )
+from inbox where channel = $1 and app = $2 and message_id = $3;
+
+-- name: unsay_message
+update inbox set status = 'handled' where number = $1 and status = 'taken' and steer = 1;
+
+-- name: drop_messages
+update inbox set status = 'handled' where run_id = $1 and status = 'taken' and steer = 1;

@@ -4,14 +4,14 @@
 -- name: insert_outgoing
 insert into outbox (
     key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_try, created,
-    remote_id, fault, error, body
-) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10)
+    remote_id, fault, error, body, question_id
+) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10, $11)
 on conflict (key) do nothing
 returning number;
 
 -- name: due_outgoing
-select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, attempts,
-    first_tried
+select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
+    question_id, attempts, first_tried
 from outbox
 where channel = $1 and app = $2 and status = 'pending' and next_try <= $3
     and not exists (
@@ -33,9 +33,15 @@ update outbox set next_try = $2, fault = $3 where number = $1 and status = 'pend
 update outbox set status = $2, remote_id = $3, fault = $4, settled = $5
 where number = $1 and status = 'pending' returning number;
 
+-- name: remote_id
+select remote_id from outbox where key = $1 and status = 'sent';
+
+-- name: question_asked_as
+select question_id from outbox where remote_id = $1 and question_id <> '' limit 1;
+
 -- name: dead_letters
-select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, status,
-    fault, settled
+select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
+    question_id, status, fault, settled
 from outbox where status in ('dead', 'doubtful') order by number desc limit $1;
 
 -- name: delete_outbox_of_session

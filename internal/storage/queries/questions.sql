@@ -2,20 +2,35 @@
 -- $1, $2 … are its values in order.
 
 -- name: insert_question
-insert into questions (id, run_id, session_id, status, asked, expires, question)
-values ($1, $2, $3, 'open', $4, $5, $6)
+insert into questions (
+    id, run_id, task_id, session_id, principal, chat, who, status, asked, expires, question
+) values ($1, $2, $3, $4, $5, $6, $7, 'open', $8, $9, $10)
 on conflict (id) do nothing;
 
 -- name: question
-select question, run_id, session_id, status, expires, answer from questions where id = $1;
+select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+from questions where id = $1;
 
--- name: open_questions_of_session
-select question, run_id, session_id, status, expires, answer from questions
-where session_id = $1 and status = 'open' order by asked, id;
+-- name: questions_page
+select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+from questions
+where (asked, id) < ($1, $2)
+    and (cast($3 as text) is null or principal = $3)
+    and (cast($4 as text) is null or session_id = $4)
+    and (cast($5 as text) is null or status = $5)
+order by asked desc, id desc limit $6;
+
+-- name: open_questions_of_chat
+select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+from questions where chat = $1 and status = 'open' order by asked, id;
+
+-- name: open_question_of_run
+select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+from questions where run_id = $1 and status = 'open' order by asked, id limit 1;
 
 -- name: expired_questions
-select question, run_id, session_id, status, expires, answer from questions
-where status = 'open' and expires <= $1 order by expires, id;
+select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+from questions where status = 'open' and expires <= $1 order by expires, id;
 
 -- name: answer_question
 update questions set status = $2, answer = $3, closed = $4

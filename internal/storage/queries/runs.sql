@@ -35,7 +35,8 @@ returning id, task_id, session_id, lane, status, fence, last_seq, attempt, paren
     stop_reason, stop, owner, terminal, usage, cost, answer, error;
 
 -- name: renew_leases
-update runs set lease_until = $2 where status in ('queued', 'running') and owner = $1;
+update runs set lease_until = $2
+where status in ('queued', 'running', 'waiting') and owner = $1;
 
 -- name: ready_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
@@ -78,7 +79,21 @@ where id = $1 and fence = $2 and status = 'running'
 returning id;
 
 -- name: wake_run
-update runs set status = 'queued', priority = 0 where id = $1 and status = 'waiting' returning id;
+update runs set status = 'queued', priority = 0,
+    owner = case when terminal = 1 and lease_until >= $2 then owner else '' end,
+    terminal = case when terminal = 1 and lease_until >= $2 then 1 else 0 end
+where id = $1 and status = 'waiting'
+returning id;
+
+-- name: release_run
+update runs set terminal = 0, owner = ''
+where id = $1 and status in ('queued', 'waiting') and ($2 = '' or owner = $2)
+returning id;
+
+-- name: adopt_run
+update runs set terminal = 1, owner = $2, lease_until = $3
+where id = $1 and status = 'queued' and terminal = 0
+returning id;
 
 -- name: request_stop
 update runs set stop = coalesce(stop, $2) where id = $1 and status = 'running' returning id;

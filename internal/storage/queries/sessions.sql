@@ -77,6 +77,9 @@ delete from events where session_id = $1;
 -- name: delete_questions_of_session
 delete from questions where session_id = $1;
 
+-- name: delete_rules_of_session
+delete from grants where place = $1;
+
 -- name: delete_plans_of_session
 delete from plans where session_id = $1;
 

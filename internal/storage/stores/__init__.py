@@ -1,10 +1,12 @@
 """The stores: which statements a method takes, and how rows become facts and back."""
 
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.chats import ChatStore
 from internal.storage.stores.costs import CostStore
 from internal.storage.stores.inbox import InboxStore
 from internal.storage.stores.log import LogStore
 from internal.storage.stores.outbox import OutboxStore
+from internal.storage.stores.people import AuditStore, GrantStore, PeopleStore
 from internal.storage.stores.questions import QuestionStore
 from internal.storage.stores.runs import RunStore
 from internal.storage.stores.sessions import SessionStore
@@ -24,4 +26,8 @@ def make_stores() -> Stores:
         costs=CostStore(),
         outbox=OutboxStore(),
         showings=ShowingStore(),
+        grants=GrantStore(),
+        people=PeopleStore(),
+        audit=AuditStore(),
+        chats=ChatStore(),
     )

@@ -7,7 +7,7 @@ import msgspec
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.conversations import Inbound, Steering
+from internal.agent.ports.conversations import Inbound, MessagePlace, Steering
 from internal.agent.ports.database import Batch, Read, Statement, Write
 from internal.storage.stores.text import plain
 
@@ -95,3 +95,19 @@ class InboxStore:
     def move(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
         """Make steering that a run did not take the start of another run."""
         yield Batch("move_message", [(number, run_id) for number in numbers])
+
+    def place(self, channel: Channel, app: str, message_id: str, /) -> Read[MessagePlace | None]:
+        """Return what became of a message."""
+        rows = yield Statement("place_of_message", (channel, app, message_id))
+        if not rows:
+            return None
+        number, status, steer, run_id, company = rows[0]
+        return MessagePlace(number, status, bool(steer), RunId(run_id or ""), company)
+
+    def unsay(self, number: int, /) -> Write[None]:
+        """Take steering back that its run was not told."""
+        yield Statement("unsay_message", (number,))
+
+    def drop(self, run_id: RunId, /) -> Write[None]:
+        """Take back all steering that a run was not told."""
+        yield Statement("drop_messages", (run_id,))

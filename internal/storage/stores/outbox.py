@@ -24,6 +24,7 @@ class OutboxStore:
                 now,
                 plain(outgoing.error),
                 plain(outgoing.body),
+                outgoing.question_id,
             ),
         )
         return bool(rows)
@@ -31,7 +32,7 @@ class OutboxStore:
     def due(self, channel: Channel, app: str, now: str, limit: int, /) -> Read[list[Pending]]:
         """Return the oldest unsettled message of each chat, of those that may be tried now."""
         rows = yield Statement("due_outgoing", (channel, app, now, limit))
-        return [Pending(row[0], _outgoing(row), row[10], row[11]) for row in rows]
+        return [Pending(row[0], _outgoing(row), row[11], row[12]) for row in rows]
 
     def trying(self, number: int, now: str, /) -> Write[int | None]:
         """Count an attempt before it is made; return how many there were, None when settled."""
@@ -53,15 +54,27 @@ class OutboxStore:
         rows = yield Statement("settle_outgoing", (number, status, "", plain(fault), now))
         return bool(rows)
 
+    def remote_id(self, key: str, /) -> Read[str]:
+        """Return the channel's name for a message that was sent, "" for any other."""
+        rows = yield Statement("remote_id", (key,))
+        return str(rows[0][0]) if rows else ""
+
+    def asked_as(self, remote_id: str, /) -> Read[str]:
+        """Return the id of the question that a sent message is, "" for any other message."""
+        rows = yield Statement("question_asked_as", (remote_id,))
+        return str(rows[0][0]) if rows else ""
+
     def dead(self, limit: int, /) -> Read[list[DeadLetter]]:
         """Return what was given up, newest first."""
         rows = yield Statement("dead_letters", (limit,))
         return [
-            DeadLetter(row[0], _outgoing(row), row[10] == "doubtful", row[11], row[12])
+            DeadLetter(row[0], _outgoing(row), row[11] == "doubtful", row[12], row[13])
             for row in rows
         ]
 
 
 def _outgoing(row: Row) -> Outgoing:
-    _, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body = row[:10]
-    return Outgoing(key, channel, app, chat_id, reply_to, body, run_id, stop_reason, error)
+    _, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, question = row[:11]
+    return Outgoing(
+        key, channel, app, chat_id, reply_to, body, run_id, stop_reason, error, question
+    )

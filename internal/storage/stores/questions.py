@@ -8,7 +8,7 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Answer, Question
 from internal.agent.ports.database import Read, Row, Statement, Write
-from internal.agent.ports.stores import OpenQuestion
+from internal.agent.ports.people import Asked, AskedQuestion, QuestionStatus
 from internal.storage.stores.text import to_json
 
 _question = msgspec.json.Decoder(Question)
@@ -18,26 +18,42 @@ _answer = msgspec.json.Decoder(Answer)
 class QuestionStore:
     """Fills `Questions`. A question is open, then answered, expired or closed (its run ended)."""
 
-    def ask(
-        self, question: Question, run_id: RunId, session_id: SessionId, now: str, expires: str, /
-    ) -> Write[None]:
+    def ask(self, asked: Asked, /) -> Write[None]:
         """Store an open question. A replayed Turn asks again: what is stored stays as it is."""
-        yield Statement(
-            "insert_question",
-            (question.id, run_id, session_id, now, expires, to_json(question)),
-        )
+        yield Statement("insert_question", (asked.question.id, *asked[1:], to_json(asked.question)))
 
-    def get(self, question_id: QuestionId, /) -> Read[OpenQuestion | None]:
+    def get(self, question_id: QuestionId, /) -> Read[AskedQuestion | None]:
         """Return a question."""
         rows = yield Statement("question", (question_id,))
         return _stored(rows[0]) if rows else None
 
-    def open_for(self, session_id: SessionId, /) -> Read[list[OpenQuestion]]:
-        """Return a session's open questions, oldest first."""
-        rows = yield Statement("open_questions_of_session", (session_id,))
+    def page(
+        self,
+        principal: str | None,
+        session_id: SessionId | None,
+        status: QuestionStatus | None,
+        before: str | None,
+        limit: int,
+    ) -> Read[list[AskedQuestion]]:
+        """Return questions, newest first, behind the question `before`; None: everybody's, all."""
+        place = ("9999", "")  # after every instant
+        if before is not None:
+            found = yield Statement("question", (before,))
+            place = (found[0][7], before) if found else ("", "")
+        rows = yield Statement("questions_page", (*place, principal, session_id, status, limit))
         return _all(rows)
 
-    def expired(self, now: str, /) -> Read[list[OpenQuestion]]:
+    def open_in(self, chat: str, /) -> Read[list[AskedQuestion]]:
+        """Return the open questions of a chat, oldest first."""
+        rows = yield Statement("open_questions_of_chat", (chat,))
+        return _all(rows)
+
+    def open_of(self, run_id: RunId, /) -> Read[AskedQuestion | None]:
+        """Return the open question of a run."""
+        rows = yield Statement("open_question_of_run", (run_id,))
+        return _stored(rows[0]) if rows else None
+
+    def expired(self, now: str, /) -> Read[list[AskedQuestion]]:
         """Return the open questions whose time is over."""
         rows = yield Statement("expired_questions", (now,))
         return _all(rows)
@@ -60,11 +76,11 @@ class QuestionStore:
         yield Statement("store_plan", (run_id, plan.version, session_id, now, to_json(plan)))
 
 
-def _all(rows: Iterable[Row]) -> list[OpenQuestion]:
+def _all(rows: Iterable[Row]) -> list[AskedQuestion]:
     return [_stored(row) for row in rows]
 
 
-def _stored(row: Row) -> OpenQuestion:
-    question, run_id, session_id, status, expires, answer = row
+def _stored(row: Row) -> AskedQuestion:
+    *facts, status, answer = row
     given = None if answer is None else _answer.decode(answer)
-    return OpenQuestion(_question.decode(question), run_id, session_id, status, expires, given)
+    return AskedQuestion(Asked(_question.decode(facts[0]), *facts[1:]), status, given)

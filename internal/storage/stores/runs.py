@@ -104,9 +104,22 @@ class RunStore:
         """Set a running run to waiting, its lane is free; False when fenced."""
         return (yield from self._rest(run_id, fence, "waiting"))
 
-    def wake(self, run_id: RunId, /) -> Write[bool]:
-        """Queue a waiting run, before the others of its lane; False when it does not wait."""
-        rows = yield Statement("wake_run", (run_id,))
+    def wake(self, run_id: RunId, now: str, /) -> Write[bool]:
+        """Queue a waiting run, before the others of its lane; False when it does not wait.
+
+        A terminal's run whose terminal is gone belongs to nobody from now on.
+        """
+        rows = yield Statement("wake_run", (run_id, now))
+        return bool(rows)
+
+    def release(self, run_id: RunId, owner: str, /) -> Write[bool]:
+        """Let anybody take a terminal's queued or waiting run; "" whoever owns it."""
+        rows = yield Statement("release_run", (run_id, owner))
+        return bool(rows)
+
+    def adopt(self, run_id: RunId, owner: str, lease_until: str, /) -> Write[bool]:
+        """Make a queued run that belongs to nobody a terminal's; False when it may not be."""
+        rows = yield Statement("adopt_run", (run_id, owner, lease_until))
         return bool(rows)
 
     def request_stop(self, run_id: RunId, stop: StopRequest, /) -> Write[bool]:

@@ -20,6 +20,7 @@ _PARTS = (
     "delete_messages_of_session",
     "delete_questions_of_session",
     "delete_plans_of_session",
+    "delete_rules_of_session",
     "delete_costs_of_session",
     "delete_inbox_of_session",
     "delete_outbox_of_session",

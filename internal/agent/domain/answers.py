@@ -1,0 +1,201 @@
+"""Answers as people give them: what fits a question, and how a text is understood as one. Pure."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from internal.agent.domain.errors import Malformed
+from internal.agent.domain.plans import LONGEST_STEP, MOST_STEPS, PlanEdit
+from internal.agent.domain.questions import Asking, Decision, Grant, Question, QuestionKind
+from internal.agent.domain.rules import RuleError, parse_allow_rule
+
+LONGEST_ANSWER = 20_000
+"""Characters; the answer travels in an event of 64 KB."""
+
+_DECISIONS: dict[QuestionKind, list[Decision]] = {
+    "plan": ["approve", "edit", "reject", "text"],
+    "clarify": ["text", "approve", "reject"],
+    "approval": ["approve", "reject", "text"],
+}
+_MOST_RULES = 20
+_NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*[,，、\s]\s*\d{1,3})*\s*")  # noqa: RUF001 - people write these
+
+
+class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer as a person hands it in.
+
+    `approve`, `edit` (a plan as they want it) or `reject`; `text` is feedback on a plan, the answer
+    to a question, or the reason of a no. `choices` are numbers of options from 1. `items` says yes
+    or no to single calls by call_id, `grant` how far a yes to calls goes; `rules` replace the
+    offered ones.
+    """
+
+    decision: Literal["approve", "edit", "reject", "text"]
+    text: Annotated[str, Meta(max_length=LONGEST_ANSWER)] = ""
+    edit: PlanEdit | None = None
+    choices: tuple[int, ...] = ()
+    items: dict[str, bool] = {}
+    grant: Grant = "once"
+    rules: Annotated[tuple[str, ...], Meta(max_length=_MOST_RULES)] = ()
+
+
+def fitting(question: Question, given: Given) -> Given:
+    """Return the answer as it counts for this question.
+
+    Choices become text, free text on calls becomes a no with that reason, a yes for a session or
+    for good carries the rules that it writes.
+
+    Raises:
+        Malformed: it does not fit the question; the sentence says what would.
+    """
+    match question.kind:
+        case "plan":
+            return _on_plan(given)
+        case "clarify":
+            return _on_words(question, given)
+        case "approval":
+            return _on_calls(question, given)
+
+
+def read_answer(
+    question: Question, text: str, yes: Collection[str], no: Collection[str]
+) -> Given | None:
+    """Understand a text as the answer to a question; None when it is none.
+
+    `yes` and `no` are the exact words, in lower case. Plans and clarifications take any text, calls
+    only the exact words.
+    """
+    said = text.strip()
+    word = said.lower().rstrip(".!。！")  # noqa: RUF001 - people write these
+    if not said:
+        return None
+    if question.kind == "clarify":
+        return _chosen(question, said) or Given("text", said)
+    if word in yes:
+        return Given("approve")
+    if word in no:
+        return Given("reject")
+    return Given("text", said) if question.kind == "plan" else None
+
+
+def _chosen(question: Question, said: str) -> Given | None:
+    if not question.options:
+        return None
+    same = [n for n, option in enumerate(question.options, 1) if option.strip() == said]
+    if same:
+        return Given("text", choices=tuple(same[:1]))
+    numbers = tuple(int(n) for n in re.findall(r"\d+", said)) if _NUMBERS.fullmatch(said) else ()
+    fit = all(1 <= n <= len(question.options) for n in numbers)
+    if not numbers or not fit or (len(numbers) > 1 and not question.multiple):
+        return None
+    return Given("text", choices=tuple(dict.fromkeys(numbers)))
+
+
+def _on_plan(given: Given) -> Given:
+    _only(given, "a plan", choices=False, calls=False)
+    if given.decision == "text" and not given.text.strip():
+        raise Malformed("Say what should change in the plan: text is empty.")
+    if given.decision != "edit":
+        return given
+    if given.edit is None:
+        raise Malformed('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
+    steps = tuple(step.strip() for step in given.edit.steps)
+    if not steps or not all(steps):
+        raise Malformed(f"A plan has 1 to {MOST_STEPS} steps and none of them is empty.")
+    return msgspec.structs.replace(given, edit=PlanEdit(steps, given.edit.goal.strip()))
+
+
+def _on_words(question: Question, given: Given) -> Given:
+    _only(given, "a question", choices=True, calls=False)
+    if given.decision == "edit":
+        raise Malformed("Only a plan can be edited: answer with text or choices.")
+    wrong = [n for n in given.choices if not 1 <= n <= len(question.options)]
+    if wrong:
+        raise Malformed(
+            f"There is no option {wrong[0]}: the options are 1 to {len(question.options)}."
+        )
+    if len(set(given.choices)) > 1 and not question.multiple:
+        raise Malformed("Choose one option: this question takes a single one.")
+    chosen = [question.options[n - 1] for n in dict.fromkeys(given.choices)]
+    words = "; ".join([*chosen, *([given.text.strip()] if given.text.strip() else [])])
+    if given.decision == "text" and not words:
+        raise Malformed("The answer is empty: give text, or choices such as [1].")
+    return msgspec.structs.replace(given, text=words)
+
+
+def _on_calls(question: Question, given: Given) -> Given:
+    _only(given, "calls", choices=False, calls=True)
+    if given.decision == "edit":
+        raise Malformed("Calls cannot be edited: say no and what should be done instead.")
+    if given.decision == "text":
+        if not given.text.strip():
+            raise Malformed("Say yes or no: text is empty.")
+        given = msgspec.structs.replace(given, decision="reject")
+    known = {call.call_id for call in question.calls}
+    if foreign := next((name for name in given.items if name not in known), None):
+        raise Malformed(f"The question is not about a call {foreign[:80]!r}.")
+    yes = given.decision == "approve"
+    approved = [call for call in question.calls if given.items.get(call.call_id, yes)]
+    if given.grant != "once" and approved:
+        return msgspec.structs.replace(given, rules=_rules(approved, given.rules))
+    if given.rules:
+        raise Malformed("Rules need a yes with the grant session or rule.")
+    return msgspec.structs.replace(given, grant="once")
+
+
+def _rules(approved: Sequence[Asking], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the rules that a yes to these calls writes: those wanted, else all offered ones."""
+    unruly = next((call for call in approved if not call.rules), None)
+    if unruly is not None and not wanted:
+        raise Malformed(
+            f"No rule may allow this call of {unruly.tool}: it can be allowed once only."
+        )
+    rules = wanted or tuple(rule for call in approved for rule in call.rules)
+    for rule in rules:
+        try:
+            parse_allow_rule(rule)
+        except RuleError as error:
+            raise Malformed(str(error)) from error
+    return tuple(dict.fromkeys(rules))
+
+
+def _only(given: Given, about: str, *, choices: bool, calls: bool) -> None:
+    """Refuse fields that have no meaning for this kind of question."""
+    if given.edit is not None and given.decision != "edit":
+        raise Malformed("edit goes with the decision edit.")
+    if given.choices and not choices:
+        raise Malformed(f"choices have no meaning for {about}.")
+    if (given.items or given.rules or given.grant != "once") and not calls:
+        raise Malformed(f"items, grant and rules have no meaning for {about}.")
+
+
+def answer_schema(question: Question) -> dict[str, Any]:
+    """Return the JSON Schema of the answers that a question takes."""
+    text: dict[str, Any] = {"type": "string", "maxLength": LONGEST_ANSWER}
+    fields: dict[str, Any] = {"text": text}
+    match question.kind:
+        case "plan":
+            step = {"type": "string", "minLength": 1, "maxLength": LONGEST_STEP}
+            steps = {"type": "array", "items": step, "minItems": 1, "maxItems": MOST_STEPS}
+            goal = {"type": "string", "maxLength": LONGEST_STEP}
+            edit = {"type": "object", "properties": {"steps": steps, "goal": goal}}
+            fields["edit"] = {**edit, "required": ["steps"], "additionalProperties": False}
+        case "clarify":
+            numbers = {"type": "integer", "minimum": 1, "maximum": len(question.options)}
+            most = len(question.options) if question.multiple else min(len(question.options), 1)
+            fields["choices"] = {"type": "array", "items": numbers, "maxItems": most}
+        case "approval":
+            calls = {call.call_id: {"type": "boolean"} for call in question.calls}
+            fields["items"] = {"type": "object", "properties": calls, "additionalProperties": False}
+            fields["grant"] = {"enum": ["once", "session", "rule"]}
+            rules = {"type": "array", "items": {"type": "string"}, "maxItems": _MOST_RULES}
+            fields["rules"] = rules
+    return {
+        "type": "object",
+        "properties": {"decision": {"enum": _DECISIONS[question.kind]}, **fields},
+        "required": ["decision"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,19 @@
+"""Last words: what a model is told when its run comes to an end, and what is said for it."""
+
+from internal.agent.domain.tasks import StopReason
+
+NUDGE = "Your last reply was empty. Answer the task, or call a tool."
+CLOSING: dict[StopReason, str] = {
+    "max_iterations": "You have used all your iterations. Give your final answer now, without"
+    " tools: what was done, what was not, what you found.",
+    "error": "The last tool calls all failed. Give your final answer now, without tools: what was"
+    " done, what was not, and why.",
+    "rejected": "Nobody agreed to your plan in time, so nothing of it may be done. Say so in your"
+    " final answer, without tools.",
+}
+WHY: dict[StopReason, str] = {
+    "budget_exceeded": "the budget is used up",
+    "error": "the last tool calls all failed",
+    "rejected": "nobody agreed to the plan in time",
+}
+SILENT = "The run ended without an answer."

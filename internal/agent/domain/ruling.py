@@ -1,0 +1,117 @@
+"""Ruling: what the answer to a question means for the calls that wait for it. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from internal.agent.domain.clipping import whole
+from internal.agent.domain.event import Event
+from internal.agent.domain.judgement import denial, plan_updated
+from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.moves import Outcome
+from internal.agent.domain.permissions import call_hash
+from internal.agent.domain.plans import Plan
+from internal.agent.domain.questions import Answer, Question, refusal
+from internal.agent.domain.tasks import StopReason
+
+
+class Ruling(NamedTuple):
+    """What follows from an answer. A call in need without a result here may run.
+
+    `approved` is the version of the plan that a person agreed to, 0 for none. `closing` asks for
+    last words, `outcome` ends the run.
+    """
+
+    plan: Plan | None
+    results: dict[str, ToolResult]
+    events: Sequence[Event] = ()
+    approved: int = 0
+    closing: StopReason | None = None
+    outcome: Outcome | None = None
+
+
+def ruled(
+    question: Question,
+    answer: Answer,
+    plan: Plan | None,
+    asked: Sequence[ToolCall],
+    workspace: str,
+) -> Ruling:
+    """Rule on an answer. `asked` are the calls in need, as they are now."""
+    match question.kind:
+        case "approval":
+            return _on_calls(question, answer, plan, asked, workspace)
+        case "clarify":
+            refused = answer.decision in ("reject", "expired")
+            said = "The person gave no answer." if refused else "Yes, go on."
+            text = whole(answer.text) if answer.text.strip() else said
+            return Ruling(plan, _result(question, text, refused=refused))
+        case "plan":
+            if plan is None:
+                raise TypeError("a question about a plan without a plan")
+            return _on_plan(question, answer, plan)
+
+
+def _on_calls(
+    question: Question,
+    answer: Answer,
+    plan: Plan | None,
+    asked: Sequence[ToolCall],
+    workspace: str,
+) -> Ruling:
+    needs = {asking.call_id: asking for asking in question.calls}
+    results: dict[str, ToolResult] = {}
+    events: list[Event] = []
+    for call in asked:
+        asking = needs[call.call_id]
+        sentence = refusal(asking, answer, call_hash(call.name, call.arguments, workspace))
+        if sentence is not None:
+            results[call.call_id] = ToolResult(call.call_id, whole(sentence), failed=True)
+            events.append(denial(call, sentence, asking.rules))
+    return Ruling(plan, results, events)
+
+
+def _on_plan(question: Question, answer: Answer, plan: Plan) -> Ruling:
+    words = whole(answer.text).strip()
+    match answer.decision:
+        case "approve" | "edit":
+            events: list[Event] = []
+            if answer.edit is not None:
+                plan = plan.edited(answer.edit)
+                events.append(plan_updated(plan))
+            text = _agreed(plan, words, edited=answer.edit is not None)
+            return Ruling(plan, _result(question, text), events, approved=plan.version)
+        case "text":
+            return Ruling(plan, _result(question, _feedback(plan, words)))
+        case "expired":
+            text = "Nobody agreed to the plan in time: that is a no."
+            return Ruling(plan, _result(question, text, refused=True), closing="rejected")
+        case "reject":
+            text = f"The person rejected the plan{f': {words}' if words else ''}."
+            outcome = Outcome("rejected", "", words, by=answer.by, via=answer.via)
+            return Ruling(plan, _result(question, text, refused=True), outcome=outcome)
+
+
+def _result(question: Question, text: str, *, refused: bool = False) -> dict[str, ToolResult]:
+    return {question.call_id: ToolResult(question.call_id, text, refused)}
+
+
+def _agreed(plan: Plan, words: str, *, edited: bool) -> str:
+    """Return the word of a yes, with the plan as it is to be done."""
+    head = f"The person agrees to plan {plan.version}."
+    if edited:
+        head = f"The person changed the plan and agrees to it. Plan {plan.version}: {plan.goal}"
+    added = f"\nThey say: {words}" if words else ""
+    return f"{head} Go on with it; the steps and their ids:\n{plan.listed}{added}"
+
+
+def _feedback(plan: Plan, words: str) -> str:
+    """Return what a person wants changed, as the block that the model knows (seed 003, 2)."""
+    return (
+        "<plan_feedback>\n"
+        f"<goal>{plan.goal}</goal>\n"
+        f"<plan>\n{plan.listed}\n</plan>\n"
+        f"<user_feedback>{words}</user_feedback>\n"
+        "<instruction>Change the plan as the person says and call plan again, alone. Nothing is"
+        " done before they agree.</instruction>\n"
+        "</plan_feedback>"
+    )
