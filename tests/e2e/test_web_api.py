@@ -81,8 +81,11 @@ async def test_words_steer_the_run_at_work_or_become_a_task(house: WebHouse) -> 
         "session_id": run.session_id,
     }
     await house.client.post(f"/api/tasks/{run.task_id}/stop")
+    late = await house.client.post(f"/api/tasks/{run.task_id}/steer", {"text": "longer"})
+    assert late.json()["taken_as"] == "task"
     tasks = (await house.client.get(f"/api/tasks?session_id={run.session_id}")).json()["tasks"]
-    assert [task["task"] for task in tasks] == ["shorter", "write a report"]
+    # a stop is final: what waited for the run is dropped, what comes later is the next task
+    assert [task["task"] for task in tasks] == ["longer", "write a report"]
     empty = await house.client.post(f"/api/tasks/{run.task_id}/steer", {"text": " "})
     assert empty.status == 400
 

@@ -236,6 +236,11 @@ async def test_a_bad_parameter_is_named(house: WebHouse, query: str) -> None:
         ("GET", "/api/tasks/{}"),
         ("POST", "/api/tasks/{}/stop"),
         ("POST", "/api/tasks/{}/steer"),
+        ("POST", "/api/tasks/{}/resume"),
+        ("GET", "/api/questions/{}"),
+        ("POST", "/api/questions/{}/answer"),
+        ("DELETE", "/api/rules/{}"),
+        ("DELETE", "/api/people/{}"),
         ("GET", "/api/sessions/{}"),
         ("PATCH", "/api/sessions/{}"),
         ("DELETE", "/api/sessions/{}"),
@@ -245,7 +250,12 @@ async def test_a_bad_parameter_is_named(house: WebHouse, query: str) -> None:
     ],
 )
 async def test_an_unknown_id_is_not_found(house: WebHouse, method: str, path: str) -> None:
-    body = {"/steer": {"text": "x"}}.get(path[-6:], {"title": "x"} if method == "PATCH" else None)
+    bodies: dict[str, dict[str, str]] = {
+        "POST /api/tasks/{}/steer": {"text": "x"},
+        "POST /api/questions/{}/answer": {"decision": "approve"},
+        "PATCH /api/sessions/{}": {"title": "x"},
+    }
+    body = bodies.get(f"{method} {path}")
     for unknown in ("task-x", "%00", "%ff", "'--", "x" * 5000, "..%5c", "界".encode().hex()):
         reply = await house.client.request(method, path.format(unknown), body)
         assert reply.status == 404, unknown
@@ -260,6 +270,10 @@ async def test_an_unknown_id_is_not_found(house: WebHouse, method: str, path: st
         ("PUT", "/api/tasks", "GET, HEAD, POST"),
         ("DELETE", "/api/tasks", "GET, HEAD, POST"),
         ("GET", "/api/tasks/x/stop", "POST"),
+        ("GET", "/api/tasks/x/resume", "POST"),
+        ("DELETE", "/api/questions/x", "GET, HEAD"),
+        ("GET", "/api/pairings", "POST"),
+        ("POST", "/api/audit", "GET, HEAD"),
         ("POST", "/health", "GET, HEAD"),
         ("OPTIONS", "/api/me", "GET, HEAD"),
         ("TRACE", "/api/me", "GET, HEAD"),

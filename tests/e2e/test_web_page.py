@@ -45,7 +45,7 @@ def with_cookie(cookie: str, client: HttpClient, **more: str) -> dict[str, str |
 
 async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
     async with open_web_house(tmp_path) as house:
-        for path in ("/", "/sessions/session-x"):
+        for path in ("/", "/waiting", "/sessions/session-x"):
             reply = await house.client.get(path, NOBODY)
             assert reply.status == 503
             assert "make page" in reply.error["message"]
@@ -54,7 +54,7 @@ async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
 
 async def test_the_page_is_for_everybody_and_may_not_run_what_is_foreign(tmp_path: Path) -> None:
     async with open_web_house(tmp_path, read_page(built(tmp_path))) as house:
-        for path in ("/", "/sessions/session-x"):
+        for path in ("/", "/waiting", "/sessions/session-x"):
             reply = await house.client.get(path, NOBODY)
             assert (reply.status, reply.body) == (200, b"<!doctype html>the page")
             assert reply.headers["cache-control"] == "no-cache"

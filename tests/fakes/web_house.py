@@ -1,6 +1,7 @@
-"""The web door of a real house on a real database and real sockets; only nobody runs the tasks.
+"""The web door of a real house on a real database and real sockets.
 
-What a run would do is played: its events are stored and shown as the coordinator would.
+Nobody runs the tasks: what a run would do is played, its events are stored and shown as the
+coordinator would. In `working_house.py` they run.
 """
 
 import asyncio
@@ -108,8 +109,6 @@ async def open_web_house(
     folder: Path, page: Page = NOT_BUILT, **settings: Any
 ) -> AsyncGenerator[WebHouse]:
     """Open a door on the database of a folder, which can be opened again after it is left."""
-    given: dict[str, Any] = {"port": 0, "rate_limit_per_minute": 60_000_000, **settings}
-    given.setdefault("rate_limit_burst", 1_000_000)
     clock, stores = SystemClock(), make_stores()
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
@@ -123,23 +122,38 @@ async def open_web_house(
             attachments=LocalAttachments(folder / "attachments"),
             defaults=defaults(),
             token=TOKEN,
-            settings=WebSettings(**given),
+            settings=unbound(settings),
             health=lambda: health[-1],
             version="1.2.3",
             clock=clock,
             logins=Logins(TOKEN, folder / "logins.json"),
             page=page,
         )
+        try:
+            async with serve(door) as (server, client):
+                yield WebHouse(database, gateway, broadcaster, dispatcher, server, client, health)
+        finally:
+            following.cancel()
+
+
+def unbound(given: dict[str, Any]) -> WebSettings:
+    """Settings under which nobody is refused for asking too often."""
+    rates = {"rate_limit_per_minute": 60_000_000, "rate_limit_burst": 1_000_000}
+    return WebSettings(**{"port": 0, **rates, **given})
+
+
+@asynccontextmanager
+async def serve(door: WebDoor) -> AsyncGenerator[tuple[WebServer, HttpClient]]:
+    """Serve a door until it is left."""
+    async with asyncio.TaskGroup() as tasks:
         server = WebServer(door)
         serving = tasks.create_task(server.serve())
         await server.ready()
-        client = HttpClient(server.address.host, server.address.port, TOKEN)
         try:
-            yield WebHouse(database, gateway, broadcaster, dispatcher, server, client, health)
+            yield server, HttpClient(server.address.host, server.address.port, door.token)
         finally:
             if not serving.done():
                 await server.stop()
-            following.cancel()
 
 
 def ids_of(frames: Sequence[Any]) -> list[str]:

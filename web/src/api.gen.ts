@@ -1,5 +1,32 @@
 // Written from the program's own types by `make generate`; not edited by hand.
 
+/** The answer that counted: who gave it, through what, when. `by` is a principal. */
+export interface AnswerView {
+  decision: "approve" | "edit" | "expired" | "reject" | "text";
+  text: string;
+  by: string;
+  name: string;
+  via: string;
+  at: string;
+  edit: PlanEdit | null;
+  choices: Array<number>;
+  items: Record<string, unknown>;
+  grant: "once" | "rule" | "session";
+  rules: Array<string>;
+}
+
+/** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `rules` together would allow it; () when none may. */
+export interface Asking {
+  call_id: string;
+  tool: string;
+  what: string;
+  risk: string;
+  reason: string;
+  call_hash: string;
+  rules?: Array<string>;
+  diff?: string;
+}
+
 /** A stored file: content-addressed, `size` in bytes. */
 export interface Attachment {
   name: string;
@@ -7,6 +34,21 @@ export interface Attachment {
   uri: string;
   sha256: string;
   size: number;
+}
+
+/** What people did, newest first. */
+export interface AuditView {
+  deeds: Array<DeedView>;
+}
+
+/** Who did what to which thing, through what. */
+export interface DeedView {
+  at: string;
+  principal: string;
+  via: string;
+  action: "pairing.offered" | "pairing.refused" | "pairing.taken" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "task.stopped";
+  target: string;
+  detail: string;
 }
 
 /** The body of every answer that is an error. */
@@ -73,11 +115,53 @@ export interface MessagesPage {
   next: string | null;
 }
 
+/** A code that gives a right to whoever says `/pair CODE` first, until it expires (RFC 3339). */
+export interface PairingView {
+  code: string;
+  expires: string;
+}
+
 /** How one part is, and `since` when (RFC 3339). */
 export interface PartHealth {
   ok: boolean;
   since: string;
   detail?: string;
+}
+
+/** Who was given rights besides those of the settings, oldest first. */
+export interface PeopleView {
+  people: Array<PersonView>;
+}
+
+/** A person who was given a right. */
+export interface PersonView {
+  principal: string;
+  name: string;
+  role: "operate" | "owner" | "talk";
+  via: string;
+  created: string;
+}
+
+/** What the model intends. A `plan` call makes the next version; `update_plan` moves steps. */
+export interface Plan {
+  version: number;
+  goal: string;
+  complexity: "complex" | "simple";
+  steps: Array<PlanStep>;
+  title?: string;
+}
+
+/** A plan as a person wants it: 1 to 50 steps in order; `goal` "" keeps the goal. */
+export interface PlanEdit {
+  steps: Array<string>;
+  goal?: string;
+}
+
+/** One step. `id` is short and stable over versions, such as `1` or `collect`. */
+export interface PlanStep {
+  id: string;
+  description: string;
+  status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
 }
 
 /** Who the agent can be. `tools` None: all of them. */
@@ -94,6 +178,52 @@ export interface ProfileView {
 export interface ProfilesView {
   profiles: Array<ProfileView>;
   default: string;
+}
+
+/** A question: `calls` of an approval, the `plan` of a review, `task` the words that led to it. `may_answer`: it is open and whoever asks may answer it; what fits says `answer_schema`. */
+export interface QuestionView {
+  question_id: string;
+  run_id: string;
+  task_id: string;
+  session_id: string;
+  channel: "cli" | "lark" | "web";
+  task: string;
+  kind: "approval" | "clarify" | "plan";
+  title: string;
+  body: string;
+  options: Array<string>;
+  multiple: boolean;
+  calls: Array<Asking>;
+  plan: Plan | null;
+  who: "asker" | "operators";
+  status: "answered" | "closed" | "expired" | "open";
+  asked: string;
+  expires: string;
+  may_answer: boolean;
+  answer: AnswerView | null;
+  answer_schema: Record<string, unknown>;
+}
+
+/** Questions, newest first. `next` is None at the end. */
+export interface QuestionsPage {
+  questions: Array<QuestionView>;
+  next: string | null;
+}
+
+/** A rule that a person wrote by answering. `place` is a session, a chat or a person's tasks. */
+export interface RuleView {
+  number: number;
+  place: string;
+  rule: string;
+  principal: string;
+  via: string;
+  question_id: string;
+  created: string;
+}
+
+/** The rules that people wrote, newest first. */
+export interface RulesView {
+  rules: Array<RuleView>;
 }
 
 /** A task's newest run. `cost` in US dollars when known. */

@@ -9,11 +9,35 @@ from starlette.responses import Response
 from internal.agent.app.intake import Submitted
 from internal.agent.app.taking import Steered
 from internal.agent.domain.tasks import Attachment
-from internal.channels.web import about, attachments, entering, sessions, tasks, usage, watching
+from internal.channels.web import (
+    about,
+    attachments,
+    entering,
+    people,
+    questions,
+    sessions,
+    tasks,
+    usage,
+    watching,
+)
 from internal.channels.web.calls import Call, Endpoint
 from internal.channels.web.door import Health
 from internal.channels.web.entering import GivenCode, LinkView
 from internal.channels.web.openapi import document
+from internal.channels.web.people import (
+    AuditQuery,
+    AuditView,
+    NewPairing,
+    PairingView,
+    PeopleView,
+    RulesView,
+)
+from internal.channels.web.questions import (
+    GivenAnswer,
+    QuestionsPage,
+    QuestionsQuery,
+    QuestionView,
+)
 from internal.channels.web.shapes import (
     EventsPage,
     EventsQuery,
@@ -45,6 +69,7 @@ async def show_openapi(call: Call[Nothing, Nothing]) -> Response:
 
 
 _SESSION = "/api/sessions/{session_id}"
+_QUESTION = "/api/questions/{question_id}"
 _STREAM = "text/event-stream"
 _HTML = "text/html"
 _BYTES = "application/octet-stream"
@@ -55,6 +80,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
     Endpoint("POST", "/api/tasks/{task_id}/stop", tasks.stop_task, StopView),
     Endpoint("POST", "/api/tasks/{task_id}/steer", tasks.steer_task, Steered, body=Words),
+    Endpoint("POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201),
+    Endpoint(
+        "GET", "/api/questions", questions.list_questions, QuestionsPage, query=QuestionsQuery
+    ),
+    Endpoint("GET", _QUESTION, questions.show_question, QuestionView),
+    Endpoint(
+        "POST", f"{_QUESTION}/answer", questions.answer_question, QuestionView, body=GivenAnswer
+    ),
     Endpoint("POST", "/api/sessions", sessions.create_session, SessionView, 201, body=NewSession),
     Endpoint("GET", "/api/sessions", sessions.list_sessions, SessionsPage, query=PageQuery),
     Endpoint("GET", _SESSION, sessions.show_session, SessionView),
@@ -67,6 +100,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/attachments/{sha256}", attachments.read_file, media_type=_BYTES),
     Endpoint("GET", "/api/profiles", about.list_profiles, ProfilesView),
     Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery),
+    Endpoint("GET", "/api/rules", people.list_rules, RulesView),
+    Endpoint("DELETE", "/api/rules/{number}", people.remove_rule, None, 204),
+    Endpoint("POST", "/api/pairings", people.offer_pairing, PairingView, 201, body=NewPairing),
+    Endpoint("GET", "/api/people", people.list_people, PeopleView),
+    Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),
+    Endpoint("GET", "/api/audit", people.list_deeds, AuditView, query=AuditQuery),
     Endpoint("POST", "/api/login", entering.log_in, None, 204, body=GivenCode, public=True),
     Endpoint("POST", "/api/logout", entering.log_out, None, 204),
     Endpoint("POST", "/api/links", entering.make_link, LinkView, 201),
@@ -78,6 +117,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/", about.show_page, media_type=_HTML, public=True),
+    Endpoint("GET", "/waiting", about.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/sessions/{session_id}", about.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/assets/{name}", about.show_asset, media_type="*/*", public=True),
 )

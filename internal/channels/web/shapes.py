@@ -8,6 +8,7 @@ from msgspec import Meta
 from internal.agent.app.briefing import Options
 from internal.agent.domain.budgets import Usage
 from internal.agent.domain.ids import LONGEST, RunId, SessionId, TaskId
+from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import (
     Attachment,
@@ -51,12 +52,16 @@ class GivenAttachment(Given, frozen=True):
 
 
 class NewTask(Given, frozen=True):
-    """A task; without `session_id` it opens a session."""
+    """A task; without `session_id` it opens a session.
+
+    `plan_review` says which plans wait for a yes; without it the settings do.
+    """
 
     task: str
     session_id: Id | None = None
     profile: Name | None = None
     attachments: Annotated[tuple[GivenAttachment, ...], Meta(max_length=50)] = ()
+    plan_review: PlanReview | None = None
     idempotency_key: Key | None = None
     options: Options = Options()
 

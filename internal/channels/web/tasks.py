@@ -1,6 +1,8 @@
 """Routes of tasks."""
 
-from internal.agent.app.briefing import brief_for
+import msgspec
+
+from internal.agent.app.briefing import Options, brief_for
 from internal.agent.app.intake import Submission, Submitted
 from internal.agent.app.taking import Steered
 from internal.agent.domain.errors import Malformed, NotFound
@@ -24,7 +26,7 @@ async def create_task(call: Call[Nothing, NewTask]) -> Submitted:
     given, door = call.body, call.door
     submission = Submission(
         instruction=given.task,
-        brief=brief_for(door.defaults, given.options, call.principal, given.profile),
+        brief=brief_for(door.defaults, _options(given), call.principal, given.profile),
         channel="web",
         session_id=None if given.session_id is None else SessionId(given.session_id),
         attachments=await kept(door.attachments, given.attachments),
@@ -71,3 +73,16 @@ async def steer_task(call: Call[Nothing, Words]) -> Steered:
     """Give words to the run at work in the task's session, or make them its next task."""
     task_id = TaskId(call.path["task_id"])
     return await call.door.gateway.steer(task_id, call.body.text, call.principal, "web")
+
+
+async def resume_task(call: Call[Nothing, Nothing]) -> Submitted:
+    """Go on where a failed or stopped task ended, as a new task of its session."""
+    return await call.door.gateway.resume(TaskId(call.path["task_id"]), call.principal, "web")
+
+
+def _options(given: NewTask) -> Options:
+    if given.plan_review is None:
+        return given.options
+    if given.options.plan_review not in {None, given.plan_review}:
+        raise Malformed("plan_review is given twice, and not the same: leave one out.")
+    return msgspec.structs.replace(given.options, plan_review=given.plan_review)

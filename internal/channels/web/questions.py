@@ -1,0 +1,179 @@
+"""Routes of questions: what waits for a person, and its answer."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from internal.agent.app.answering import Answerer, may_answer
+from internal.agent.domain.answers import Given as AnswerOfPerson
+from internal.agent.domain.answers import answer_schema
+from internal.agent.domain.errors import Malformed, NotFound
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.plans import Plan, PlanEdit
+from internal.agent.domain.questions import Answer, Asking, Audience, Decision, Grant, QuestionKind
+from internal.agent.domain.tasks import Channel, Task
+from internal.agent.ports.people import AskedQuestion, QuestionStatus
+from internal.channels.web.calls import Call
+from internal.channels.web.shapes import Given, Id, Limit, Nothing
+
+LONGEST_TASK = 200
+"""Characters of the task that are shown beside its question."""
+
+
+class QuestionsQuery(Given, frozen=True):
+    """Which questions. `cursor` is `next` of the page before."""
+
+    status: QuestionStatus | None = None
+    session_id: Id | None = None
+    limit: Limit = 50
+    cursor: Id | None = None
+
+
+class GivenAnswer(Given, AnswerOfPerson, frozen=True):
+    """An answer; which fields a question takes stands in its `answer_schema`."""
+
+
+class AnswerView(msgspec.Struct, frozen=True):
+    """The answer that counted: who gave it, through what, when. `by` is a principal."""
+
+    decision: Decision
+    text: str
+    by: str
+    name: str
+    via: str
+    at: str
+    edit: PlanEdit | None
+    choices: tuple[int, ...]
+    items: dict[str, bool]
+    grant: Grant
+    rules: tuple[str, ...]
+
+
+class QuestionView(msgspec.Struct, frozen=True):
+    """A question: `calls` of an approval, the `plan` of a review, `task` the words that led to it.
+
+    `may_answer`: it is open and whoever asks may answer it; what fits says `answer_schema`.
+    """
+
+    question_id: QuestionId
+    run_id: RunId
+    task_id: TaskId
+    session_id: SessionId
+    channel: Channel
+    task: str
+    kind: QuestionKind
+    title: str
+    body: str
+    options: tuple[str, ...]
+    multiple: bool
+    calls: tuple[Asking, ...]
+    plan: Plan | None
+    who: Audience
+    status: QuestionStatus
+    asked: str
+    expires: str
+    may_answer: bool
+    answer: AnswerView | None
+    answer_schema: dict[str, Any]
+
+
+class QuestionsPage(msgspec.Struct, frozen=True):
+    """Questions, newest first. `next` is None at the end."""
+
+    questions: list[QuestionView]
+    next: str | None
+
+
+async def list_questions(call: Call[QuestionsQuery, Nothing]) -> QuestionsPage:
+    """Return a page of questions, newest first."""
+    query, records = call.query, call.door.gateway.records
+    if query.cursor is not None:
+        try:
+            await records.question(QuestionId(query.cursor), call.principal)
+        except NotFound as error:
+            raise Malformed(f"There is no page {query.cursor[:80]}.") from error
+    found = await records.questions(
+        call.principal,
+        status=query.status,
+        session_id=None if query.session_id is None else SessionId(query.session_id),
+        before=query.cursor,
+        limit=query.limit + 1,
+    )
+    page = found[: query.limit]
+    after = page[-1].question.id if len(found) > query.limit else None
+    tasks = await _tasks(call, page)
+    views = [
+        view_of_question(one, tasks[one.asked.task_id], _answerer(call))
+        for one in page
+        if one.asked.task_id in tasks
+    ]
+    return QuestionsPage(views, after)
+
+
+async def show_question(call: Call[Nothing, Nothing]) -> QuestionView:
+    """Return a question and, when it is closed, what was answered."""
+    found = await call.door.gateway.records.question(_id(call), call.principal)
+    return await _view(call, found)
+
+
+async def answer_question(call: Call[Nothing, GivenAnswer]) -> QuestionView:
+    """Answer a question; the first answer counts and the run goes on, all others are told."""
+    answered = await call.door.gateway.answer(_id(call), call.body, _answerer(call))
+    return await _view(call, answered)
+
+
+def view_of_question(found: AskedQuestion, task: Task, answerer: Answerer) -> QuestionView:
+    """Return a question as this person sees it."""
+    asked, question = found.asked, found.question
+    return QuestionView(
+        question_id=question.id,
+        run_id=asked.run_id,
+        task_id=asked.task_id,
+        session_id=asked.session_id,
+        channel=task.origin.channel,
+        task=task.instruction[:LONGEST_TASK],
+        kind=question.kind,
+        title=question.title,
+        body=question.body,
+        options=question.options,
+        multiple=question.multiple,
+        calls=question.calls,
+        plan=question.plan,
+        who=asked.who,
+        status=found.status,
+        asked=asked.asked,
+        expires=asked.expires,
+        may_answer=found.status == "open" and may_answer(asked, answerer),
+        answer=None if found.answer is None else _view_of_answer(found.answer),
+        answer_schema=answer_schema(question),
+    )
+
+
+def _view_of_answer(answer: Answer) -> AnswerView:
+    fields = {name: getattr(answer, name) for name in AnswerView.__struct_fields__}
+    return AnswerView(**fields)
+
+
+async def _view(call: Call[Any, Any], found: AskedQuestion) -> QuestionView:
+    task = await call.door.gateway.records.task(found.asked.task_id, call.principal)
+    return view_of_question(found, task, _answerer(call))
+
+
+async def _tasks(call: Call[Any, Any], page: Iterable[AskedQuestion]) -> dict[TaskId, Task]:
+    """Return the tasks of these questions; one that was deleted meanwhile is left out."""
+    tasks: dict[TaskId, Task] = {}
+    for task_id in {found.asked.task_id for found in page}:
+        try:
+            tasks[task_id] = await call.door.gateway.records.task(task_id, call.principal)
+        except NotFound:
+            continue
+    return tasks
+
+
+def _answerer(call: Call[Any, Any]) -> Answerer:
+    return Answerer(call.principal, "web")
+
+
+def _id(call: Call[Any, Any]) -> QuestionId:
+    return QuestionId(call.path["question_id"])
