@@ -38,14 +38,11 @@ def reviewed(*replies: Reply) -> Rules:
     return Rules(
         [
             *replies,
-            Reply(text="done", when=When(last_result="no output")),
-            Reply(text="done", when=When(last_result="exit 0")),
+            Reply(text="done", when=When(last_result="exit code 0")),
             Reply(calls=[touch("acted")], when=When(last_result="agrees to")),
             Reply(calls=[plan("look", "wash", "act")], when=When(last_result="plan_feedback")),
             Reply(text="Nobody agreed.", when=When(last_text="Nobody agreed to your plan")),
-            Reply(calls=[plan("look", "act")], when=When(results=0)),
-            Reply(text="done", when=When(results=2)),
-            Reply(text="done"),
+            Reply(calls=[plan("look", "act")]),
         ]
     )
 
@@ -85,14 +82,21 @@ async def test_feedback_makes_the_next_version_and_asks_again_in_the_same_run(ho
         assert "<user_feedback>wash your hands first</user_feedback>" in str(block)
         assert not acted(here, home, made.session_id)
 
-        edit = {"steps": ["2. look", "act"], "goal": "only look and act"}
+        edit = {"steps": ["look", "act"], "goal": "only look and act"}
         await here.answer(second["question_id"], "edit", edit=edit)
+        third = await here.asked(made, 3)
+        assert third["plan"]["version"] == 3
+        assert len(here.model.requests) == 2, "the model is not asked about a person's edit"
+        assert not acted(here, home, made.session_id)
+        await here.answer(third["question_id"], edit={"steps": ["act"]})
 
         events = await here.end_of(made)
         sound(events)
         assert {each["run_id"] for each in events} == {made.run_id}
-        assert [each["version"] for each in named(events, "plan.updated")] == [1, 2, 3]
+        assert [each["version"] for each in named(events, "plan.updated")] == [1, 2, 3, 4]
         assert named(events, "plan.updated")[-1]["goal"] == "only look and act"
+        result = here.model.requests[2]["messages"][-1]["content"][0]["content"]
+        assert "The person agrees to plan 4: only look and act" in str(result)
         assert acted(here, home, made.session_id)
 
 
@@ -443,7 +447,7 @@ async def test_two_questions_of_one_session_stand_beside_each_other(home: Path) 
         ({"decision": "text", "text": "  "}, "The answer is empty"),
         ({"decision": "text", "choices": [3]}, "no option 3"),
         ({"decision": "text", "choices": [1, 2]}, "Choose one option"),
-        ({"decision": "edit", "edit": {"steps": ["x"]}}, "Only a plan can be edited"),
+        ({"decision": "edit", "edit": {"steps": ["x"]}}, "edit has no meaning for a question"),
         ({"decision": "approve", "grant": "rule"}, "no meaning for a question"),
         ({"decision": "approve", "items": {"x": True}}, "no meaning for a question"),
     ],

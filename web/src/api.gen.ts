@@ -10,7 +10,7 @@ export interface AnswerView {
   at: string;
   edit: PlanEdit | null;
   choices: Array<number>;
-  items: Record<string, unknown>;
+  items: Record<string, boolean>;
   grant: "once" | "rule" | "session";
   rules: Array<string>;
 }

@@ -198,7 +198,7 @@ export interface QuestionAnswered {
   answered_via: string;
   answered_name?: string;
   text?: string;
-  items?: Record<string, unknown>;
+  items?: Record<string, boolean>;
   grant?: "once" | "rule" | "session";
   rules?: Array<string>;
 }

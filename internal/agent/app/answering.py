@@ -40,7 +40,9 @@ def may_answer(asked: Asked, answerer: Answerer) -> bool:
     principal = answerer.principal
     if asked.who == "asker" and principal.id == asked.principal:
         return True
-    return principal.may("owner") or (sees(asked, answerer) and principal.may("operate"))
+    # whoever operates in a chat operates there: their right does not reach into another one
+    here = asked.chat == answerer.chat if asked.chat else sees(asked, answerer)
+    return principal.may("owner") or (here and principal.may("operate"))
 
 
 def answer_question(

@@ -27,8 +27,9 @@ _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*[,，、\s]\s*\d{1,3})*\s*")  # noqa: RU
 class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer as a person hands it in.
 
-    `approve`, `edit` (a plan as they want it) or `reject`; `text` is feedback on a plan, the answer
-    to a question, or the reason of a no. `choices` are numbers of options from 1. `items` says yes
+    `approve` or `reject`; `edit` makes a plan's next version, which is asked about again, or is
+    agreed to at once when it goes with `approve`; `text` is feedback on a plan, the answer to a
+    question, or the reason of a no. `choices` are numbers of options from 1. `items` says yes
     or no to single calls by call_id, `grant` how far a yes to calls goes; `rules` replace the
     offered ones.
     """
@@ -98,7 +99,7 @@ def _on_plan(given: Given) -> Given:
     _only(given, "a plan", choices=False, calls=False)
     if given.decision == "text" and not given.text.strip():
         raise Malformed("Say what should change in the plan: text is empty.")
-    if given.decision != "edit":
+    if given.decision != "edit" and given.edit is None:
         return given
     if given.edit is None:
         raise Malformed('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
@@ -164,8 +165,10 @@ def _rules(approved: Sequence[Asking], wanted: tuple[str, ...]) -> tuple[str, ..
 
 def _only(given: Given, about: str, *, choices: bool, calls: bool) -> None:
     """Refuse fields that have no meaning for this kind of question."""
-    if given.edit is not None and given.decision != "edit":
-        raise Malformed("edit goes with the decision edit.")
+    if given.edit is not None and given.decision not in ("edit", "approve"):
+        raise Malformed("edit goes with the decision edit or approve.")
+    if given.edit is not None and calls + choices:
+        raise Malformed(f"edit has no meaning for {about}.")
     if given.choices and not choices:
         raise Malformed(f"choices have no meaning for {about}.")
     if (given.items or given.rules or given.grant != "once") and not calls:

@@ -110,13 +110,14 @@ class Place(NamedTuple):
 def read_url(url: str) -> Place:
     """The host of a URL. Never raises."""
     found = _URL.fullmatch(url)
-    if found:
+    if found and not odd_character(url):
         scheme, port = found["scheme"].lower(), found["port"]
         usual = not port or int(port) == _USUAL_PORTS[scheme]
         return Place((found["host"].lower(),), None if usual else int(port), exact=True)
-    loose = unquote("".join(char for char in url if char > " "))
-    hosts = [_loose_host(text) for text in (loose, loose.replace("\\", "/"))]
-    return Place(tuple(hosts), None, exact=False)
+    loose = "".join(char for char in url if char > " ")
+    readings = (loose, unquote(loose))
+    hosts = {_loose_host(text) for text in (*readings, *(r.replace("\\", "/") for r in readings))}
+    return Place(tuple(sorted(hosts)), None, exact=False)
 
 
 def _loose_host(url: str) -> str:

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from internal.agent.domain.clipping import clipped
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit
 
@@ -89,6 +90,12 @@ class Answer(msgspec.Struct, frozen=True):
     def who(self) -> str:
         """The name of whoever answered, else the principal."""
         return self.name or self.by or NOBODY
+
+
+def about_plan(question_id: QuestionId, plan: Plan, call_id: str) -> Question:
+    """Return the question whether a plan is to be done; `call_id` is the call that made it."""
+    title = plan.title or clipped(plan.goal, 200)
+    return Question(question_id, "plan", title, call_id=call_id, plan=plan)
 
 
 def approval(question_id: QuestionId, asked: tuple[Asking, ...]) -> Question:

@@ -17,14 +17,16 @@ from internal.agent.domain.tasks import StopReason
 class Ruling(NamedTuple):
     """What follows from an answer. A call in need without a result here may run.
 
-    `approved` is the version of the plan that a person agreed to, 0 for none. `closing` asks for
-    last words, `outcome` ends the run.
+    `approved` is the version of the plan that a person agreed to, 0 for none. `again` is asked
+    next: a plan that a person edited without agreeing to it yet. `closing` asks for last words,
+    `outcome` ends the run.
     """
 
     plan: Plan | None
     results: dict[str, ToolResult]
     events: Sequence[Event] = ()
     approved: int = 0
+    again: Plan | None = None
     closing: StopReason | None = None
     outcome: Outcome | None = None
 
@@ -73,13 +75,15 @@ def _on_calls(
 def _on_plan(question: Question, answer: Answer, plan: Plan) -> Ruling:
     words = whole(answer.text).strip()
     match answer.decision:
+        case "edit" if answer.edit is not None:
+            plan = plan.edited(answer.edit)
+            return Ruling(plan, {}, [plan_updated(plan)], again=plan)
         case "approve" | "edit":
             events: list[Event] = []
             if answer.edit is not None:
                 plan = plan.edited(answer.edit)
                 events.append(plan_updated(plan))
-            text = _agreed(plan, words, edited=answer.edit is not None)
-            return Ruling(plan, _result(question, text), events, approved=plan.version)
+            return Ruling(plan, _result(question, _agreed(plan, words)), events, plan.version)
         case "text":
             return Ruling(plan, _result(question, _feedback(plan, words)))
         case "expired":
@@ -95,13 +99,13 @@ def _result(question: Question, text: str, *, refused: bool = False) -> dict[str
     return {question.call_id: ToolResult(question.call_id, text, refused)}
 
 
-def _agreed(plan: Plan, words: str, *, edited: bool) -> str:
-    """Return the word of a yes, with the plan as it is to be done."""
-    head = f"The person agrees to plan {plan.version}."
-    if edited:
-        head = f"The person changed the plan and agrees to it. Plan {plan.version}: {plan.goal}"
+def _agreed(plan: Plan, words: str) -> str:
+    """Return the word of a yes, with the plan as it is to be done: it may not be the model's."""
     added = f"\nThey say: {words}" if words else ""
-    return f"{head} Go on with it; the steps and their ids:\n{plan.listed}{added}"
+    return (
+        f"The person agrees to plan {plan.version}: {plan.goal}\nGo on with it; the steps and their"
+        f" ids:\n{plan.listed}{added}"
+    )
 
 
 def _feedback(plan: Plan, words: str) -> str:

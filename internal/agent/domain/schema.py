@@ -160,6 +160,8 @@ def _typescript(schema: Mapping[str, Any]) -> str:
             return " | ".join(_typescript(choice) for choice in choices)
         case {"type": "array", "items": items}:
             return f"Array<{_typescript(items)}>"
+        case {"type": "object", "additionalProperties": {"type": _} as values}:
+            return f"Record<string, {_typescript(values)}>"
         case _:
             kind = str(schema.get("type", "unknown"))
             return _PLAIN.get(kind, kind)

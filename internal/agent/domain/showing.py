@@ -9,7 +9,8 @@ import unicodedata
 from itertools import groupby
 
 _ESCAPE = r"\\(?=u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
-_TRICKS = re.compile(rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t]")
+_TRICKS = re.compile(rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t\u4e00-\u9fff]")
+_FOREIGN = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]+")  # nothing else has two spellings
 _WIDEST_GAP = 80  # blanks in a row; more of them push what follows out of sight
 _MOST_MARKS = 4  # on one letter; more of them cover the lines above and below
 _UNSEEN = frozenset(
@@ -69,11 +70,15 @@ def _escape(char: str) -> str:
 
 def _distinct(text: str) -> str:
     """Escape what another spelling of the text would show as, and marks piled on one letter."""
-    if text.isascii():
-        return text
+    return _FOREIGN.sub(_spelled_out, text)
+
+
+def _spelled_out(found: re.Match[str]) -> str:
     shown: list[str] = []
-    letter = ""  # the last letter with its marks
-    for char in text:
+    letter = found.string[
+        max(found.start() - 1, 0) : found.start()
+    ]  # the last letter with its marks
+    for char in found[0]:
         is_mark = unicodedata.category(char)[0] == "M"
         if is_mark and len(letter) > _MOST_MARKS:
             shown.append(_escape(char))

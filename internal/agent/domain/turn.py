@@ -16,7 +16,7 @@ from internal.agent.domain.clipping import whole
 from internal.agent.domain.context import Window
 from internal.agent.domain.diagnostics import ContextCompression, DiagnosticError
 from internal.agent.domain.event import Event
-from internal.agent.domain.ids import question_id
+from internal.agent.domain.ids import QuestionId, question_id
 from internal.agent.domain.judgement import Bench
 from internal.agent.domain.judging import judged
 from internal.agent.domain.last_words import CLOSING, NUDGE, SILENT, WHY
@@ -32,7 +32,7 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause, Spent, cost_of, usage_of
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Asking, Question, approval
+from internal.agent.domain.questions import Answer, Asking, Question, about_plan, approval
 from internal.agent.domain.ruling import ruled
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.terms import Terms
@@ -142,6 +142,8 @@ class Turn(msgspec.Struct, kw_only=True):
         self.results.update(ruling.results)
         self.plan, self.closing = ruling.plan, ruling.closing or self.closing
         self.approved = ruling.approved or self.approved
+        if ruling.again is not None:
+            self.question = about_plan(self._fresh_id(), ruling.again, question.call_id)
         events = [*ruling.events, *self._settle()]
         self.outcome = ruling.outcome
         return events
@@ -271,9 +273,11 @@ class Turn(msgspec.Struct, kw_only=True):
         return []
 
     def _open_approval(self) -> None:
+        self.question = approval(self._fresh_id(), tuple(self.needs.values()))
+
+    def _fresh_id(self) -> QuestionId:
         self.questions += 1
-        name = question_id(self.terms.run_id, self.questions)
-        self.question = approval(name, tuple(self.needs.values()))
+        return question_id(self.terms.run_id, self.questions)
 
     def _say(self) -> None:
         for text in self.unsaid:

@@ -1,6 +1,6 @@
 """The answers of the Turn itself: to `plan`, `update_plan`, `clarify` and `request_user`."""
 
-from internal.agent.domain.clipping import clipped, fitted
+from internal.agent.domain.clipping import fitted
 from internal.agent.domain.events import NodeCompleted, NodeStarted
 from internal.agent.domain.gates import Clarified, Planned, StepMoved, UiCall, UserRequested
 from internal.agent.domain.ids import question_id
@@ -14,7 +14,7 @@ from internal.agent.domain.judgement import (
 )
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.plans import Plan, needs_review, numbered
-from internal.agent.domain.questions import Question
+from internal.agent.domain.questions import Question, about_plan
 from internal.agent.domain.terms import Terms
 
 
@@ -57,13 +57,8 @@ class UiAnswers:
             return f"Plan {version} is noted. The steps and their ids:\n{plan.listed}"
         if not self._terms.people:
             return UNREACHED
-        self._out.question = Question(
-            question_id(self._terms.run_id, self._bench.questions + 1),
-            "plan",
-            title=title or clipped(goal, 200),
-            call_id=call.call_id,
-            plan=plan,
-        )
+        name = question_id(self._terms.run_id, self._bench.questions + 1)
+        self._out.question = about_plan(name, plan, call.call_id)
         return None
 
     def _is_reviewed(self, plan: Plan) -> bool:

@@ -19,6 +19,10 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _NO_CONTENT, _REFUSED, _NOT_FOUND, _CONFLICT, _TOO_MANY, _BROKEN = 204, 400, 404, 409, 429, 500
 
 
+AGENT = "larkspur-cli"
+"""What a terminal calls itself, so that the gateway can say through which door a person came."""
+
+
 class Unreachable(Exception):
     """The gateway does not answer, or stopped answering. Its text says what happened."""
 
@@ -36,7 +40,11 @@ class Door:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/json",
+            "User-Agent": AGENT,
+        }
         try:
             parts = urlsplit(self.url)
             self._host, self._port = parts.hostname or "", parts.port

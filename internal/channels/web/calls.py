@@ -10,10 +10,13 @@ from starlette.responses import Response
 from internal.agent.app.cursor import Cursor
 from internal.agent.app.watching import Watched
 from internal.agent.domain.principals import Principal
+from internal.agent.domain.tasks import Channel
 from internal.channels.web.door import WebDoor
 from internal.channels.web.guards import Exchange
 from internal.channels.web.refusals import HttpRefusal
 from internal.channels.web.shapes import Given, Nothing
+
+_TERMINAL = b"larkspur-cli"
 
 Query = TypeVar("Query")
 Body = TypeVar("Body")
@@ -39,6 +42,12 @@ class Call(Generic[Query, Body]):
         if self.exchange.principal is None:
             raise HttpRefusal(401, "unauthorized", "Say who you are.")
         return self.exchange.principal
+
+    @property
+    def channel(self) -> Channel:
+        """The door that the person stands at: a terminal says so. It gives no right."""
+        named = self.exchange.headers(b"user-agent")
+        return "cli" if named == [_TERMINAL] else "web"
 
 
 @dataclass(frozen=True, slots=True)

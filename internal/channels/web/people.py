@@ -94,12 +94,12 @@ async def remove_rule(call: Call[Nothing, Nothing]) -> None:
     number = call.path["number"]
     if _NUMBER.fullmatch(number) is None:
         raise NotFound(f"There is no rule {number[:80]}.")
-    await call.door.gateway.remove_rule(int(number), call.principal, "web")
+    await call.door.gateway.remove_rule(int(number), call.principal, call.channel)
 
 
 async def offer_pairing(call: Call[Nothing, NewPairing]) -> PairingView:
     """Make a code that gives a person of a channel a right, once."""
-    offered = await call.door.gateway.access.offer(call.body.role, call.principal, "web")
+    offered = await call.door.gateway.access.offer(call.body.role, call.principal, call.channel)
     return PairingView(offered.code, offered.expires)
 
 
@@ -111,7 +111,7 @@ async def list_people(call: Call[Nothing, Nothing]) -> PeopleView:
 
 async def remove_person(call: Call[Nothing, Nothing]) -> None:
     """Take a person's right away; it holds from their next word or click."""
-    await call.door.gateway.access.remove(call.path["principal"], call.principal, "web")
+    await call.door.gateway.access.remove(call.path["principal"], call.principal, call.channel)
 
 
 async def list_deeds(call: Call[AuditQuery, Nothing]) -> AuditView:

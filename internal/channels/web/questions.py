@@ -172,7 +172,7 @@ async def _tasks(call: Call[Any, Any], page: Iterable[AskedQuestion]) -> dict[Ta
 
 
 def _answerer(call: Call[Any, Any]) -> Answerer:
-    return Answerer(call.principal, "web")
+    return Answerer(call.principal, call.channel)
 
 
 def _id(call: Call[Any, Any]) -> QuestionId:

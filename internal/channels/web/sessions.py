@@ -31,7 +31,9 @@ _NUMBER = re.compile(r"[0-9]{1,18}")  # 18 digits: what every database holds
 async def create_session(call: Call[Nothing, NewSession]) -> SessionView:
     """Begin an empty session."""
     title = _clean(call.body.title) if call.body.title is not None else ""
-    return view_of_session(await call.door.gateway.open_session(call.principal, "web", title))
+    return view_of_session(
+        await call.door.gateway.open_session(call.principal, call.channel, title)
+    )
 
 
 async def list_sessions(call: Call[PageQuery, Nothing]) -> SessionsPage:

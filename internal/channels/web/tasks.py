@@ -27,7 +27,7 @@ async def create_task(call: Call[Nothing, NewTask]) -> Submitted:
     submission = Submission(
         instruction=given.task,
         brief=brief_for(door.defaults, _options(given), call.principal, given.profile),
-        channel="web",
+        channel=call.channel,
         session_id=None if given.session_id is None else SessionId(given.session_id),
         attachments=await kept(door.attachments, given.attachments),
         idempotency_key=given.idempotency_key,
@@ -65,19 +65,21 @@ async def show_task(call: Call[Nothing, Nothing]) -> TaskWithRun:
 async def stop_task(call: Call[Nothing, Nothing]) -> StopView:
     """Stop a task's run; the request is on disk when this answers."""
     task_id = TaskId(call.path["task_id"])
-    status = await call.door.gateway.stop(task_id, call.principal, "web")
+    status = await call.door.gateway.stop(task_id, call.principal, call.channel)
     return StopView(task_id, status)
 
 
 async def steer_task(call: Call[Nothing, Words]) -> Steered:
     """Give words to the run at work in the task's session, or make them its next task."""
     task_id = TaskId(call.path["task_id"])
-    return await call.door.gateway.steer(task_id, call.body.text, call.principal, "web")
+    return await call.door.gateway.steer(task_id, call.body.text, call.principal, call.channel)
 
 
 async def resume_task(call: Call[Nothing, Nothing]) -> Submitted:
     """Go on where a failed or stopped task ended, as a new task of its session."""
-    return await call.door.gateway.resume(TaskId(call.path["task_id"]), call.principal, "web")
+    return await call.door.gateway.resume(
+        TaskId(call.path["task_id"]), call.principal, call.channel
+    )
 
 
 def _options(given: NewTask) -> Options:
