@@ -601,3 +601,25 @@ async def test_the_same_question_goes_on_after_a_restart(home: Path) -> None:
         ]
         assert len(prepared) == 1, "a pause is not a crash: prepare is not announced again"
         assert acted(here, home, made.session_id)
+
+
+async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted(
+    home: Path,
+) -> None:
+    async with core(home, ask_once()) as here:
+        gateway = here.house.gateway
+        made = await here.submit("paint")
+        asked = await here.asked(made)
+        with pytest.raises(Conflict, match="has not ended"):
+            await gateway.delete_session(made.session_id, LOCAL_OWNER)
+        await here.answer(asked["question_id"], "text", "green")
+        await here.end_of(made)
+        await gateway.delete_session(made.session_id, LOCAL_OWNER)
+        with pytest.raises(NotFound):
+            await gateway.records.question(QuestionId(asked["question_id"]), LOCAL_OWNER)
+        deeds = await gateway.records.deeds(LOCAL_OWNER)
+        assert [each.action for each in deeds] == [
+            "session.deleted", "question.answered", "question.asked",
+        ]  # fmt: skip
+        with pytest.raises(Forbidden):
+            await gateway.records.deeds(OPERATOR)

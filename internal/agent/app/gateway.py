@@ -24,6 +24,7 @@ from internal.agent.app.records import Records
 from internal.agent.app.taking import (
     INTERRUPTED,
     Steered,
+    dismiss_message,
     interrupt_session,
     say_words,
     stop_task,
@@ -105,16 +106,7 @@ class Gateway:
 
         False when it was settled or taken in before; nothing is promised then.
         """
-        now = self._now()
-
-        def work() -> Write[bool]:
-            ids = (message.channel, message.app, message.message_id)
-            if not (yield from self._stores.inbox.dismiss(*ids)):
-                return False
-            for reply in replies:
-                yield from self._stores.outbox.add(reply, now)
-            return True
-
+        work = partial(dismiss_message, self._stores, message, replies, self._now())
         return await self._database.write(work)
 
     async def steer(
@@ -229,15 +221,21 @@ class Gateway:
         return await self.records.session(session_id, principal)
 
     async def delete_session(self, session_id: SessionId, principal: Principal) -> None:
-        """Delete a session with all that is its.
+        """Delete a session with all that is its; that it was deleted stays noted.
 
         Raises:
             NotFound: the session does not exist or belongs to somebody else.
             Conflict: one of its runs has not ended.
         """
-        await self.records.session(session_id, principal)
-        if not await self._database.write(partial(self._stores.sessions.delete, session_id)):
-            raise Conflict("A task of this session has not ended: stop it first.")
+        session = await self.records.session(session_id, principal)
+        deed = Deed(self._now(), principal.id, session.channel, "session.deleted", session_id)
+
+        def work() -> Write[None]:
+            if not (yield from self._stores.sessions.delete(session_id)):
+                raise Conflict("A task of this session has not ended: stop it first.")
+            yield from self._stores.audit.add(deed)
+
+        await self._database.write(work)
 
     async def answer(
         self,

@@ -1,5 +1,6 @@
 """Taking in: what a person's words and wishes change, each in one transaction."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -18,7 +19,9 @@ from internal.agent.domain.errors import Conflict, NotFound, Stopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
+from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Write
+from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.people import Deed
 from internal.agent.ports.stores import Stores
 
@@ -70,6 +73,17 @@ def say_words(
         return Steered("steering", run.task_id, run.id, session_id), []
     shown = yield from _add(stores, submission, principal, session_id, fresh, now)
     return Steered("task", fresh.task_id, fresh.run_id, session_id), shown
+
+
+def dismiss_message(
+    stores: Stores, message: Inbound, replies: Sequence[Outgoing], now: str
+) -> Write[bool]:
+    """Settle an accepted message without a run and promise the replies; False when settled before."""
+    if not (yield from stores.inbox.dismiss(message.channel, message.app, message.message_id)):
+        return False
+    for reply in replies:
+        yield from stores.outbox.add(reply, now)
+    return True
 
 
 def stop_task(
