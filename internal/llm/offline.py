@@ -17,9 +17,10 @@ from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolRe
 from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, Words
 from internal.llm.offline_jobs import (
     Errand,
+    Job,
     catalogue,
     chat,
-    errand,
+    errands,
     label,
     language_of,
     report,
@@ -30,6 +31,9 @@ from internal.llm.text import whole, whole_values
 
 MODEL = "offline-demo"
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+")
+_WISH = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
+_STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
+_LONGEST_LINE = 300
 _COMPLEX = 3  # so many errands make a plan complex: each step is then opened with `clarify`
 
 
@@ -80,27 +84,28 @@ class _Conversation:
     """What was asked last, and what was done about it since."""
 
     def __init__(self, request: ModelRequest) -> None:
-        ask, since = _last_ask(request.messages)
         self._messages = request.messages
-        self._language = language_of(ask)
         self._tools = {tool.name for tool in request.tools}
         self._may_call = request.tool_choice != "none"
-        self._jobs = understand(ask) or understand(ask.strip().rpartition("\n")[2])
+        # last words are asked for in words of their own, which stand after the request
+        ask, since = _last_ask(request.messages, is_understood=not self._may_call)
+        self._language = language_of(ask)
+        self._jobs = _jobs_in(ask)
         self._done = list(_answered_calls(since))
 
     def reply(self) -> Iterator[Part]:
         """Give the parts of the next reply: words and at most one call."""
-        errands = [found for job in self._jobs if (found := errand(job, self._language))]
+        work = [each for job in self._jobs for each in errands(job, self._language)]
         if not self._jobs:
             yield self._final(understood("unknown", self._language))
-        elif not errands:
+        elif not work:
             yield self._final("\n\n".join(chat(job, self._language) for job in self._jobs))
         else:
-            yield from self._work(errands)
+            yield from self._work(work)
 
-    def _work(self, errands: Sequence[Errand]) -> Iterator[Part]:
+    def _work(self, work: Sequence[Errand]) -> Iterator[Part]:
         told: list[str] = []
-        move = self._next(errands, told)
+        move = self._next(work, told)
         if move is None:
             yield self._final("\n\n".join(told))
         elif self._may_call:
@@ -108,34 +113,74 @@ class _Conversation:
                 yield Text(move.words)
             yield ToolCall(self._call_id(), move.tool, dict(move.arguments))
         else:
-            left = self._say("stopped", label=", ".join(map(self._label, errands)))
+            left = self._say("stopped", label=", ".join(map(self._label, work)))
             yield self._final("\n\n".join((*told, left)))
 
-    def _next(self, errands: Sequence[Errand], told: list[str]) -> _Move | None:
+    def _next(self, work: Sequence[Errand], told: list[str]) -> _Move | None:
         """Return the first call without a result, None when all is done; tell what came of it."""
-        plan = self._plan(errands)
-        if (planned := self._outcome(plan)) is None:
-            return plan
+        wishes: list[str] = []
+        while True:
+            plan = self._plan(work, wishes)
+            if (planned := self._outcome(plan)) is None:
+                return plan
+            if (wish := _WISH.search(planned.text)) is None:
+                break
+            wishes.append(self._say("wish", wish=_line(wish[1])))
         if planned.failed and "plan" in self._tools:
             told.append(self._say("refused", reason=planned.text))
             return None
-        return self._next_step(errands, told)
+        mine, others = self._agreed(work, planned.text, told)
+        move = self._next_step(mine, told, is_complex=len(work) >= _COMPLEX)
+        return move or self._next_closing(others, wishes, told)
 
-    def _next_step(self, errands: Sequence[Errand], told: list[str]) -> _Move | None:
-        for n, this in enumerate(errands, 1):
-            *openings, action = self._start(n, this, is_complex=len(errands) >= _COMPLEX)
+    def _agreed(
+        self, work: Sequence[Errand], planned: str, told: list[str]
+    ) -> tuple[list[tuple[str, Errand]], list[tuple[str, str]]]:
+        """Return the errands with the ids of their steps, and the steps that are none of them.
+
+        What a person took out of the plan is not done.
+        """
+        listed = _STEP.findall(planned)
+        listed = listed or [(str(n), self._label(this)) for n, this in enumerate(work, 1)]
+        mine: list[tuple[str, Errand]] = []
+        for this in work:
+            found = next((step for step in listed if step[1] == self._label(this)), None)
+            if found is None:
+                told.append(self._say("removed", label=self._label(this)))
+            else:
+                listed.remove(found)
+                mine.append((found[0], this))
+        return mine, listed
+
+    def _next_step(
+        self, work: Sequence[tuple[str, Errand]], told: list[str], *, is_complex: bool
+    ) -> _Move | None:
+        for n, (step, this) in enumerate(work, 1):
+            *openings, action = self._start(step, this, is_complex=is_complex)
             for opening in openings:
                 if self._outcome(opening) is None:
                     return opening
             if (result := self._outcome(action)) is None:
                 return action
-            closing = self._close(n, result)
+            closing = _close(step, "failed" if _is_failed(result) else "completed")
             if self._outcome(closing) is None:
                 return closing
             told.append(self._told(this, result))
-            if result.failed:
-                told.extend(self._say("left", label=self._label(left)) for left in errands[n:])
+            if _is_failed(result):
+                told.extend(self._say("left", label=self._label(left)) for _, left in work[n:])
                 break
+        return None
+
+    def _next_closing(
+        self, steps: Sequence[tuple[str, str]], wishes: Sequence[str], told: list[str]
+    ) -> _Move | None:
+        """Close the steps that a person added: a wish is kept, the rest is beyond a demo."""
+        for step, words in steps:
+            closing = _close(step, "completed" if words in wishes else "skipped")
+            if self._outcome(closing) is None:
+                return closing
+            if words not in wishes:
+                told.append(self._say("beyond", label=words))
         return None
 
     def _outcome(self, move: _Move) -> ToolResult | None:
@@ -148,31 +193,27 @@ class _Conversation:
                 return result
         return None
 
-    def _plan(self, errands: Sequence[Errand]) -> _Move:
-        steps = [self._label(this) for this in errands]
+    def _plan(self, work: Sequence[Errand], wishes: Sequence[str]) -> _Move:
+        steps = [self._label(this) for this in work]
         goal = steps[0] if len(steps) == 1 else self._say("one_by_one", count=len(steps))
         complexity = "complex" if len(steps) >= _COMPLEX else "simple"
-        plan = {"goal": goal, "complexity": complexity, "steps": steps, "title": steps[0][:60]}
-        return _Move("plan", plan)
+        plan = {"goal": goal, "complexity": complexity, "title": steps[0][:60]}
+        return _Move("plan", {**plan, "steps": [*steps, *wishes]})
 
-    def _start(self, n: int, this: Errand, *, is_complex: bool) -> Iterator[_Move]:
-        """Give the calls that carry out step `n`; those of a complex plan are opened first."""
+    def _start(self, step: str, this: Errand, *, is_complex: bool) -> Iterator[_Move]:
+        """Give the calls that carry out a step; those of a complex plan are opened first."""
         if is_complex:
-            goal = {"step_id": str(n), "goal": self._label(this), "needs_user_input": False}
+            goal = {"step_id": step, "goal": self._label(this), "needs_user_input": False}
             yield _Move("clarify", {**goal, "success_criteria": self._say("criteria")})
         yield _Move(this.tool, this.arguments, self._label(this) + "…")
 
-    def _close(self, n: int, result: ToolResult) -> _Move:
-        status = "failed" if result.failed else "completed"
-        return _Move("update_plan", {"step_id": str(n), "status": status})
-
     def _told(self, this: Errand, result: ToolResult) -> str:
-        if result.failed:
+        if _is_failed(result):
             return self._say("failed", label=self._label(this), reason=result.text)
         return report(this.job, result.text, self._language)
 
     def _label(self, this: Errand) -> str:
-        return label(this.job, self._language)
+        return _line(label(this.job, self._language))
 
     def _say(self, name: str, **named: object) -> str:
         return catalogue().say(self._language, name, **named)
@@ -186,12 +227,35 @@ class _Conversation:
         return "offline_" + hashlib.blake2s(said, digest_size=8).hexdigest()
 
 
-def _last_ask(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
-    """Return the words of the last user message that has any, and the messages after it."""
-    for n in range(len(messages) - 1, -1, -1):
-        if messages[n].role == "user" and messages[n].text.strip():
-            return whole(messages[n].text), messages[n + 1 :]
-    return "", ()
+def _jobs_in(ask: str) -> list[Job]:
+    return understand(ask) or understand(ask.strip().rpartition("\n")[2])
+
+
+def _last_ask(messages: Sequence[Message], *, is_understood: bool) -> tuple[str, Sequence[Message]]:
+    """Return the words of the last user message that has any, and the messages after it.
+
+    Of those that are understood, if any is and that is wanted.
+    """
+    asks = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
+    known = [n for n in asks if is_understood and _jobs_in(whole(messages[n].text))]
+    if not asks:
+        return "", ()
+    n = (known or asks)[-1]
+    return whole(messages[n].text), messages[n + 1 :]
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+
+
+def _close(step: str, status: str) -> _Move:
+    return _Move("update_plan", {"step_id": step, "status": status})
+
+
+def _is_failed(result: ToolResult) -> bool:
+    """Whether nothing came of a call; a correction by a gate is no failure, but no result."""
+    return result.failed or result.text.startswith("Not run")
 
 
 def _answered_calls(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:

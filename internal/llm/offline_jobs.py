@@ -103,22 +103,42 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "shell": ("shell", {"command": "command"}),
     "fetch": ("web_fetch", {"url": "url"}),
     "search": ("search_files", {"pattern": "text"}),
+    "ask": ("request_user", {"question": "question"}),
+    "choose": ("request_user", {"question": "question", "options": "options"}),
+    "several": ("request_user", {"question": "question", "options": "options"}),
 }
+_PLAN = "plan.md"
 
 
-def errand(job: Job, language: str) -> Errand | None:
-    """Return the tool call that a job takes, None when it takes none."""
-    if job.kind not in _TOOLS:
-        return None
-    named = dict(job.named)
+def errands(job: Job, language: str) -> list[Errand]:
+    """Return the tool calls that a job takes, one after the other; none for mere talk."""
+    if job.kind != "plan":
+        return [_errand(job, language)] if job.kind in _TOOLS else []
+    outline = catalogue().say(language, "outline", topic=job.named["topic"])
+    steps = (
+        Job("list", {}),
+        Job("write", {"path": _PLAN, "text": outline}),
+        Job("read", {"path": _PLAN}),
+    )
+    return [_errand(step, language) for step in steps]
+
+
+def _errand(job: Job, language: str) -> Errand:
+    named: dict[str, Any] = dict(job.named)
     if job.kind == "list":
         named.setdefault("path", ".")
     if job.kind == "poem":
         named["text"] = catalogue().say(language, "haiku", topic=named["topic"])
     if job.kind == "write":
         named["text"] += "\n"
-    tool, arguments = _TOOLS[job.kind]
-    return Errand(Job(job.kind, named), tool, {name: named[key] for name, key in arguments.items()})
+    if job.kind in {"choose", "several"}:
+        named["question"] = catalogue().say(language, f"question_{job.kind}")
+        named["options"] = catalogue().say(language, "options").split("|")
+    tool, keys = _TOOLS[job.kind]
+    arguments = {name: named[key] for name, key in keys.items()}
+    if job.kind == "several":
+        arguments["multiple"] = True
+    return Errand(Job(job.kind, named), tool, arguments)
 
 
 def label(job: Job, language: str) -> str:

@@ -1,27 +1,40 @@
 """The tool that changes a part of a file."""
 
 import asyncio
-import difflib
 import itertools
 import re
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.clip import Clip
-from internal.tools.files import as_text, encode, to_the_end
+from internal.tools.diffs import unified
+from internal.tools.files import as_text, encode, printable, to_the_end
 from internal.tools.tool import ToolContext, tool
-from internal.tools.workspace import MAX_BYTES, Workspace, WorkspacePath
+from internal.tools.workspace import MAX_BYTES, Contents, Workspace, WorkspacePath
 
 _MAX_PLACES = 10
-_MAX_DIFF_LINES = 4_000  # difflib takes seconds beyond
-_CONTEXT = 3
-_HUNK = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
 
-@tool(risk="write")
+async def _previewed(
+    context: ToolContext,
+    path: WorkspacePath,
+    old_string: str,
+    new_string: str,
+    replace_all: bool = False,
+) -> str:
+    """Return the diff that the call would make now."""
+
+    def diff() -> str:
+        edit = _edited(context.workspace, path, (old_string, new_string), replace_all)
+        return unified(printable(str(path)), edit.before, edit.after)
+
+    return await asyncio.to_thread(diff)
+
+
+@tool(risk="write", preview=_previewed)
 async def edit_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "An existing text file inside the workspace."],
@@ -34,23 +47,41 @@ async def edit_file(
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
     """
     async with context.writing:
-        before, after, count = await to_the_end(
+        edit = await to_the_end(
             _edit, context.workspace, path, (old_string, new_string), replace_all
         )
-    diff = await asyncio.to_thread(unified, str(path), before, after)
+    diff = await asyncio.to_thread(unified, printable(str(path)), edit.before, edit.after)
     clip = Clip()
     clip.take(encode(diff))
-    places = "1 place" if count == 1 else f"{count:,} places"
+    places = "1 place" if edit.places == 1 else f"{edit.places:,} places"
     return ToolOutcome(
         f"{path} changed in {places}:\n{clip.text()}",
-        metadata={"path": str(path), "diff": clip.text(), "replacements": count},
+        metadata={"path": str(path), "diff": clip.text(), "replacements": edit.places},
     )
+
+
+class _Edit(NamedTuple):
+    """A change to a file: its text before and after, and in how many places they differ."""
+
+    read: Contents
+    before: str
+    after: str
+    places: int
 
 
 def _edit(
     workspace: Workspace, path: WorkspacePath, change: tuple[str, str], everywhere: bool
-) -> tuple[str, str, int]:
-    """Change the file; return its text before and after, and in how many places."""
+) -> _Edit:
+    """Change the file."""
+    edit = _edited(workspace, path, change, everywhere)
+    workspace.write(path, encode(edit.after), instead_of=edit.read)
+    return edit
+
+
+def _edited(
+    workspace: Workspace, path: WorkspacePath, change: tuple[str, str], everywhere: bool
+) -> _Edit:
+    """Work the change out, without making it."""
     contents = workspace.read(path)
     as_text(contents.content[:8_192])  # refuses binary files
     try:
@@ -71,11 +102,9 @@ def _edit(
             "lines around it until it is unique, or set replace_all"
         )
     after = before.replace(old, new)
-    encoded = encode(after)
-    if len(encoded) > MAX_BYTES:
+    if len(encode(after)) > MAX_BYTES:
         raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
-    workspace.write(path, encoded, instead_of=contents)
-    return before, after, count
+    return _Edit(contents, before, after, count)
 
 
 def _places(text: str, wanted: str) -> str:
@@ -99,28 +128,3 @@ def _hint(text: str, wanted: str) -> str:
     if not starts:
         return ": read the file again and copy the text exactly"
     return f": only its first line is, at line {', '.join(starts[:_MAX_PLACES])}"
-
-
-def unified(name: str, before: str, after: str) -> str:
-    """Return a unified diff. What is the same at both ends is never compared."""
-    old, new = before.splitlines(), after.splitlines()
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
-    first = max(start - _CONTEXT, 0)
-    old = old[first : len(old) - max(end - _CONTEXT, 0)]
-    new = new[first : len(new) - max(end - _CONTEXT, 0)]
-    if len(old) + len(new) > _MAX_DIFF_LINES:
-        return f"[{len(old):,} lines became {len(new):,} lines]"
-    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", n=_CONTEXT, lineterm="")
-    return "\n".join(_HUNK.sub(lambda hunk: _moved(hunk, first), line) for line in lines)
-
-
-def _common(old: list[str], new: list[str]) -> int:
-    """Return how many lines the two have in common at their beginning."""
-    pairs = zip(old, new, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _moved(hunk: re.Match[str], by: int) -> str:
-    old, old_length, new, new_length = hunk.groups()
-    return f"@@ -{int(old) + by}{old_length} +{int(new) + by}{new_length} @@"

@@ -13,8 +13,9 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.clip import LIMIT
+from internal.tools.diffs import unified
 from internal.tools.tool import ToolContext, tool
-from internal.tools.workspace import MAX_BYTES, Workspace, WorkspacePath
+from internal.tools.workspace import MAX_BYTES, Missing, Workspace, WorkspacePath
 
 _BINARY_PROBE = 8_192
 _MAX_ENTRIES = 500
@@ -79,7 +80,34 @@ def as_text(content: bytes) -> str:
     return content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
-@tool(risk="write")
+async def _previewed(context: ToolContext, path: WorkspacePath, content: str) -> str:
+    """Return the diff that the call would make now."""
+    encode(content)
+
+    def diff() -> str:
+        before = _standing(context.workspace, path)
+        if before == content:
+            return "[nothing would change]"
+        return unified(printable(str(path)), before, content) or "[a new empty file]"
+
+    return await asyncio.to_thread(diff)
+
+
+def _standing(workspace: Workspace, path: WorkspacePath) -> str | None:
+    """Return the text of a file, None when there is none.
+
+    Raises:
+        ToolError: it cannot be read, or is binary.
+    """
+    try:
+        content = workspace.read(path).content
+    except Missing:
+        return None
+    as_text(content[:_BINARY_PROBE])  # refuses binary files
+    return content.decode("utf-8", "replace")
+
+
+@tool(risk="write", preview=_previewed)
 async def write_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "A file inside the workspace; missing folders are made."],

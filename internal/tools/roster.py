@@ -5,6 +5,7 @@
 
 import asyncio
 import difflib
+import logging
 import shutil
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,6 +15,7 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.commands import shell
+from internal.tools.diffs import shortened
 from internal.tools.editing import edit_file
 from internal.tools.fetching import web_fetch
 from internal.tools.files import list_dir, read_file, write_file
@@ -21,6 +23,8 @@ from internal.tools.search import search_files
 from internal.tools.tool import Tool, ToolContext
 from internal.tools.web import Fetcher
 from internal.tools.workspace import Workspace
+
+logger = logging.getLogger(__name__)
 
 TOOLS: tuple[Tool, ...] = (
     read_file,
@@ -43,6 +47,7 @@ class ToolBox:
         fetcher: what reaches the web.
         ripgrep: the full path of `rg`; None to look for it where systems install programs.
         tools: which tools there are.
+        preview_seconds: how long anybody waits to see what a call would change.
     """
 
     def __init__(
@@ -52,10 +57,12 @@ class ToolBox:
         fetcher: Fetcher,
         ripgrep: str | None = None,
         tools: tuple[Tool, ...] = TOOLS,
+        preview_seconds: float = 5.0,
     ) -> None:
         self._sandbox = sandbox
         self._fetcher = fetcher
         self._ripgrep = ripgrep or shutil.which("rg", path=_PROGRAMS)
+        self._preview_seconds = preview_seconds
         self._tools = {each.spec.name: each for each in tools}
         self._writing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -76,15 +83,32 @@ class ToolBox:
             near = difflib.get_close_matches(name[:100], self._tools, n=1)
             hint = f": did you mean {near[0]}?" if near else ""
             raise ToolError(f"there is no tool {name[:100]!r}{hint}")
-        writing = self._writing.setdefault(context.workspace, asyncio.Lock())
-        return await wanted.run(
-            ToolContext(
-                call=context,
-                workspace=Workspace(context.workspace),
-                sandbox=self._sandbox,
-                fetcher=self._fetcher,
-                writing=writing,
-                ripgrep=self._ripgrep,
-            ),
-            arguments,
+        return await wanted.run(self._for(context), arguments)
+
+    async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
+        """Say what a call would change; see the port."""
+        wanted = self._tools.get(name)
+        if wanted is None:
+            return ""
+        try:
+            async with asyncio.timeout(self._preview_seconds):
+                change = await wanted.preview(self._for(context), arguments)
+        except ToolError as error:
+            change = f"[no preview: {error}]"
+        except TimeoutError:
+            change = "[no preview: it takes too long]"
+        except Exception:  # a call that nobody can look into is still for a person to judge
+            logger.exception("preview broke", extra={"run_id": context.run_id, "tool": name})
+            change = "[no preview]"
+        return await asyncio.to_thread(shortened, change)
+
+    def _for(self, context: CallContext) -> ToolContext:
+        """Return what a tool may use in a call."""
+        return ToolContext(
+            call=context,
+            workspace=Workspace(context.workspace),
+            sandbox=self._sandbox,
+            fetcher=self._fetcher,
+            writing=self._writing.setdefault(context.workspace, asyncio.Lock()),
+            ripgrep=self._ripgrep,
         )

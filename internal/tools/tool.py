@@ -38,6 +38,7 @@ class ToolContext:
 
 
 Body = Callable[..., Awaitable[str | ToolOutcome]]
+Preview = Callable[..., Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,17 @@ class Tool:
     spec: ToolSpec
     parameters: dict[str, Parameter]
     body: Body
+    previewed: Preview | None = None
+
+    async def preview(self, context: ToolContext, arguments: dict[str, Any]) -> str:
+        """Say what a call would change, without changing it; "" for a tool that cannot say.
+
+        Raises:
+            ToolError: the call itself would fail.
+        """
+        if self.previewed is None:
+            return ""
+        return await self.previewed(context, **self.checked(context.workspace, arguments))
 
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolOutcome:
         """Check the arguments and run the function.
@@ -126,7 +138,11 @@ def _guarded_schema(kind: type) -> dict[str, Any]:
 
 
 def tool(
-    *, risk: Risk, idempotent: bool = False, timeout_seconds: float | None = None
+    *,
+    risk: Risk,
+    idempotent: bool = False,
+    timeout_seconds: float | None = None,
+    preview: Preview | None = None,
 ) -> Callable[[Body], Tool]:
     """Make a tool of an async function `(context, **arguments)`; its docstring is for the model.
 
@@ -134,6 +150,7 @@ def tool(
         risk: what a permission rule judges it by.
         idempotent: it may run again when nobody knows whether it ran.
         timeout_seconds: when the tool runner ends it; None for the setting's value.
+        preview: takes the same arguments and says what the function would change.
     """
 
     def make(body: Body) -> Tool:
@@ -148,6 +165,6 @@ def tool(
             "additionalProperties": False,
         }
         spec = ToolSpec(name, inspect.getdoc(body) or "", schema, risk, idempotent, timeout_seconds)
-        return Tool(spec, parameters, body)
+        return Tool(spec, parameters, body, preview)
 
     return make

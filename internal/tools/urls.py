@@ -68,6 +68,11 @@ class PublicUrl:
         return self.parse(urljoin(str(self), location))
 
     @property
+    def site(self) -> tuple[str, int | None]:
+        """The host and its port, None for the usual one: what a permission rule names."""
+        return self.host, None if self.port == _PORTS[self.scheme] else self.port
+
+    @property
     def authority(self) -> str:
         """The host as it stands in an address and in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host

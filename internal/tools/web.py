@@ -76,10 +76,11 @@ class Fetcher:
         self._tls = tls
 
     async def fetch(self, url: PublicUrl) -> Page:
-        """Get an address, following at most five redirects.
+        """Get an address, following at most five redirects within its site.
 
         Raises:
-            ToolError: it may not be fetched, cannot be reached, or does not answer in time.
+            ToolError: it may not be fetched, leads to another site, cannot be reached, or does not
+                answer in time.
         """
         try:
             async with asyncio.timeout(self.seconds):
@@ -94,7 +95,10 @@ class Fetcher:
             if answer.status not in _REDIRECTS or location is None:
                 return Page(url, answer)
             # sent as UTF-8 by those who do not encode it (RFC 9110 15.4.2 allows neither)
-            url = url.joined(location.encode("latin-1").decode("utf-8", "replace"))
+            target = url.joined(location.encode("latin-1").decode("utf-8", "replace"))
+            if target.site != url.site:  # nobody was asked about that one
+                raise ToolError(f"{url} leads to another site: call web_fetch again with {target}")
+            url = target
         raise ToolError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
 
     async def _get(self, url: PublicUrl) -> Answer:

@@ -35,6 +35,10 @@ _REASONS = {
 }
 
 
+class Missing(ToolError):
+    """Nothing stands at a path of the workspace."""
+
+
 class WorkspacePath:
     """A place in the workspace: plain names from its root on; none for the root itself.
 
@@ -118,7 +122,8 @@ class Workspace:
         """Return a regular file's bytes.
 
         Raises:
-            ToolError: missing, no regular file, outside, or larger than `limit` bytes.
+            Missing: there is none.
+            ToolError: no regular file, outside, or larger than `limit` bytes.
         """
         with self.opened(path) as descriptor:
             status = os.fstat(descriptor)
@@ -184,7 +189,8 @@ def _explained(path: WorkspacePath) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
-        raise ToolError(reason.format(path)) from error
+        kind = Missing if error.errno == errno.ENOENT else ToolError
+        raise kind(reason.format(path)) from error
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """The offline demo model: every example of its catalogue, in both languages, as it is played."""
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +16,20 @@ from internal.agent.domain.messages import (
     ToolResult,
     said_by_user,
 )
+from internal.agent.domain.moves import Act, Ask, Done, Pause
+from internal.agent.domain.permissions import Policy
+from internal.agent.domain.plans import PlanEdit, PlanReview
+from internal.agent.domain.questions import Decision, Question
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, ToolChoice, Words
 from internal.llm.arithmetic import worked_out
 from internal.llm.offline import MODEL, OfflineModel
 from internal.llm.offline_jobs import catalogue, language_of, understand
+from tests.unit import turn_rig as rig
 
-ACTIONS = ("list_dir", "read_file", "write_file", "shell", "web_fetch", "search_files")
+ACTIONS = (
+    "list_dir", "read_file", "write_file", "shell", "web_fetch", "search_files", "request_user",
+)  # fmt: skip
 NAMES = ("plan", "update_plan", "clarify", *ACTIONS)
 TOOLS = tuple(ToolSpec(name, name, {"type": "object"}, "read") for name in NAMES)
 
@@ -78,10 +87,14 @@ async def test_every_example_comes_to_an_answer_in_its_language(example: str) ->
     assert language_of(answer) == language_of(example) or language_of(example) == "en"
     assert answer.endswith(("the offline demo model", "离线演示模型"))
     if told.calls:
-        first, action, last = told.calls
-        assert (first.name, last.name) == ("plan", "update_plan")
-        assert action.name in ACTIONS
-        assert last.arguments == {"step_id": "1", "status": "completed"}
+        assert told.calls[0].name == "plan"
+        steps = told.calls[0].arguments["steps"]
+        done = [call for call in told.calls if call.name in ACTIONS]
+        closed = [call.arguments for call in told.calls if call.name == "update_plan"]
+        assert len(done) == len(steps)
+        assert closed == [
+            {"step_id": str(n), "status": "completed"} for n in range(1, len(steps) + 1)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +118,28 @@ async def test_every_example_comes_to_an_answer_in_its_language(example: str) ->
         ("抓取 https://example.com", "web_fetch", {"url": "https://example.com"}),
         ("在文件里搜索 云雀", "search_files", {"pattern": "云雀"}),
         ("读一下 notes.md", "read_file", {"path": "notes.md"}),
+        ("run touch hello.txt", "shell", {"command": "touch hello.txt"}),
+        ("运行 touch hello.txt", "shell", {"command": "touch hello.txt"}),
+        ("run echo hi in the shell", "shell", {"command": "echo hi"}),
+        ('ask me "What now?"', "request_user", {"question": "What now?"}),
+        ("问我“去哪儿？”", "request_user", {"question": "去哪儿？"}),  # noqa: RUF001  # as people type it
+        (
+            "ask me",
+            "request_user",
+            {
+                "question": "When do larks sing best?",
+                "options": ["In spring", "In summer", "At dawn", "Never"],
+            },
+        ),
+        (
+            "让我选几个",
+            "request_user",
+            {
+                "question": "你愿意什么时候出门听云雀？可以选几个。",  # noqa: RUF001  # as people type it
+                "options": ["春天", "夏天", "清晨", "从不"],
+                "multiple": True,
+            },
+        ),
     ],
 )
 async def test_what_is_asked_is_what_is_done(
@@ -272,3 +307,155 @@ def test_the_documentation_shows_every_example() -> None:
 def test_both_languages_say_the_same_things() -> None:
     phrases = catalogue().phrases
     assert phrases["en"].keys() == phrases["zh"].keys()
+
+
+async def test_a_plan_is_three_steps_of_real_work() -> None:
+    told = Told()
+    answer = await told.ask("plan a walk in the hills")
+    step = "clarify {} update_plan"
+    steps = " ".join(step.format(tool) for tool in ("list_dir", "write_file", "read_file"))
+    assert told.names == f"plan {steps}"
+    assert told.calls[0].arguments["complexity"] == "complex"
+    assert "# Plan: a walk in the hills" in answer
+
+
+@pytest.mark.parametrize(
+    ("ask", "tools"),
+    [
+        ("plan a walk, then run `date`", "list_dir write_file read_file shell"),
+        ("run touch a then run touch b", "shell shell"),
+        ("运行 touch a，然后问我", "shell request_user"),  # noqa: RUF001  # as people type it
+    ],
+)
+async def test_new_words_can_stand_in_a_row(ask: str, tools: str) -> None:
+    told = Told()
+    await told.ask(ask)
+    assert " ".join(call.name for call in told.calls if call.name in ACTIONS) == tools
+
+
+class Watched:
+    """Plays the model against the real Turn, with people: what is asked is answered by the test."""
+
+    def __init__(self, review: PlanReview = "off") -> None:
+        given = rig.terms("strict", Policy(), people=True)
+        self.turn = rig.begin(msgspec.structs.replace(given, plan_review=review))
+        self.ran: list[str] = []
+
+    async def until_asked(self, ask: str = "") -> Question:
+        if ask:
+            self.turn.messages[-1] = said_by_user(ask)
+        while True:
+            match self.turn.next():
+                case Pause(question):
+                    return question
+                case Ask() as move:
+                    await self.hear(move)
+                case Act(calls):
+                    self.ran += [call.name for call in calls]
+                    rig.act(self.turn)
+                case Done():
+                    raise AssertionError("it ended unasked")
+
+    async def answer(self, ask: str = "") -> str:
+        try:
+            question = await self.until_asked(ask)
+        except AssertionError:
+            return rig.outcome(self.turn).answer
+        raise AssertionError(f"asked: {question}")
+
+    async def hear(self, move: Ask) -> None:
+        choice: ToolChoice = "none" if move.final else "auto"
+        request = ModelRequest(MODEL, "", tuple(move.messages), tools=rig.TOOLS, tool_choice=choice)
+        pieces = [piece async for piece in OfflineModel().stream(request)]
+        reply = pieces[-1]
+        assert isinstance(reply, Reply)
+        self.turn.heard(reply.parts, MODEL, reply.usage, 0.0)
+
+    def say(self, decision: Decision, text: str = "", **more: Any) -> None:
+        given = rig.answer(self.turn, decision, text)
+        self.turn.answered(msgspec.structs.replace(given, **more))
+
+
+async def test_a_command_waits_for_a_yes() -> None:
+    watched = Watched()
+    question = await watched.until_asked("run touch hello.txt")
+    assert [asking.what for asking in question.calls] == ["touch hello.txt"]
+    watched.say("approve")
+    assert "gave:" in await watched.answer()
+    assert watched.ran == ["shell"]
+
+
+async def test_a_no_is_told_with_its_reason() -> None:
+    watched = Watched()
+    await watched.until_asked("run touch hello.txt then read a.md")
+    watched.say("reject", "not here")
+    answer = await watched.answer()
+    assert "not here" in answer
+    assert "did not go on to: Read a.md" in answer
+    assert watched.ran == []
+
+
+@pytest.mark.parametrize("ask", ["ask me a question", "问我一个问题"])
+async def test_an_answer_is_repeated(ask: str) -> None:
+    watched = Watched()
+    question = await watched.until_asked(ask)
+    assert (question.kind, len(question.options)) == ("clarify", 4)
+    watched.say("text", "In autumn!")
+    assert "In autumn!" in await watched.answer()
+
+
+async def test_a_plan_is_agreed_to_first() -> None:
+    watched = Watched("always")
+    question = await watched.until_asked("read a.md then read b.md")
+    assert question.kind == "plan"
+    assert watched.ran == []
+    watched.say("approve")
+    await watched.answer()
+    assert watched.ran == ["read_file", "read_file"]
+
+
+async def test_what_is_missing_makes_another_plan() -> None:
+    watched = Watched("always")
+    await watched.until_asked("read a.md")
+    watched.say("text", "be quick,\nplease")
+    question = await watched.until_asked()
+    assert question.plan is not None
+    wish = "Keep in mind: be quick, please"
+    assert [step.description for step in question.plan.steps] == ["Read a.md", wish]
+    watched.say("text", "and kind")
+    question = await watched.until_asked()
+    assert question.plan is not None
+    assert len(question.plan.steps) == 3
+    watched.say("approve")
+    await watched.answer()
+    assert watched.ran == ["read_file"]
+    assert watched.turn.plan is not None
+    assert {step.status for step in watched.turn.plan.steps} == {"completed"}
+
+
+async def test_a_step_that_was_taken_out_is_not_done() -> None:
+    watched = Watched("always")
+    await watched.until_asked("read a.md then read b.md then read c.md")
+    watched.say("edit", edit=PlanEdit(("Dance", "Read c.md", "Read a.md")))
+    await watched.until_asked()
+    watched.say("approve")
+    answer = await watched.answer()
+    assert watched.ran == ["read_file", "read_file"]
+    assert "Not in the plan any more, so not done: Read b.md." in answer
+    assert "A demo cannot do this step: Dance." in answer
+    assert watched.turn.plan is not None
+    assert [step.status for step in watched.turn.plan.steps] == [
+        "skipped",
+        "completed",
+        "completed",
+    ]
+
+
+async def test_a_plan_nobody_agreed_to_ends_in_words_about_it() -> None:
+    watched = Watched("always")
+    await watched.until_asked("read a.md")
+    watched.say("expired")
+    answer = await watched.answer()
+    assert "The plan was not accepted" in answer
+    assert "Nobody agreed to the plan in time" in answer
+    assert watched.ran == []

@@ -1,7 +1,11 @@
 """Laws of the permission rules that hold for any command, not only for those in the table."""
 
 import shlex
+import subprocess
+import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,3 +146,51 @@ def test_the_parser_sees_no_sign_beyond_its_tables_and_nothing_is_lost(text: str
     seen = for_parser(text)
     assert all(ord(sign) < 256 and ord(sign) not in {0x85, 0xA0} for sign in seen.decode())
     assert from_parser(seen) == text
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs that only note that they were run."""
+    folder = tmp_path_factory.mktemp("stubs")
+    for name in ("git", "make", "sort", "wc", "cat", "grep", "find", "rm", "sudo", "sh", "xargs"):
+        (folder / name).write_text(f"#!/bin/bash\nprintf '{name}\\n' >> '{folder}/ran'\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def run_by_bash(stubs: Path, folder: str, command: str) -> set[str]:
+    """Return the programs that a real bash starts for a command."""
+    (stubs / "ran").write_text("")
+    subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-c", command],
+        cwd=folder,
+        env={"PATH": str(stubs), "HOME": folder},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    return set((stubs / "ran").read_text().split())
+
+
+def ends(command: str) -> bool:
+    return "while true" not in command and "until" not in command
+
+
+@given(texts.filter(ends))
+@settings(max_examples=150, deadline=None)
+def test_bash_runs_nothing_that_was_not_judged(stubs: Path, text: str) -> None:
+    if isinstance(shell(Policy(allow=ALLOW), text), Allowed):
+        with tempfile.TemporaryDirectory() as folder:
+            ran = run_by_bash(stubs, folder, text)
+        assert not ran & {"rm", "sudo", "xargs"}
+        assert "sh" not in ran or "sh scripts/a.sh" in text
+
+
+def test_bash_runs_of_the_table_only_what_was_judged(stubs: Path, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "a").write_text("x\n")
+    allowed = [row.command for row in ALLOWING if row.expected == "A" and ends(row.command)]
+    ran = run_by_bash(stubs, str(tmp_path), "\n".join(f"( {command}\n)" for command in allowed))
+    assert {"git", "make", "sort"} <= ran
+    assert not ran & {"rm", "sudo", "xargs"}

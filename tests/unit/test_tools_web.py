@@ -258,12 +258,15 @@ async def test_every_hop_is_checked_again(site: Site) -> None:
 @pytest.mark.parametrize(
     ("location", "says"),
     [
-        ("http://169.254.169.254/latest/meta-data", "never fetched"),
-        ("//0.0.0.0/", "never fetched"),
+        ("http://169.254.169.254/latest/meta-data", "leads to another site"),
+        ("//0.0.0.0/", "leads to another site"),
+        ("http://other.test/", "another site: call web_fetch again with http://other.test/"),
+        ("http://site.test:1/", "leads to another site"),
+        ("https://site.test/", "leads to another site"),
         ("http://0xa9fea9fe/", "odd spelling"),
         ("file:///etc/passwd", "only http"),
         ("http://user:password@site.test/", "user name"),
-        ("http://[::ffff:169.254.169.254]/", "never fetched"),
+        ("http://[::ffff:169.254.169.254]/", "leads to another site"),
         ("/a\\b", "backslashes"),
     ],
 )
@@ -271,15 +274,16 @@ async def test_no_redirect_leads_where_nothing_may(site: Site, location: str, sa
     site.redirect("/", location)
     with pytest.raises(ToolError, match=says):
         await get(site)
+    assert [path for path, _ in site.asked] == ["/"]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_followed_without_cookies(site: Site, status: int) -> None:
     site.redirect("/", "next/ü", status)
-    site.redirect("/next/%C3%BC", f"http://other.test:{site.port}/end", status)
+    site.redirect("/next/%C3%BC", f"http://site.test:{site.port}/end", status)
     site.page("/end", b"there")
     page = await get(site)
-    assert str(page.url) == f"http://other.test:{site.port}/end"
+    assert str(page.url) == f"http://site.test:{site.port}/end"
     assert [path for path, _ in site.asked] == ["/", "/next/%C3%BC", "/end"]
     assert all("Cookie" not in fields for _, fields in site.asked)
 

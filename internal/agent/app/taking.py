@@ -78,7 +78,7 @@ def say_words(
 def dismiss_message(
     stores: Stores, message: Inbound, replies: Sequence[Outgoing], now: str
 ) -> Write[bool]:
-    """Settle an accepted message without a run and promise the replies; False when settled before."""
+    """Settle an accepted message without a run, promising replies; False when it was settled."""
     if not (yield from stores.inbox.dismiss(message.channel, message.app, message.message_id)):
         return False
     for reply in replies:

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 
-from internal.agent.domain.clipping import fitted
+from internal.agent.domain.clipping import clipped, fitted
 from internal.agent.domain.event import Event
 from internal.agent.domain.events import PlanUpdated, ToolCompleted
 from internal.agent.domain.messages import ToolCall, ToolResult
@@ -14,6 +14,9 @@ from internal.agent.domain.showing import escaped
 
 MOST_ASKED = 16
 """So many calls fit into one approval question; the model is to call the others again."""
+
+LONGEST_SHOWN = 60_000
+"""Characters of a call that are looked at to show it; an event carries less."""
 
 LONGEST_SENTENCE = 8000
 """Bytes of what the model and the event read of a call that is not run."""
@@ -100,5 +103,9 @@ def shown(call: ToolCall) -> str:
     """
     command = call.arguments.get("command")
     if call.name == "shell" and isinstance(command, str):
-        return escaped(command)
-    return escaped(f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}")
+        return _readable(command)
+    return _readable(f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}")
+
+
+def _readable(text: str) -> str:
+    return escaped(clipped(text, LONGEST_SHOWN))  # clipped first: escaping megabytes takes seconds
