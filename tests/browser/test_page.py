@@ -163,6 +163,7 @@ def test_rows_and_sheets_by_keyboard(serve: Serve, script: Any, enter: Open) -> 
     model = script([*report(), title()])
     page = enter(serve(model))
     keys = page.keyboard
+    page.get_by_label("Permissions").select_option("full")
     send(page, "write the report")
     model.release("answer")
     status(page, "completed")

@@ -1,9 +1,12 @@
 /** The HTTP API: every answer typed from the server's shapes, every failure one kind of error. */
+import type { Given } from './asking';
 import type {
   Attachment,
   ErrorBody,
   EventsPage,
   MeView,
+  QuestionsPage,
+  QuestionView,
   SessionRow,
   SessionsPage,
   SessionView,
@@ -11,7 +14,7 @@ import type {
   Submitted,
 } from './api.gen';
 
-export type { Attachment, MeView, SessionRow, SessionView };
+export type { Attachment, MeView, QuestionsPage, QuestionView, SessionRow, SessionView };
 
 /** What the server refused, or that it was not reached (`status` 0). */
 export class ApiError extends Error {
@@ -55,6 +58,7 @@ export interface NewTask {
   session_id?: string;
   attachments: GivenFile[];
   idempotency_key: string;
+  plan_review?: 'always';
   options: { permission_mode?: string };
 }
 
@@ -78,6 +82,9 @@ export const api = {
   submit: (given: NewTask) => call<Submitted>('POST', '/api/tasks', given),
   steer: (id: string, text: string) => call<Steered>('POST', `${task(id)}/steer`, { text }),
   stop: (id: string) => call<void>('POST', `${task(id)}/stop`, {}),
+  questions: () => call<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
+  answer: (id: string, given: Given) =>
+    call<QuestionView>('POST', `/api/questions/${encodeURIComponent(id)}/answer`, given),
   keep: (name: string, media_type: string, data: string) =>
     call<Attachment>('POST', '/api/attachments', { name, media_type, data }),
 };

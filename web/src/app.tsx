@@ -2,11 +2,13 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useLocation, useRoute } from 'wouter';
 import { api, ApiError } from './api';
-import { listen, reload, show, useConversation } from './conversation';
+import { follow, listen, reload, show, useConversation } from './conversation';
 import { onLogin } from './entering';
 import { isTyping } from './keyboard';
 import { Composer } from './parts/composer';
-import { Header } from './parts/header';
+import { Bar } from './parts/bar';
+import { Header, useTitle } from './parts/header';
+import { Inbox } from './parts/inbox';
 import { Login } from './parts/login';
 import { Palette } from './parts/palette';
 import { Panel } from './parts/panel';
@@ -15,6 +17,7 @@ import { Sheet } from './parts/sheet';
 import { Sidebar } from './parts/sidebar';
 import { Keys } from './parts/keys';
 import { Stage } from './parts/stage';
+import { useFollowedQuestions, useWaitingCount } from './waiting';
 import { useWords } from './words';
 
 type Overlay = 'none' | 'palette' | 'keys' | 'menu' | 'panel';
@@ -23,6 +26,7 @@ export function App() {
   const words = useWords();
   const queries = useQueryClient();
   const [, params] = useRoute('/sessions/:id');
+  const [waiting] = useRoute('/waiting');
   const [, navigate] = useLocation();
   const [overlay, setOverlay] = useState<Overlay>('none');
   const [panel, setPanel] = useState(true);
@@ -34,6 +38,11 @@ export function App() {
   useEffect(() => show(session), [session]);
   useEffect(() => onLogin(() => void queries.invalidateQueries()), [queries]);
   useListRefresh();
+  useFollowedQuestions();
+  useBadge(session, waiting);
+  useEffect(() => {
+    if (me.data !== undefined) follow(me.data.roles.includes('owner'));
+  }, [me.data]);
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -58,9 +67,11 @@ export function App() {
   };
   const unknown = me.error instanceof ApiError && me.error.status === 401;
   if (unknown && !me.data) return <Login onEntered={entered} />;
+  const login = loggedOut || unknown ? <Login small onEntered={entered} /> : null;
   const sidebar = (
     <Sidebar
       session={session}
+      waiting={waiting}
       onSearch={() => setOverlay('palette')}
       onKeys={() => setOverlay('keys')}
       onLeave={shut}
@@ -73,19 +84,29 @@ export function App() {
         {sidebar}
       </aside>
       <main className="flex min-w-0 flex-1 flex-col">
-        <Header
-          session={session}
-          me={me.data}
-          onMenu={() => setOverlay('menu')}
-          onPanel={() => (wide ? setPanel((now) => !now) : setOverlay('panel'))}
-        />
-        <Stage key={session ?? 'new'} session={session} me={me.data} />
-        <Composer
-          key={`composer:${session ?? 'new'}`}
-          session={session}
-          onStarted={(id) => navigate(`/sessions/${id}`)}
-          login={loggedOut || unknown ? <Login small onEntered={entered} /> : null}
-        />
+        {waiting ? (
+          <>
+            <Inbox onMenu={() => setOverlay('menu')} />
+            {login !== null && <div className="mx-auto w-full max-w-[808px] px-6 pb-4">{login}</div>}
+          </>
+        ) : (
+          <>
+            <Header
+              session={session}
+              me={me.data}
+              onMenu={() => setOverlay('menu')}
+              onPanel={() => (wide ? setPanel((now) => !now) : setOverlay('panel'))}
+            />
+            <Stage key={session ?? 'new'} session={session} me={me.data} />
+            {session !== null && <Bar key={`bar:${session}`} session={session} />}
+            <Composer
+              key={`composer:${session ?? 'new'}`}
+              session={session}
+              onStarted={(id) => navigate(`/sessions/${id}`)}
+              login={login}
+            />
+          </>
+        )}
       </main>
       {session !== null && panel && wide && (
         <aside className="w-[300px] flex-none border-l border-line" aria-label={words.panel}>
@@ -112,7 +133,19 @@ function onlyUnreached(_count: number, error: Error): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }
 
-/** Read the list of sessions again when a run of the shown one begins, is named or ends. */
+/** The title of the window says how much waits, and what is shown. */
+function useBadge(session: string | null, waiting: boolean): void {
+  const words = useWords();
+  const count = useWaitingCount();
+  const title = useTitle(session);
+  useEffect(() => {
+    const shown = waiting ? words.waiting : title;
+    const place = shown === '' ? words.product : `${shown} · ${words.product}`;
+    document.title = count > 0 ? `(${count}) ${place}` : place;
+  }, [count, title, waiting, words]);
+}
+
+/** Read the list of sessions again when a run begins, is named, waits or ends. */
 function useListRefresh(): void {
   const queries = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);

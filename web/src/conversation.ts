@@ -36,19 +36,14 @@ const onRow = new Set<(event: Envelope) => void>();
 const hub = new Hub({
   frame: take,
   connected: (yes) => {
-    if (yes) set({ lostSince: null });
-    else if (get().lostSince === null) set({ lostSince: Date.now() });
+    if (yes) {
+      // the stream of all sessions says nothing of one that is gone
+      if (get().lostSince !== null) recheck();
+      set({ lostSince: null });
+    } else if (get().lostSince === null) set({ lostSince: Date.now() });
   },
   refused: () => set({ loggedOut: true }),
-  recheck: () => {
-    const { session } = get();
-    if (session === null) return;
-    api.session(session).catch((error: unknown) => {
-      if (session !== get().session || !(error instanceof ApiError) || error.status !== 404) return;
-      set({ phase: 'missing', lostSince: null });
-      hub.watch(null);
-    });
-  },
+  recheck,
   mayRetry: async () => {
     try {
       await api.me();
@@ -59,7 +54,12 @@ const hub = new Hub({
   },
 });
 
-/** Call back with every durable event of the watched session; returns how to end it. */
+/** Begin to follow what happens: in all sessions, or only in the shown one. */
+export function follow(all: boolean): void {
+  hub.begin(all);
+}
+
+/** Call back with every durable event that is heard of, of any session; returns how to end it. */
 export function listen(heard: (event: Envelope) => void): () => void {
   onRow.add(heard);
   return () => onRow.delete(heard);
@@ -78,6 +78,7 @@ export function show(session: string | null): void {
 export function reload(): void {
   const { session } = get();
   set({ loggedOut: false, lostSince: null, session: null, phase: 'none' });
+  hub.begin();
   show(session);
 }
 
@@ -107,6 +108,16 @@ async function read(session: string): Promise<void> {
   hub.watch({ session, cursor: state.cursor });
 }
 
+function recheck(): void {
+  const { session } = get();
+  if (session === null) return;
+  api.session(session).catch((error: unknown) => {
+    if (session !== get().session || !(error instanceof ApiError) || error.status !== 404) return;
+    set({ phase: 'missing', lostSince: null });
+    hub.watch(null);
+  });
+}
+
 function fail(error: unknown, session: string): void {
   if (error instanceof ApiError && error.status === 401) set({ loggedOut: true, phase: 'failed' });
   else if (error instanceof ApiError && error.status === 404) set({ phase: 'missing' });
@@ -130,11 +141,15 @@ function take(frame: Frame): void {
     return;
   }
   const event = frame.data as Partial<Envelope>;
-  if (event.session_id !== get().session || event.run_id === undefined) return;
+  if (event.run_id === undefined) return;
   const row = frame.data as Envelope;
   const durable = row.seq !== undefined;
+  if (durable) {
+    hub.reached(frame.id);
+    for (const heard of onRow) heard(row);
+  }
+  if (event.session_id !== get().session) return;
   waiting.push({ id: durable ? frame.id : undefined, event: row });
-  if (durable) for (const heard of onRow) heard(row);
   if (scheduled) return;
   scheduled = true;
   // nothing is painted in a tab that nobody sees
@@ -147,9 +162,7 @@ function flush(): void {
   if (waiting.length === 0 || get().phase !== 'ready') return;
   const rows = waiting;
   waiting = [];
-  const state = fold(get().state, rows);
-  set({ state });
-  hub.reached(state.cursor);
+  set({ state: fold(get().state, rows) });
 }
 
 document.addEventListener('visibilitychange', flush);

@@ -2,10 +2,12 @@
 import { CONTROLS, EVENTS, type Envelope, type Payloads } from './events.gen';
 
 export type {
+  Asking,
   Attachment,
   ControlFrames,
   Envelope,
   EventName,
+  Plan,
   PlanStep,
   QuestionAnswered,
   QuestionAsked,

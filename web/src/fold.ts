@@ -4,6 +4,7 @@
  * have the same; `live` is what ephemeral events add until a node has ended.
  */
 import { accounted, endsOf, newRun } from './account';
+import { asked, type Known } from './asking';
 import type { Attachment, Envelope } from './events';
 import {
   isAfter,
@@ -58,6 +59,7 @@ class Draft {
   private readonly thread: DraftThread;
   private readonly runs: RunState[];
   private readonly files: Attachment[];
+  private questions: readonly Known[];
   private readonly live: Record<string, LiveNode>;
 
   constructor(state: State) {
@@ -65,6 +67,7 @@ class Draft {
     this.thread = new DraftThread(state.thread);
     this.runs = [...state.runs];
     this.files = [...state.files];
+    this.questions = state.questions;
     this.live = { ...state.live };
   }
 
@@ -74,6 +77,7 @@ class Draft {
       thread: this.thread.thread(),
       runs: this.runs,
       files: this.files,
+      questions: this.questions,
       live: this.live,
     };
   }
@@ -88,6 +92,7 @@ class Draft {
     this.cursor = row.id;
     this.account(event);
     this.collect(event);
+    this.questions = asked(this.questions, event);
     if (event.is_subtask) this.thread.lane(event);
     else this.thread.write(event);
   }

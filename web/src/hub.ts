@@ -2,8 +2,10 @@
  * One stream per browser: the tab that holds the lock reads it and tells the others.
  *
  * A tab says which session it shows and how far it has read; the leader opens the stream anew from
- * the oldest cursor, so that the newcomer is given the words of the reply that is being written.
+ * the oldest cursor, so that the newcomer is given the words of the reply that is being written. The
+ * owner's stream is that of all sessions: what waits for a person anywhere is known at once.
  */
+import type { Envelope } from './events';
 import { Stream, type Frame } from './stream';
 
 interface Wish {
@@ -44,6 +46,8 @@ export class Hub {
   /** Without locks (plain http from another machine) every tab has a stream of its own. */
   private alone = false;
   private wish: Wish | null = null;
+  /** Whether all sessions may be watched; nothing is opened before that is known. */
+  private all: boolean | null = null;
   private heard = Date.now();
 
   constructor(private readonly events: HubEvents) {
@@ -64,6 +68,12 @@ export class Hub {
     // a tab is alive as long as it holds a lock of its own
     void navigator.locks.request(`${NAME}.${this.tab}`, () => new Promise(() => {}));
     void this.stand({});
+  }
+
+  /** Begin to read, or go on after a refusal: all sessions, or only those that are shown. */
+  begin(all: boolean | null = this.all): void {
+    this.all = all;
+    if (this.leads) void this.open(null);
   }
 
   /** Show a session from a cursor on; null shows none. */
@@ -139,31 +149,43 @@ export class Hub {
   /** Open the stream for all that is wished; a wish that went needs no new one. */
   private async open(wish: Wish | null = this.wish): Promise<void> {
     await this.forget();
-    if (!this.leads) return;
-    const sessions = [...new Set([...this.wishes.values()].map((one) => one.session))].toSorted();
-    const known = sessions.join(',');
+    if (!this.leads || this.all === null) return;
+    const shown = [...new Set([...this.wishes.values()].map((one) => one.session))].toSorted();
+    const known = this.all ? '*' : shown.join(',');
     if (wish === null && known === this.watched) return;
-    const cursor = older(this.stream?.cursor ?? '', wish?.cursor ?? '');
+    const given = wish === null ? [] : [wish];
+    const read = this.stream === null ? [...this.wishes.values()] : given;
+    const cursor = read.reduce((one, { cursor: other }) => older(one, other), this.stream?.cursor ?? '');
     this.watched = known;
     this.stream?.close();
     this.stream = null;
-    if (sessions.length === 0) return;
+    if (known === '') return;
     this.stream = new Stream(
       (after) => {
         const where = after === '' ? 'replay=none' : `after=${encodeURIComponent(after)}`;
         return `/api/sse?sessions=${encodeURIComponent(known)}&${where}`;
       },
       {
-        frame: (frame) => this.tell({ kind: 'frame', frame }),
+        frame: (frame) => {
+          if (this.isWanted(frame)) this.tell({ kind: 'frame', frame });
+        },
         connected: (yes) => this.tell({ kind: 'connected', yes }),
         refused: async () => {
           const again = await this.events.mayRetry();
+          if (!again) this.watched = '';
           this.tell({ kind: again ? 'recheck' : 'refused' });
           return again;
         },
       },
       cursor,
     );
+  }
+
+  /** Words in the making are for whoever shows their session, all else is for every tab. */
+  private isWanted(frame: Frame): boolean {
+    const { session_id: session, run_id: run, seq } = frame.data as Partial<Envelope>;
+    if (run === undefined || seq !== undefined) return true;
+    return [...this.wishes.values()].some((one) => one.session === session);
   }
 
   /** Drop the wishes of tabs that are gone without a word. */
@@ -178,9 +200,8 @@ export class Hub {
 
   private readonly look = (): void => {
     const silent = Date.now() - this.heard > SILENCE_MS;
-    if (this.leads || this.wish === null || !silent || document.visibilityState !== 'visible') {
-      return;
-    }
+    const cares = this.all === true || this.wish !== null;
+    if (this.leads || !cares || !silent || document.visibilityState !== 'visible') return;
     this.heard = Date.now();
     void this.stand({ steal: true });
   };

@@ -9,6 +9,8 @@ export interface Preferences {
   language: Language;
   theme: Theme;
   mode: Mode;
+  /** Plans of new tasks wait for a yes. */
+  review: boolean;
   /** The line about the offline model was read. */
   told: boolean;
 }
@@ -36,7 +38,7 @@ export const storage = {
 
 function stored(): Preferences {
   const language = navigator.language.startsWith('zh') ? 'zh' : 'en';
-  const given: Preferences = { language, theme: 'system', mode: 'ask', told: false };
+  const given: Preferences = { language, theme: 'system', mode: 'ask', review: false, told: false };
   try {
     return { ...given, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
   } catch {

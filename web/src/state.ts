@@ -1,4 +1,5 @@
 /** What is known of a session: its lines, its runs, its files, and what is being said. */
+import type { Known } from './asking';
 import type {
   Attachment,
   Complexity,
@@ -153,6 +154,7 @@ export interface State {
   thread: Thread;
   runs: readonly RunState[];
   files: readonly Attachment[];
+  questions: readonly Known[];
   live: Readonly<Record<string, LiveNode>>;
 }
 
@@ -163,6 +165,7 @@ export const EMPTY: State = {
   thread: { lines: [], open: {} },
   runs: [],
   files: [],
+  questions: [],
   live: {},
 };
 

@@ -109,6 +109,33 @@ export function wholeRun(log: Log, run: string): Row[] {
   ];
 }
 
+export function question(id: string, more: object = {}): Payloads['workflow.question.asked'] {
+  return {
+    question_id: id,
+    kind: 'clarify',
+    title: 'Which one?',
+    body: '',
+    options: ['this', 'that'],
+    expires_at: '2026-02-01T08:00:00.000Z',
+    calls: [],
+    multiple: false,
+    who: 'operators',
+    ...more,
+  };
+}
+
+export function answered(id: string, more: object = {}): Payloads['workflow.question.answered'] {
+  return {
+    question_id: id,
+    decision: 'text',
+    text: 'this',
+    answered_by: 'lark:ou_bo',
+    answered_name: 'Bo',
+    answered_via: 'lark',
+    ...more,
+  };
+}
+
 export function deltas(
   log: Log,
   run: string,
@@ -121,7 +148,7 @@ export function deltas(
 
 /** Any rows at all: any order, any run, durable and not, known types and unknown ones. */
 export const anyRows: fc.Arbitrary<Row[]> = fc
-  .array(fc.tuple(fc.nat(10), fc.constantFrom('A', 'B', 'C'), fc.nat(4), fc.nat(3)), { maxLength: 60 })
+  .array(fc.tuple(fc.nat(12), fc.constantFrom('A', 'B', 'C'), fc.nat(4), fc.nat(3)), { maxLength: 60 })
   .map((choices) => {
     const log = new Log();
     return choices.map(([kind, run, k, n]) => anyRow(log, kind, run, k, n));
@@ -146,6 +173,10 @@ function anyRow(log: Log, kind: number, run: string, k: number, n: number): Row 
         { call_id: 'c', tool_name: 't', arguments: {}, iteration: 1, risk: 'read', attachments: [] },
         { is_subtask: true, subtask_index: n },
       );
+    case 5:
+      return log.durable(run, 'workflow.question.asked', question(`${run}-${n}`));
+    case 6:
+      return log.durable(run, 'workflow.question.answered', answered(`${run}-${n}`));
     default: {
       const one = whole[(k * 4 + n + kind) % whole.length];
       if (one === undefined) throw new Error('a run has rows');

@@ -1,4 +1,4 @@
-import { ArrowUp, Paperclip, Square, X } from 'lucide-react';
+import { ArrowUp, ListChecks, Paperclip, Square, X } from 'lucide-react';
 import {
   useCallback,
   useEffect,
@@ -16,7 +16,8 @@ import { LARGEST, upload } from '../files';
 import { activeRun } from '../fold';
 import { COMMAND, isTyping } from '../keyboard';
 import { prefer, usePreferences, type Mode } from '../preferences';
-import { formatSize, useWords } from '../words';
+import { formatSize } from '../formats';
+import { useWords } from '../words';
 import { EXAMPLE } from './empty';
 
 const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
@@ -30,7 +31,7 @@ export function Composer(props: {
   const { session, onStarted } = props;
   const words = useWords();
   const draft = useDraft(session ?? 'new');
-  const mode = usePreferences((one) => one.mode);
+  const { mode, review } = usePreferences();
   const active = useConversation((one) => (session === null ? undefined : activeRun(one.state)));
   const [files, setFiles] = useState<File[]>([]);
   const [busy, setBusy] = useState(false);
@@ -38,6 +39,7 @@ export function Composer(props: {
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const unreached = useCallback(() => setTrouble(words.unreachable), [words]);
+  const waits = active?.status === 'waiting';
   const steers = active !== undefined && active.status === 'running' && files.length === 0;
 
   const add = (given: Iterable<File>) => {
@@ -62,6 +64,7 @@ export function Composer(props: {
             ...(session === null ? {} : { session_id: session }),
             attachments: given,
             idempotency_key: draft.key(text),
+            ...(usePreferences.getState().review && { plan_review: 'always' as const }),
             options: { permission_mode: usePreferences.getState().mode },
           });
           if (session === null) onStarted(submitted.session_id);
@@ -108,6 +111,7 @@ export function Composer(props: {
     event.preventDefault();
     add(event.dataTransfer.files);
   };
+  const hint = steers ? words.steerPlaceholder : waits ? words.waitsPlaceholder : words.placeholder;
   const [stopping, stop] = useStop(active?.task, unreached);
 
   return (
@@ -151,7 +155,7 @@ export function Composer(props: {
           id="message"
           ref={field}
           aria-label={words.message}
-          placeholder={steers ? words.steerPlaceholder : words.placeholder}
+          placeholder={hint}
           rows={1}
           dir="auto"
           value={draft.text}
@@ -188,6 +192,17 @@ export function Composer(props: {
               ))}
             </select>
           </label>
+          <button
+            type="button"
+            aria-pressed={review}
+            aria-label={words.reviewPlan}
+            title={words.reviewPlan}
+            onClick={() => prefer({ review: !review })}
+            className={`bar-button w-auto! gap-1.5 px-2 text-[13px] ${review ? 'text-accent!' : ''}`}
+          >
+            <ListChecks size={16} aria-hidden="true" />
+            {review && <span className="max-[719px]:hidden">{words.reviewPlan}</span>}
+          </button>
           <span className="ml-auto flex items-center gap-1.5">
             {active !== undefined && (
               <button type="button" onClick={stop} className="flex h-8 items-center gap-1.5 rounded-lg border border-line px-2.5 text-[13px] hover:bg-hover">

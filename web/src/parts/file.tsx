@@ -1,6 +1,7 @@
 import { Download } from 'lucide-react';
 import type { Attachment } from '../api';
-import { formatSize, useWords } from '../words';
+import { formatSize } from '../formats';
+import { useWords } from '../words';
 
 /** A stored file: the server sends it as a download, a browser never shows or runs it. */
 export function FileLink({ file, wide = false }: { file: Attachment; wide?: boolean }) {

@@ -6,6 +6,7 @@ import { api, type MeView } from '../api';
 import { useConversation } from '../conversation';
 import { activeRun } from '../fold';
 import type { State } from '../state';
+import { useWaitingCount } from '../waiting';
 import { useWords } from '../words';
 import { StatusGlyph } from './glyph';
 import { Modal } from './sheet';
@@ -40,8 +41,9 @@ export function Header(props: {
   const [asks, setAsks] = useState<'none' | 'rename' | 'delete'>('none');
   return (
     <header className="flex h-12 flex-none items-center gap-2 border-b border-line px-3">
-      <button type="button" className="bar-button min-[720px]:hidden" aria-label={words.menu} onClick={props.onMenu}>
+      <button type="button" className="bar-button relative min-[720px]:hidden" aria-label={words.menu} onClick={props.onMenu}>
         <Menu size={18} aria-hidden="true" />
+        <WaitingDot />
       </button>
       <h1 className="min-w-0 truncate font-semibold">
         {props.session === null ? words.newSession : title || words.untitled}
@@ -78,6 +80,12 @@ export function Header(props: {
       )}
     </header>
   );
+}
+
+/** Where the list is out of sight: a dot says that something waits. */
+function WaitingDot() {
+  const count = useWaitingCount();
+  return count === 0 ? null : <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-warn" />;
 }
 
 function lastModel(state: State): string {

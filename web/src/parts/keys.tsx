@@ -10,11 +10,19 @@ export function Keys({ onClose }: { onClose: () => void }) {
     ['j  k', words.keys.rows],
     ['o', words.keys.open],
     [`${COMMAND}Enter`, words.keys.queue],
+    ['y', words.keys.yes],
+    ['a', words.keys.session],
+    ['p', words.keys.rule],
+    ['n', words.keys.no],
+    ['e', words.keys.because],
+    ['f', words.keys.feedback],
+    ['1 – 9', words.keys.options],
+    ['Enter', words.keys.answer],
     ['Esc', words.keys.stop],
     ['?', words.keys.sheet],
   ];
   return (
-    <Modal label={words.shortcuts} className="m-auto w-[min(26rem,92vw)] rounded-xl p-4" onClose={onClose}>
+    <Modal label={words.shortcuts} className="m-auto w-[min(28rem,92vw)] rounded-xl p-4" onClose={onClose}>
       <h2 className="mb-2 font-semibold">{words.shortcuts}</h2>
       <dl className="grid grid-cols-[auto_1fr] gap-x-5 gap-y-1.5">
         {rows.map(([key, text]) => (

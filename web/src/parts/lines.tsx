@@ -1,4 +1,5 @@
 import { memo, useRef, useState } from 'react';
+import { gistOf, glyphOf, howOf, titleOf, whoOf } from '../asking';
 import type {
   EndLine,
   InputLine,
@@ -10,10 +11,13 @@ import type {
   SayLine,
 } from '../state';
 import { usePreferences } from '../preferences';
-import { formatCost, formatCount, formatDuration, formatTime, useWords } from '../words';
+import { formatCost, formatCount, formatDuration, formatTime } from '../formats';
+import { useWords } from '../words';
 import { FileLink } from './file';
+import { PermissionBody } from './permission';
 import { Prose } from './prose';
-import { Dim, Fold, Part, Plain, Text, useFocus, type RowProps } from './row';
+import { PlanBody } from './review';
+import { Dim, Fold, Plain, Text, useFocus, type RowProps } from './row';
 import { doneOf, Steps } from './steps';
 import { Tool } from './tool';
 
@@ -100,7 +104,7 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
           )}
         </div>
         <span className="flex-none text-right text-xs leading-[21px] text-dim tabular-nums">
-          {line.channel !== 'web' && <span className="mr-2">{words.via(line.channel)}</span>}
+          {line.channel !== 'web' && <span className="mr-2">{words.via(words.channels[line.channel as keyof typeof words.channels] ?? line.channel)}</span>}
           {line.steer && <span className="mr-2">{words.steered}</span>}
           <time dateTime={line.time}>{formatTime(line.time, language)}</time>
         </span>
@@ -138,25 +142,29 @@ function Plan({ line, ...row }: RowProps & { line: PlanLine }) {
 
 function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
   const words = useWords();
-  const approval = line.asked.kind === 'approval';
-  const answer = line.answered;
-  const end = answer && `${answer.text ?? answer.decision} · ${answer.answered_by}`;
+  const { asked, answered } = line;
+  const { kind, plan, calls = [] } = asked;
+  const end = answered && `${howOf(kind, answered, words)} · ${whoOf(answered)}`;
   return (
     <Fold
       {...row}
       id={line.key}
-      glyph={approval ? '!' : '?'}
-      tone={answer ? 'text-dim' : 'text-warn'}
-      title={words.question}
-      hint={line.asked.title}
-      end={end}
+      glyph={glyphOf(kind)}
+      tone={answered ? 'text-dim' : 'text-warn'}
+      title={<span className="isolate-text">{titleOf({ kind, title: asked.title, calls }, words)}</span>}
+      hint={gistOf({ body: asked.body, calls, plan: plan ?? null })}
+      end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
-      <Text tone="">{line.asked.body || line.asked.title}</Text>
-      {line.asked.calls?.map((call) => (
-        <Part key={call.call_id} label={call.tool} text={call.what} />
-      ))}
+      {asked.body !== '' && <Text tone="">{asked.body}</Text>}
+      {plan !== undefined && <PlanBody plan={plan} />}
+      {calls.length > 0 && <PermissionBody calls={calls} left={leftOut(answered)} />}
+      {answered !== undefined && <p className="isolate-text mt-2 break-words text-dim">{end}</p>}
     </Fold>
   );
+}
+
+function leftOut(answered: QuestionLine['answered']): ReadonlySet<string> {
+  return new Set(Object.entries(answered?.items ?? {}).flatMap(([call, yes]) => (yes ? [] : [call])));
 }
 
 /** The end of a run: one dim line, above it what was not said before. */

@@ -27,6 +27,7 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
   };
   const choices: Choice[] = [
     { id: 'new', text: words.newSession, act: go(() => navigate('/')) },
+    { id: 'waiting', text: words.waiting, act: go(() => navigate('/waiting')) },
     ...(data?.sessions ?? []).map((row) => ({
       id: row.session_id,
       text: row.title || words.untitled,

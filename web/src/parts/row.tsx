@@ -1,7 +1,8 @@
 /** What lines are made of. */
 import { ChevronRight } from 'lucide-react';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
-import { formatCount, useWords } from '../words';
+import { formatCount } from '../formats';
+import { useWords } from '../words';
 
 export interface RowProps {
   open: boolean;

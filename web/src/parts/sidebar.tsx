@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
-import { Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
+import { Inbox, Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
 import { Link } from 'wouter';
 import { api, type SessionRow } from '../api';
 import { useConversation } from '../conversation';
 import { prefer, usePreferences, type Theme } from '../preferences';
 import { isOver } from '../state';
+import { useWaiting, useWaitingCount } from '../waiting';
 import { useWords } from '../words';
 import { COMMAND } from '../keyboard';
 import { StatusGlyph } from './glyph';
@@ -23,12 +24,15 @@ const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark:
 /** All sessions, last active first, and what belongs to the page as a whole. */
 export function Sidebar(props: {
   session: string | null;
+  waiting: boolean;
   onSearch: () => void;
   onKeys: () => void;
   onLeave: () => void;
 }) {
   const words = useWords();
   const { data, dataUpdatedAt } = useSessions();
+  const waiting = useWaitingCount();
+  const asked = useWaiting().data?.questions ?? [];
   const first = useConversation((one) => one.state.runs[0]?.text);
   // what is at work stands on top
   const rows = (data?.sessions ?? []).toSorted((a, b) => rank(a) - rank(b));
@@ -58,6 +62,16 @@ export function Sidebar(props: {
           <Plus size={15} aria-hidden="true" />
           {words.newSession}
         </Link>
+        <Link
+          href="/waiting"
+          onClick={props.onLeave}
+          aria-current={props.waiting ? 'page' : undefined}
+          className={`flex h-8 items-center gap-2 rounded-lg px-2 hover:bg-hover ${props.waiting ? 'bg-hover font-medium' : ''}`}
+        >
+          <Inbox size={15} aria-hidden="true" />
+          {words.waiting}
+          {waiting > 0 && <span className="ml-auto font-semibold text-warn tabular-nums">{waiting}</span>}
+        </Link>
       </div>
       <nav aria-label={words.sessions} className="min-h-0 flex-1 overflow-y-auto px-2 pb-2">
         {data && rows.length === 0 && <p className="px-2 py-1 text-dim">{words.noSessions}</p>}
@@ -67,7 +81,12 @@ export function Sidebar(props: {
             <ul>
               {group.rows.map((row) => (
                 <li key={row.session_id}>
-                  <SessionLink row={row} first={first} here={row.session_id === props.session} onLeave={props.onLeave} />
+                  <SessionLink
+                    row={row}
+                    task={row.session_id === props.session ? first : asked.find((one) => one.session_id === row.session_id)?.task}
+                    here={row.session_id === props.session}
+                    onLeave={props.onLeave}
+                  />
                 </li>
               ))}
             </ul>
@@ -85,7 +104,8 @@ function rank(row: SessionRow): number {
 
 function SessionLink(props: {
   row: SessionRow;
-  first: string | undefined;
+  /** What a session without a title is about. */
+  task: string | undefined;
   here: boolean;
   onLeave: () => void;
 }) {
@@ -103,7 +123,7 @@ function SessionLink(props: {
       ) : (
         <StatusGlyph status={row.status} label={words.status[row.status]} />
       )}
-      <span className="truncate">{row.title || (here && props.first) || words.untitled}</span>
+      <span className="truncate">{row.title || props.task || words.untitled}</span>
     </Link>
   );
 }

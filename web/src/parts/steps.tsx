@@ -8,17 +8,26 @@ const STEP_LOOK: Record<Step['status'], { glyph: string; tone: string }> = {
   skipped: { glyph: '·', tone: 'text-dim' },
 };
 
-export function Steps({ steps }: { steps: readonly Step[] }) {
+/** The steps of a plan; `plain` ones have numbers, as nothing is done yet. */
+export function Steps({ steps, plain = false }: { steps: readonly Step[]; plain?: boolean }) {
   return (
     <ol>
-      {steps.map((step) => (
+      {steps.map((step, at) => (
         <li key={step.id} className="flex gap-1 py-0.5">
-          <span className={`glyph h-[21px] items-center ${STEP_LOOK[step.status].tone}`} aria-hidden="true">
-            {STEP_LOOK[step.status].glyph}
-          </span>
-          <span className={`min-w-0 break-words ${step.status === 'pending' || step.status === 'skipped' ? 'text-dim' : ''}`}>
+          {plain ? (
+            <span className="w-5 flex-none text-right text-dim tabular-nums" aria-hidden="true">
+              {at + 1}
+            </span>
+          ) : (
+            <span className={`glyph h-[21px] items-center ${STEP_LOOK[step.status].tone}`} aria-hidden="true">
+              {STEP_LOOK[step.status].glyph}
+            </span>
+          )}
+          <span
+            className={`isolate-text min-w-0 break-words whitespace-pre-line ${plain ? 'pl-1' : ''} ${!plain && (step.status === 'pending' || step.status === 'skipped') ? 'text-dim' : ''}`}
+          >
             {step.description}
-            <span className="sr-only"> ({step.status})</span>
+            {!plain && <span className="sr-only"> ({step.status})</span>}
           </span>
         </li>
       ))}

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
 import type { LiveNode, ToolLine } from '../state';
-import { formatDuration, useWords } from '../words';
+import { formatDuration } from '../formats';
+import { useWords } from '../words';
 import { FileLink } from './file';
 import { Fold, Part, type RowProps } from './row';
 

@@ -1,0 +1,519 @@
+"""People in the loop on the page: the decision bar by keyboard alone, and Waiting."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.browser.conftest import Open, Serve
+from tests.browser.gateway import Gateway
+from tests.browser.test_page import PHONE, accessible
+from tests.browser.test_runs import send, session_of, status
+from tests.fakes.anthropic_server import Call, Reply, When
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+GOAL = "Publish release 2.4"
+STEPS = ["Tag the commit", "Build the wheels", "Write the notes"]
+
+
+def when(results: int, word: str = "") -> When:
+    return When(last_user=word or None, results=results)
+
+
+def planned(word: str = "", steps: Sequence[str] = ("Do it",)) -> Reply:
+    return Reply(calls=[Call("plan", {"goal": GOAL, "steps": list(steps)})], when=when(0, word))
+
+
+def shell(command: str, results: int, word: str = "") -> Reply:
+    return Reply(calls=[Call("shell", {"command": command})], when=when(results, word))
+
+
+def asks(results: int, question: str, *options: str, multiple: bool = False) -> Reply:
+    given = {"question": question, "options": list(options), "multiple": multiple}
+    return Reply(calls=[Call("request_user", given)], when=when(results))
+
+
+def bar(page: Page) -> Locator:
+    return page.get_by_role("region", name="Waiting")
+
+
+def press(page: Page, key: str, label: str) -> None:
+    """Make a choice by its key, once it can be made."""
+    expect(bar(page).get_by_role("button", name=label, exact=True)).to_be_enabled()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press(key)
+
+
+def bodies(gateway: Gateway, session: str, name: str) -> list[dict[str, Any]]:
+    rows = gateway.events(session)
+    return [row["event"]["payload"] for row in rows if row["event"]["event"] == name]
+
+
+def answers(gateway: Gateway, session: str) -> list[dict[str, Any]]:
+    return bodies(gateway, session, "workflow.question.answered")
+
+
+def tools(gateway: Gateway, session: str) -> list[str]:
+    """The commands that ran."""
+    started = bodies(gateway, session, "workflow.tool.started")
+    return [one["arguments"]["command"] for one in started if one["tool_name"] == "shell"]
+
+
+def open_question(gateway: Gateway) -> dict[str, Any]:
+    found: list[dict[str, Any]] = gateway.ask("GET", "/api/questions?status=open")["questions"]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> None:
+    model = script(
+        [
+            planned(),
+            shell("touch one", 1),
+            shell("touch two", 2),
+            Reply(text="All said.", when=when(3)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    send(page, "touch them")
+    expect(bar(page).get_by_role("heading", name="Allow shell?")).to_be_visible()
+    command = bar(page).get_by_label("What shell would run")
+    expect(command).to_have_text("touch one")
+    expect(bar(page)).to_contain_text("operators may answer")
+    expect(bar(page)).to_contain_text("expires in 24 hours")
+    status(page, "waiting")
+    accessible(page)
+    # a letter in the composer is a letter
+    page.get_by_label("Message", exact=True).focus()
+    page.keyboard.type("nny")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("nny")
+    press(page, "y", "once")
+    expect(command).to_have_text("touch two")
+    press(page, "n", "no")
+    status(page, "completed")
+    session = session_of(page)
+    assert tools(gateway, session) == ["touch one"]
+    given = answers(gateway, session)
+    assert [one["decision"] for one in given] == ["approve", "reject"]
+    thread = page.get_by_test_id("thread")
+    asked = thread.get_by_role("button", name=re.compile("Allow shell"))
+    expect(asked).to_have_count(2)
+    expect(asked.nth(0)).to_contain_text("yes, once")
+    # answered questions stay answered
+    page.reload()
+    expect(thread.get_by_text("All said.")).to_be_visible()
+    expect(bar(page)).to_have_count(0)
+
+
+def test_rules_and_single_calls_by_keyboard(serve: Serve, script: Any, enter: Open) -> None:
+    pair = [Call("shell", {"command": f"touch {name}"}) for name in ("five", "six")]
+    model = script(
+        [
+            planned(),
+            shell("touch four", 1),
+            Reply(calls=pair, when=when(2)),
+            Reply(text="All said.", when=when(4)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    send(page, "touch them")
+    press(page, "p", "write a rule")
+    field = bar(page).get_by_label("Rules, one a line")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("shell(touch four)")
+    accessible(page)
+    field.fill("shell(touch")
+    page.keyboard.press("Enter")
+    expect(bar(page).get_by_role("alert")).to_contain_text("rule")
+    field.fill("shell(touch four *)")
+    page.keyboard.press("Enter")
+    expect(bar(page).get_by_role("heading", name="Allow 2 calls?")).to_be_visible()
+    expect(bar(page).get_by_role("button", name="once")).to_be_enabled()
+    page.keyboard.press("2")
+    expect(bar(page).get_by_role("checkbox").nth(1)).not_to_be_checked()
+    accessible(page)
+    press(page, "y", "these 1 of 2 once")
+    status(page, "completed")
+    session = session_of(page)
+    assert tools(gateway, session) == ["touch four", "touch five"]
+    first, second = answers(gateway, session)
+    assert (first["grant"], first["rules"]) == ("rule", ["shell(touch four *)"])
+    assert sorted(second["items"].values()) == [False, True]
+
+
+def test_a_no_has_a_reason(serve: Serve, script: Any, enter: Open) -> None:
+    model = script([planned(), shell("touch one", 1), Reply(text="Done.", when=when(2))])
+    page = enter(gateway := serve(model))
+    send(page, "touch it")
+    press(page, "e", "no, because…")
+    reason = bar(page).get_by_label("No, because")
+    expect(reason).to_be_focused()
+    # Esc leaves the field, and the run alone
+    page.keyboard.press("Escape")
+    expect(reason).to_have_count(0)
+    press(page, "e", "no, because…")
+    page.keyboard.press("Enter")
+    page.keyboard.type("yes, but not now")
+    accessible(page)
+    page.keyboard.press("Enter")
+    status(page, "completed")
+    expect(bar(page)).to_have_count(0)
+    session = session_of(page)
+    assert tools(gateway, session) == []
+    assert [one["text"] for one in answers(gateway, session)] == ["yes, but not now"]
+    told = page.get_by_test_id("thread").get_by_role("button", name=re.compile("Allow shell"))
+    expect(told).to_contain_text("no: yes, but not now")
+
+
+def test_a_session_is_allowed_with_one_key(serve: Serve, script: Any, enter: Open) -> None:
+    model = script(
+        [planned(), shell("touch one", 1), shell("touch one", 2), Reply(text="Done.", when=when(3))]
+    )
+    page = enter(gateway := serve(model))
+    send(page, "touch it twice")
+    press(page, "a", "this session")
+    status(page, "completed")
+    session = session_of(page)
+    assert tools(gateway, session) == ["touch one"] * 2
+    assert [one["grant"] for one in answers(gateway, session)] == ["session"]
+
+
+def test_a_plan_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> None:
+    model = script(
+        [
+            Reply(
+                calls=[Call("plan", {"goal": GOAL, "steps": STEPS})],
+                when=When(last_result="French"),
+            ),
+            planned(steps=STEPS[:2]),
+            Reply(text="Published.", when=When(last_result="agreed")),
+            Reply(text="Published."),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    page.get_by_role("button", name="Review the plan first").click()
+    send(page, "publish it")
+    expect(bar(page).get_by_role("heading", name="Agree to this plan?")).to_be_visible()
+    expect(bar(page)).to_contain_text(STEPS[1])
+    accessible(page)
+    press(page, "f", "say what to change")
+    expect(bar(page).get_by_label("What to change in the plan")).to_be_focused()
+    page.keyboard.type("notes in French as well")
+    page.keyboard.press("Enter")
+    expect(bar(page)).to_contain_text(STEPS[2])
+    press(page, "e", "edit")
+    expect(bar(page).get_by_label("Step 1", exact=True)).to_be_focused()
+    accessible(page)
+    page.keyboard.press("End")
+    page.keyboard.type(", signed")
+    page.keyboard.press("Enter")
+    page.keyboard.type("Push the tag")
+    page.keyboard.press("Alt+ArrowUp")
+    page.keyboard.press("Control+Enter")
+    # a plan that was changed is the next version, and is agreed to like any other
+    expect(bar(page).get_by_role("listitem").first).to_contain_text("Push the tag")
+    press(page, "y", "approve")
+    status(page, "completed")
+    session = session_of(page)
+    plans = bodies(gateway, session, "workflow.plan.updated")
+    newest = [step["description"] for step in plans[-1]["steps"]]
+    assert (plans[-1]["version"], newest) == (
+        3,
+        ["Push the tag", "Tag the commit, signed", *STEPS[1:]],
+    )
+    assert [one["decision"] for one in answers(gateway, session)] == ["text", "edit", "approve"]
+    assert len({row["event"]["run_id"] for row in gateway.events(session)}) == 1
+
+
+def test_a_rejected_plan_ends_the_run(serve: Serve, script: Any, enter: Open) -> None:
+    page = enter(gateway := serve(script([planned(steps=STEPS), Reply(text="Published.")])))
+    page.get_by_role("button", name="Review the plan first").click()
+    send(page, "publish it")
+    press(page, "n", "reject")
+    expect(bar(page).get_by_label("A note, if you like")).to_be_focused()
+    page.keyboard.type("not this week")
+    page.keyboard.press("Enter")
+    status(page, "cancelled")
+    expect(bar(page)).to_have_count(0)
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_role("button", name="Agree to this plan?")).to_contain_text(
+        "rejected: not this week"
+    )
+    assert tools(gateway, session_of(page)) == []
+
+
+def test_questions_by_keyboard_alone(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+    model = script(
+        [
+            planned(),
+            asks(1, "Which channel?", "stable", "beta"),
+            asks(2, "Which systems?", "Linux", "macOS", "Windows", multiple=True),
+            asks(3, "What is it called?"),
+            asks(4, "Shall I go on?"),
+            Reply(text="Thank you.", when=when(5)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    send(page, "publish it")
+    expect(bar(page).get_by_role("heading", name="Which channel?")).to_be_visible()
+    accessible(page)
+    press(page, "2", "beta")
+    expect(bar(page).get_by_role("heading", name="Which systems?")).to_be_visible()
+    linux = bar(page).get_by_role("checkbox", name="Linux")
+    expect(linux).to_be_enabled()
+    page.keyboard.press("1")
+    page.keyboard.press("3")
+    page.keyboard.press("2")
+    page.keyboard.press("2")
+    expect(linux).to_be_checked()
+    accessible(page)
+    page.screenshot(path=shots / "question-options.png")
+    page.keyboard.press("Enter")
+    expect(bar(page).get_by_role("heading", name="What is it called?")).to_be_visible()
+    press(page, "Enter", "yes, go on")
+    expect(bar(page).get_by_label("Your answer")).to_be_focused()
+    page.keyboard.type("Skylark y n 1")
+    page.keyboard.press("Enter")
+    expect(bar(page).get_by_role("heading", name="Shall I go on?")).to_be_visible()
+    press(page, "y", "yes, go on")
+    status(page, "completed")
+    given = answers(gateway, session_of(page))
+    assert [one.get("text", "") for one in given][:3] == ["beta", "Linux; Windows", "Skylark y n 1"]
+    assert given[3]["decision"] == "approve"
+
+
+def test_an_answer_given_elsewhere_is_told(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    model = script([planned(), shell("touch one", 1), Reply(text="Done.", when=when(2))])
+    page = enter(gateway := serve(model))
+    send(page, "touch it")
+    expect(bar(page).get_by_role("button", name="once")).to_be_enabled()
+    # reloading keeps what waits
+    page.reload()
+    expect(bar(page).get_by_label("What shell would run")).to_have_text("touch one")
+    expect(page).to_have_title(re.compile(r"^\(1\) "))
+    question = open_question(gateway)["question_id"]
+    gateway.ask("POST", f"/api/questions/{question}/answer", {"decision": "reject", "text": "no!"})
+    expect(bar(page)).to_contain_text("via the page · no: no!")
+    expect(bar(page)).to_contain_text(re.compile("Answered by .+"))
+    page.screenshot(path=shots / "question-answered.png")
+    expect(bar(page).get_by_role("button")).to_have_count(0)
+    status(page, "completed")
+    expect(page).to_have_title(re.compile(r"^touch it|^Publish"))
+    expect(bar(page)).to_have_count(0)
+
+
+def test_a_late_answer_is_refused_with_a_sentence(serve: Serve, script: Any, enter: Open) -> None:
+    model = script(
+        [
+            planned(),
+            shell("touch one", 1),
+            Reply(text="Done.", hold="done", when=when(2)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    send(page, "touch it")
+    expect(bar(page).get_by_role("button", name="once")).to_be_enabled()
+    question = open_question(gateway)["question_id"]
+    held: list[Route] = []
+
+    def hold(asked: Route) -> None:
+        held.append(asked)
+
+    page.route("**/answer", hold)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("n")
+    expect(bar(page).get_by_role("button", name="once")).to_be_disabled()
+    gateway.ask("POST", f"/api/questions/{question}/answer", {"decision": "approve"})
+    held[0].continue_()
+    expect(bar(page)).to_contain_text("Answered by")
+    model.release("done")
+    status(page, "completed")
+    assert tools(gateway, session_of(page)) == ["touch one"]
+
+
+def test_waiting_has_the_questions_of_all_sessions(serve: Serve, script: Any, enter: Open) -> None:
+    model = script(
+        [
+            planned("first"),
+            shell("touch first", 1, "first"),
+            planned("second"),
+            Reply(
+                calls=[Call("request_user", {"question": "Which colour?", "options": ["red"]})],
+                when=when(1, "second"),
+            ),
+            Reply(text="Done."),
+        ]
+    )
+    gateway = serve(model)
+    page = enter(gateway)
+    link = page.locator('a[href="/waiting"]')
+    expect(link).to_have_text("Waiting")
+    first = gateway.task("the first task")["session_id"]
+    expect(link).to_have_text("Waiting1")
+    second = gateway.task("the second task")["session_id"]
+    expect(link).to_have_text("Waiting2")
+    expect(page).to_have_title("(2) Larkspur")
+    link.click()
+    page.wait_for_url("**/waiting")
+    main = page.get_by_role("main")
+    # the newest one is open; the other one is a line
+    expect(main.get_by_role("button", name="red")).to_be_enabled()
+    expect(main.get_by_role("link", name="> the second task")).to_have_attribute(
+        "href", f"/sessions/{second}"
+    )
+    accessible(page)
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    expect(main.get_by_role("button", name="once")).to_be_enabled()
+    page.keyboard.press("y")
+    expect(link).to_have_text("Waiting1")
+    expect(main.get_by_role("button", name="red")).to_be_enabled()
+    page.keyboard.press("1")
+    expect(main.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page).to_have_title("Waiting · Larkspur")
+    accessible(page)
+    assert tools(gateway, first) == ["touch first"]
+    assert [one["text"] for one in answers(gateway, second)] == ["red"]
+
+
+def test_hostile_questions_are_harmless_and_readable(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    evil = "<img src=x onerror='window.ran=1'>"
+    lines = "\n".join(f"echo {n}" for n in range(5_000))
+    sly = "rm -rf \u202e/tmp/x\u202c build \x1b[2K\u200b # " + evil
+    model = script(
+        [
+            planned(),
+            shell(sly, 1),
+            shell(lines, 2),
+            asks(3, f"{evil} \u202e?", evil, "<b>bold</b>"),
+            Reply(text="Done.", when=when(4)),
+        ]
+    )
+    page = enter(serve(model))
+    send(page, "be evil")
+    box = bar(page).get_by_label("What shell would run")
+    expect(box).to_contain_text("onerror")
+    shown = box.inner_text()
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x1b]", shown)
+    assert "202e" in shown.lower()
+    accessible(page)
+    page.screenshot(path=shots / "question-hostile.png")
+    press(page, "n", "no")
+    expect(box).to_contain_text("echo 1\n")
+    expect(bar(page)).to_contain_text(re.compile(r"\d+ lines: scroll to read"))
+    height = bar(page).bounding_box()
+    assert height is not None
+    assert height["height"] < 600
+    expect(bar(page).get_by_role("button", name="no", exact=True)).to_be_in_viewport()
+    page.screenshot(path=shots / "question-long.png")
+    press(page, "n", "no")
+    expect(bar(page).get_by_role("button", name="<b>bold</b>")).to_be_enabled()
+    expect(bar(page).locator("img, b")).to_have_count(0)
+    expect(bar(page).locator("h2")).to_have_css("unicode-bidi", "isolate")
+    page.keyboard.press("2")
+    status(page, "completed")
+    assert page.evaluate("window.ran") is None
+
+
+def test_a_long_question_is_read_in_its_own_place(serve: Serve, script: Any, enter: Open) -> None:
+    words = "Which of these <b>many</b> words do you mean?\n\n" * 60
+    page = enter(serve(script([planned(), asks(1, words), Reply(text="Done.", when=when(2))])))
+    send(page, "ask me")
+    expect(bar(page).get_by_role("heading", name="Question")).to_be_visible()
+    expect(bar(page).get_by_role("button", name="decline")).to_be_in_viewport()
+    expect(bar(page).get_by_role("region", name="Question")).to_contain_text("<b>many</b>")
+    accessible(page)
+    press(page, "n", "decline")
+    status(page, "completed")
+
+
+NOTES = """\
+# Release 2.4
+
+- Starts in half the time.
+- Answers arrive by the word.
+- Permissions can be written as rules.
+"""
+
+
+def pictured(results: int) -> Reply:
+    """A command and a change of a file, asked about at once."""
+    command = "git push --tags origin main && python -m build --wheel --outdir dist/release-2.4"
+    written = {"path": "notes.md", "content": NOTES}
+    calls = [Call("shell", {"command": command}), Call("write_file", written)]
+    return Reply(text="The tag is set; now the wheels.", calls=calls, when=when(results, "release"))
+
+
+def test_pictures_of_what_waits(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+    model = script(
+        [
+            planned("release", STEPS),
+            pictured(1),
+            planned("logs", ["Read the logs"]),
+            Reply(
+                calls=[
+                    Call(
+                        "request_user",
+                        {
+                            "question": "Which of these logs count?",
+                            "options": ["the gateway", "the workers", "both, since midnight"],
+                        },
+                    )
+                ],
+                when=when(1, "logs"),
+            ),
+            planned("rivals", ["Collect the prices", "Compare them", "Write the report"]),
+            Reply(text="Done."),
+        ]
+    )
+    gateway = serve(model)
+    gateway.task("Summarise the logs of tonight")
+    gateway.task("Compare the prices of our rivals", plan_review="always")
+    page = enter(gateway, color_scheme="light")
+    send(page, "publish the release, with notes")
+    expect(bar(page).get_by_role("button", name="once")).to_be_enabled()
+    expect(page).to_have_title(re.compile(r"^\(3\) "))
+    accessible(page)
+    page.mouse.move(700, 5)
+    page.screenshot(path=shots / "question.png")
+    page.emulate_media(color_scheme="dark")
+    accessible(page)
+    page.screenshot(path=shots / "question-dark.png")
+    page.get_by_role("link", name="Waiting").first.click()
+    main = page.get_by_role("main")
+    expect(main.get_by_role("button", name="once")).to_be_enabled()
+    accessible(page)
+    page.screenshot(path=shots / "waiting-dark.png")
+    page.get_by_role("button", name="中文").click()
+    main.get_by_role("button", name="同意这个计划").click()
+    expect(main.get_by_role("button", name="同意", exact=True)).to_be_enabled()
+    page.emulate_media(color_scheme="light")
+    accessible(page)
+    page.screenshot(path=shots / "waiting-zh.png")
+    main.get_by_role("button", name="修改").click()
+    page.screenshot(path=shots / "plan-edit-zh.png")
+
+
+def test_what_waits_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+    page = enter(serve(script([planned("release", STEPS), pictured(1)])), **PHONE)
+    page.get_by_role("button", name="Review the plan first").click()
+    send(page, "publish the release, with notes")
+    approve = bar(page).get_by_role("button", name="approve", exact=True)
+    expect(approve).to_be_enabled()
+    accessible(page)
+    page.screenshot(path=shots / "phone-plan.png")
+    approve.click()
+    expect(bar(page).get_by_role("button", name="once")).to_be_enabled()
+    expect(bar(page).get_by_role("button", name="no", exact=True)).to_be_in_viewport()
+    accessible(page)
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0, "the page scrolls sideways"
+    page.screenshot(path=shots / "phone-question.png")
