@@ -81,6 +81,8 @@ def test_what_fits_is_taken_as_it_counts(question: Question, given: Given, fitte
         (ABOUT_PLAN, Given("edit"), "needs edit"),
         (ABOUT_PLAN, Given("edit", edit=PlanEdit(())), "1 to 50 steps"),
         (ABOUT_PLAN, Given("edit", edit=PlanEdit(("look", " "))), "none of them is empty"),
+        (ABOUT_PLAN, Given("edit", edit=PlanEdit(("x",) * 51)), "1 to 50 steps"),
+        (ABOUT_PLAN, Given("edit", edit=PlanEdit(("\u6b65" * 4000,) * 4)), "too long"),
         (ABOUT_PLAN, Given("reject", edit=PlanEdit(("x",))), "edit goes with the decision edit"),
         (ABOUT_PLAN, Given("approve", choices=(1,)), "choices have no meaning for a plan"),
         (ABOUT_PLAN, Given("approve", items={"a": True}), "no meaning for a plan"),

@@ -15,6 +15,9 @@ from internal.agent.domain.rules import RuleError, parse_allow_rule
 LONGEST_ANSWER = 20_000
 """Characters; the answer travels in an event of 64 KB."""
 
+LONGEST_PLAN = 40_000
+"""Bytes of an edited plan as JSON; it travels in an event of 64 KB."""
+
 _DECISIONS: dict[QuestionKind, list[Decision]] = {
     "plan": ["approve", "edit", "reject", "text"],
     "clarify": ["text", "approve", "reject"],
@@ -104,8 +107,12 @@ def _on_plan(given: Given) -> Given:
     if given.edit is None:
         raise Malformed('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
     steps = tuple(step.strip() for step in given.edit.steps)
-    if not steps or not all(steps):
+    if not 0 < len(steps) <= MOST_STEPS or not all(steps):
         raise Malformed(f"A plan has 1 to {MOST_STEPS} steps and none of them is empty.")
+    if len(msgspec.json.encode((steps, given.edit.goal))) > LONGEST_PLAN:
+        raise Malformed(
+            f"The plan is too long: goal and steps have {LONGEST_PLAN:,} bytes at most."
+        )
     return msgspec.structs.replace(given, edit=PlanEdit(steps, given.edit.goal.strip()))
 
 
