@@ -16,9 +16,9 @@ from internal.agent.app.model_book import ModelBook
 from internal.agent.app.persisting import Persistence
 from internal.agent.app.preparing import Preparation
 from internal.agent.app.resuming import Resumption
-from internal.agent.app.sweeping import Sweep
+from internal.agent.app.sweeping import Sweep, is_interrupted
 from internal.agent.app.tool_runner import ToolRunner
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.ports.database import Database
 from internal.agent.ports.stores import Stores
 from internal.attachments.store import LocalAttachments
@@ -106,7 +106,10 @@ class GatewayHouse:
 
 @dataclass(frozen=True)
 class TerminalHouse:
-    """What a terminal runs a task in, beside other terminals."""
+    """What a terminal runs a task in, beside other terminals.
+
+    `interrupted` are the tasks of terminals that were closed before they were done.
+    """
 
     gateway: Gateway
     broadcaster: EventBroadcaster
@@ -115,6 +118,15 @@ class TerminalHouse:
     dispatcher: TerminalDispatcher
     coordinator: AgentCoordinator
     leases: Leases
+    interrupted: tuple[TaskId, ...] = ()
+
+    @property
+    def news(self) -> list[str]:
+        """What a person should know who opens a terminal now."""
+        return [
+            f"A terminal was closed before its task was done. To go on: larkspur resume {task_id}"
+            for task_id in self.interrupted
+        ]
 
     @property
     def owner(self) -> str:
@@ -193,7 +205,7 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
         ground = frame.ground
         queue = Queue(ground.database, ground.stores, ground.clock)
         dispatcher = TerminalDispatcher(queue, frame.leases, frame.sweep)
-        await frame.sweep.lost()
+        lost = await frame.sweep.lost()
         yield TerminalHouse(
             gateway=frame.gateway(dispatcher),
             broadcaster=ground.broadcaster,
@@ -202,6 +214,7 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
             dispatcher=dispatcher,
             coordinator=frame.coordinator(),
             leases=frame.leases,
+            interrupted=tuple(run.task_id for run in lost if is_interrupted(run)),
         )
 
 

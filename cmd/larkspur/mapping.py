@@ -8,10 +8,9 @@ from internal.agent.domain.budgets import Limits, Price
 from internal.agent.domain.permissions import Policy
 from internal.agent.domain.profiles import Profile
 from internal.agent.ports.llm import ModelLimits
-from internal.channels.lark.gates import LarkRules
+from internal.channels.lark.gates import GroupRules, LarkRules
 from internal.channels.web.door import WebSettings
-from internal.config.lark import LarkSettings
-from internal.config.settings import ServerSettings, Settings, UiSettings
+from internal.config.settings import ServerSettings, Settings
 from internal.llm.catalogue import limits, price_table
 from internal.llm.providers import Access, ModelSettings
 from internal.llm.secrets import Secret
@@ -66,6 +65,8 @@ def briefing_defaults(settings: Settings, book: ModelBook) -> Defaults:
         prices=book.prices,
         profile=agent.profile,
         workspace=str(agent.workspace or ""),
+        plan_review=agent.plan_review,
+        question_ttl_minutes=agent.question_ttl_minutes,
     )
 
 
@@ -84,18 +85,22 @@ def web_settings(server: ServerSettings) -> WebSettings:
     )
 
 
-def lark_rules(lark: LarkSettings, ui: UiSettings) -> LarkRules:
-    """Return how the bot behaves in Lark."""
+def lark_rules(settings: Settings) -> LarkRules:
+    """Return how the bot behaves in Lark; what it leaves open is as for every agent."""
+    lark, agent = settings.channels.lark, settings.agent
     return LarkRules(
         busy_mode=lark.busy_mode,
         allow_direct=lark.allow_direct,
         allow_groups=lark.allow_groups,
         group_policy=lark.group_policy,
+        groups={chat_id: GroupRules(**dict(group)) for chat_id, group in lark.groups.items()},
         run_timeout_seconds=lark.run_timeout_seconds,
         react_emoji=lark.react_emoji,
         progress=lark.progress,
         max_age_minutes=lark.max_age_minutes,
+        plan_review=lark.plan_review or agent.plan_review,
+        question_ttl_minutes=lark.question_ttl_minutes or agent.question_ttl_minutes,
         talk=lark.access.talk,
         operate=lark.access.operate,
-        language=ui.language,
+        language=settings.ui.language,
     )

@@ -33,10 +33,10 @@ SWITCH_SECONDS = 0.0005
 """How long a thread of the storage waits for the interpreter while the loop is busy."""
 
 
-def serve(loaded: Loaded, lark_page: str = "") -> int:
+def serve(loaded: Loaded, local_lark: str = "") -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP, which is no failure: return 0.
 
-    `lark_page` is the chat page of a local Lark, to be told of.
+    `local_lark` is what people are told of a local Lark.
 
     Raises:
         LarkspurError, HomeError: it cannot start or go on; nothing half-done is left behind.
@@ -51,11 +51,11 @@ def serve(loaded: Loaded, lark_page: str = "") -> int:
         dispatcher_lock(loaded.home),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, token, lark_page))
+        runner.run(_serve(loaded, token, local_lark))
     return 0
 
 
-async def _serve(loaded: Loaded, token: str, lark_page: str) -> None:
+async def _serve(loaded: Loaded, token: str, local_lark: str) -> None:
     stopping = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
@@ -67,7 +67,7 @@ async def _serve(loaded: Loaded, token: str, lark_page: str) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     try:
         async with gateway_house(loaded) as house, _opened(loaded, house, token) as server:
-            _announce(loaded, server, lark_page)
+            _announce(loaded, server, local_lark)
             await stopping.wait()
     except* LarkspurError as group:
         raise _first(group) from None
@@ -151,13 +151,13 @@ def _address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
-def _announce(loaded: Loaded, server: WebServer, lark_page: str) -> None:
+def _announce(loaded: Loaded, server: WebServer, local_lark: str) -> None:
     """Say where the doors are and what to try, for a person at a terminal."""
     llm, token, url = loaded.settings.llm, loaded.home / "token", server.address.url
     model = f"{llm.model} of {llm.provider}"
     if llm.provider == "offline":
         model = "the offline demo model; set ANTHROPIC_API_KEY or another key for a real one"
-    lark = [f"  lark   {lark_page}   a simulator: write to the bot there"] if lark_page else []
+    lark = [f"  lark   {local_lark}"] if local_lark else []
     lines = [
         f"larkspur {VERSION} is at {url}",
         f"  page   {server.link()}   opens once, within five minutes",

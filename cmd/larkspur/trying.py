@@ -27,13 +27,15 @@ def serve_trying(config: str | None, flags: dict[str, Any]) -> int:
     if loaded.settings.channels.lark.enabled:
         return serve(loaded)
     with local_lark() as lark:
-        return serve(load(config=config, flags={**flags, **lark.flags}), lark.page)
+        said = f"{lark.page}   a simulator: write to the bot there; {lark.operator} may approve"
+        return serve(load(config=config, flags={**flags, **lark.flags}), said)
 
 
 class LocalLark(NamedTuple):
-    """A simulator at work: its chat page, and the settings that lead a gateway to it."""
+    """A simulator at work: its chat page, its operator, the settings that lead a gateway to it."""
 
     page: str
+    operator: str
     flags: dict[str, Any]
 
 
@@ -60,14 +62,16 @@ def local_lark() -> Generator[LocalLark]:
     local = opened.get()
     if isinstance(local, OSError):
         raise local
+    first = local.sim.people[0]
     lark = {
         "enabled": True,
         "app_id": app.app_id,
         "app_secret": app.secret,
         "domain": local.sim.url,
+        "access": {"operate": [first.open_id]},
     }
     try:
-        yield LocalLark(local.sim.page, {"channels": {"lark": lark}})
+        yield LocalLark(local.sim.page, first.name, {"channels": {"lark": lark}})
     finally:
         local.stop()
         thread.join()

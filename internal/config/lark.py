@@ -1,9 +1,10 @@
 """The settings of the Lark channel: which app it is, who may use it, and how it behaves there."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from internal.config.kinds import Count, Seconds, Secret, Section, Text, is_loopback, key
 
@@ -28,11 +29,27 @@ def _domain(text: str) -> str:
 Domain = Annotated[Text, AfterValidator(_domain)]
 
 
+BusyMode = Literal["steer", "queue", "interrupt"]
+GroupPolicy = Literal["mention", "open", "thread"]
+PlanReview = Literal["off", "complex", "always"]
+
+
 class LarkAccess(Section):
     """Who may talk and who may operate in Lark: open_ids, chat_ids, or * for everyone."""
 
     talk: tuple[Text, ...] = key(("*",), "Who may give tasks; * is everyone who sees the app.")
-    operate: tuple[Text, ...] = key((), "Who may stop others' runs; by default nobody.")
+    operate: tuple[Text, ...] = key(
+        (), "Who may answer questions and stop others' runs, besides those paired."
+    )
+
+
+class LarkGroup(Section):
+    """One group; what is not set is as the channel has it. `off`: the bot is silent there."""
+
+    policy: Literal["mention", "open", "thread", "off"] | None = None
+    talk: tuple[Text, ...] | None = None
+    operate: tuple[Text, ...] | None = None
+    busy_mode: BusyMode | None = None
 
 
 class LarkSettings(Section):
@@ -42,13 +59,20 @@ class LarkSettings(Section):
     app_id: Text | None = key(None, "The app's id, such as cli_a1b2c3.")
     app_secret: Secret | None = key(None, "The app's secret.")
     domain: Domain = key("feishu", "feishu, lark, or the origin of a Lark server.")
-    busy_mode: Literal["steer", "queue"] = key(
-        "steer", "A message during a run: steer goes into the run, queue is the next task."
+    busy_mode: BusyMode = key(
+        "steer",
+        "A message during a run: steer goes into it, queue is the next task, interrupt stops it.",
     )
     allow_direct: bool = key(True, "Whether the bot answers in direct chats.")
     allow_groups: bool = key(True, "Whether the bot answers in groups.")
-    group_policy: Literal["mention", "open"] = key(
-        "mention", "In groups: mention answers when it is mentioned, open answers everything."
+    group_policy: GroupPolicy = key(
+        "mention",
+        "In groups: mention answers when it is mentioned, open answers everything, thread"
+        " everything in threads that it takes part in.",
+    )
+    groups: Mapping[Text, LarkGroup] = key(
+        {},
+        "{chat_id: {policy, talk, operate, busy_mode}} for single groups; policy may also be off.",
     )
     run_timeout_seconds: Seconds = key(900.0, "Longest running time of a run from Lark.")
     react_emoji: Text = key(
@@ -59,6 +83,12 @@ class LarkSettings(Section):
     )
     max_age_minutes: Count = key(
         60, "A message that arrives later than this gets an apology instead of a run."
+    )
+    plan_review: PlanReview | None = key(
+        None, "Which plans from Lark a person agrees to first; unset: as agent.plan_review."
+    )
+    question_ttl_minutes: Annotated[Count, Field(le=525_600)] | None = key(
+        None, "How long a question from Lark is open; unset: as agent.question_ttl_minutes."
     )
     access: LarkAccess = LarkAccess()
 

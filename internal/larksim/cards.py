@@ -66,6 +66,7 @@ _BOTH = frozenset(
         ),
     }
 )
+_ENTERED = frozenset({"button", "checker", "input", "multi_select_static", "select_static"})
 _OLD_ONLY = frozenset({"action", "note", "select_chat"})
 _TEXTS = frozenset({"plain_text", "lark_md", "standard_icon", "custom_icon", "text_tag"})
 _DATA = frozenset({"value", "behaviors", "rows", "columns_data", "chart_spec"})  # the app's own
@@ -110,7 +111,29 @@ def check_card(card: object) -> None:
         raise CardError(UNPARSABLE, f"parse card json err, {due} is missing")
     if new and "elements" in card:
         raise CardError(UNPARSABLE, "parse card json err, unknown property: elements")
-    check_parts(list(parts(card)), new=new)
+    found = list(parts(card))
+    check_parts(found, new=new)
+    if new:
+        _check_forms(found)
+
+
+def _check_forms(found: list[Part]) -> None:
+    """Check that forms stand at the root, can be submitted, and that what is in them has a name.
+
+    Raises:
+        CardError: one does not.
+    """
+    names: list[object] = []
+    for form in (part for part in found if part.value["tag"] == "form"):
+        if form.path[:-1] != ("body", "elements"):
+            raise CardError(UNPARSABLE, "parse card json err, a form stands at the root only")
+        inside = [part.value for part in found if part.path[: len(form.path)] == form.path]
+        entries = [each for each in inside if each["tag"] in _ENTERED]
+        if not any(each.get("form_action_type") == "submit" for each in entries):
+            raise CardError(UNPARSABLE, "parse card json err, a form has a button that submits it")
+        names += [form.value.get("name"), *(each.get("name") for each in entries)]
+    if not all(isinstance(name, str) and name for name in names) or len(names) > len(set(names)):
+        raise CardError(UNPARSABLE, "parse card json err, names in forms are there and differ")
 
 
 def check_parts(found: list[Part], *, new: bool = True) -> None:

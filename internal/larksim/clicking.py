@@ -10,7 +10,7 @@ import msgspec
 from internal.larksim.acting import NotPossible, readable
 from internal.larksim.calls import Call, Endpoint
 from internal.larksim.cardkit import streaming
-from internal.larksim.cards import Part, check_card, parts
+from internal.larksim.cards import Part, check_card, is_new, parts
 from internal.larksim.errors import CardError, LarkError, bad_field, bad_parameter
 from internal.larksim.messages import show_card
 from internal.larksim.model import TENANT, App, Click, Json, Message, new_id
@@ -18,7 +18,8 @@ from internal.larksim.sockets import Ack
 from internal.larksim.world import World
 
 TOKEN_SECONDS, MOST_USES = 1_800.0, 2
-CLICKABLE_DAYS = 30
+CLICKABLE_DAYS, CLICKABLE_DAYS_NEW = 30, 14
+"""For cards of schema 1.0 and of 2.0."""
 BAD_TOKEN = 300090
 FAILED = {"type": "error", "content": "Something went wrong; the bot did not answer in time."}
 CallBack = Callable[[App, Json], Awaitable[Ack | None]]
@@ -74,7 +75,8 @@ async def click(
     if app is None or card is None:
         raise NotPossible("this message is no card of a bot")
     action = _action(_at(card, press.path), press)
-    if world.clock.now_ms() - message.created > CLICKABLE_DAYS * 86_400_000:
+    days = CLICKABLE_DAYS_NEW if is_new(card) else CLICKABLE_DAYS
+    if world.clock.now_ms() - message.created > days * 86_400_000:
         return {"toast": {"type": "error", "content": "This card has expired."}}
     token = new_id("c").replace("_", "-")
     world.clicks[token] = Click(message_id, app.app_id, world.clock.now())

@@ -161,3 +161,15 @@ async def test_every_deed_is_noted_and_no_code_is_kept(
         ("pairing.offered", "local", "cli", "operate"),
     ]
     assert code not in str(deeds)
+
+
+async def test_a_code_that_others_read_is_used_up_for_nothing(
+    access: Access, database: Database, stores: Stores
+) -> None:
+    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
+    await access.void("22222222", ANN, "lark")
+    await access.void(code, ANN, "lark")
+    with pytest.raises(WrongCode):
+        await access.pair(code, BOB, "Bob", "lark")
+    noted = await database.read(partial(stores.audit.page, 10))
+    assert [deed.detail for deed in noted if deed.principal == ANN] == ["shown to others"]

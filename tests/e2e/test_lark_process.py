@@ -171,7 +171,7 @@ async def test_enabled_without_an_app_it_does_not_start(tmp_path: Path, missing:
     assert "Traceback" not in said.decode()
 
 
-PLANS = [f"{when}:{n}" for n in range(4, 18) for when in ("before", "after")]
+PLANS = [f"{when}:{n}" for n in range(6, 20) for when in ("before", "after")]
 
 
 @pytest.mark.parametrize("plan", PLANS[1::5])

@@ -12,7 +12,7 @@ from internal.larksim.delivery import Push
 from internal.larksim.faults import AnswerFault
 from internal.larksim.sim import LarkSim
 from tests.e2e.lark_rig import APP, QUIET, Rig, rig
-from tests.fakes.anthropic_server import Call, Fault, Reply, Rules, When
+from tests.fakes.anthropic_server import Fault, Reply, Rules, When
 from tests.fakes.core import plan
 
 LONG = "".join(f"Sentence number {n} of a long answer. " for n in range(3000))
@@ -154,7 +154,8 @@ async def test_commands_work_while_a_run_is_at_work(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("/hepl", "There is no command /hepl. Did you mean /help?"),
-        ("/taskfoo", "There is no command /taskfoo. /help shows the commands."),
+        ("/taskfoo", "There is no command /taskfoo. Did you mean /tasks?"),
+        ("/xyzzy", "There is no command /xyzzy. /help shows the commands."),
         ("\uff0f帮助", "/停止"),
         ("/status", "Nothing is running here."),
         ("/stop", "Nothing is running here."),
@@ -252,19 +253,6 @@ async def test_a_failed_run_is_told_in_a_persons_words(tmp_path: Path) -> None:
         assert reply.startswith("没能完成")
         assert "run-" in reply
         assert "sk-secret-123" not in reply
-
-
-async def test_a_needed_action_is_a_no_that_says_so(tmp_path: Path) -> None:
-    script = [
-        Reply(calls=[plan("write")]),
-        Reply(calls=[Call("write_file", {"path": "a.txt", "content": "x"})]),
-        Reply("I may not."),
-    ]
-    async with rig(tmp_path, script) as house:
-        await house.say("write a file")
-        await house.until_replies(1)
-        result = json.dumps(house.core.model.requests[-1]["messages"][-1])
-        assert "nobody" in result.lower() or "not allowed" in result.lower() or "no one" in result
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.questions import Question
 from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.delivery import DeadLetter, Outgoing
+from internal.agent.ports.people import Asked
 from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience
 from internal.channels.lark.calls import LarkCalls
 from internal.channels.lark.connection import Login
@@ -51,6 +54,19 @@ class Desk:
         outgoing = Outgoing(key, "lark", APP.app_id, chat_id, reply_to, body)
         await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
         self.sender.wake()
+
+    async def ask(self, name: str, chat_id: str, reply_to: str) -> None:
+        question = Question(QuestionId(name), "clarify", "What?")
+        ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
+        asked = Asked(question, *ids, "p", "lark:a:c", "operators", "2026-01-01", "2027-01-01")
+        await self.database.write(partial(self.stores.questions.ask, asked))
+        key = f"{name}:asked"
+        outgoing = Outgoing(key, "lark", APP.app_id, chat_id, reply_to, "", question_id=name)
+        await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
+        self.sender.wake()
+
+    async def remote(self, key: str) -> str:
+        return str(await self.database.read(partial(self.stores.outbox.remote_id, key)))
 
     async def dead(self) -> list[DeadLetter]:
         return list(await self.database.read(partial(self.stores.outbox.dead, 10)))
@@ -122,6 +138,28 @@ async def test_a_doubtful_answer_is_looked_for_and_found(tmp_path: Path) -> None
         await desk.until_due(0)
         assert desk.said(chat) == ["once"]
         assert await desk.dead() == []
+
+
+async def test_a_doubtful_question_is_looked_for_and_found_among_others(tmp_path: Path) -> None:
+    async with _Open(tmp_path) as desk:
+        person = desk.sim.people[0]
+        chat = desk.sim.dm(person)
+        said = await desk.sim.send_text(person, chat, "hello")
+        await desk.ask("question-a-1", chat.chat_id, said)
+        await desk.sim.until(lambda _: len(desk.said(chat)) == 1)
+        lost = AnswerFault("lost", "/reply", times=99)
+        desk.sim.faults.answers.append(lost)
+        await desk.ask("question-a-2", chat.chat_id, said)
+        await desk.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 5)
+        lost.times = 0
+        desk.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
+        desk.clock.ahead = timedelta(minutes=51)
+        desk.sender.wake()
+        await desk.until_due(0)
+        assert len(desk.said(chat)) == 2
+        cards = [one.message_id for one in desk.sim.messages(chat) if one.sender_type == "app"]
+        kept = [await desk.remote(f"question-a-{number}:asked") for number in (1, 2)]
+        assert kept == cards
 
 
 async def test_a_doubtful_answer_that_is_not_there_is_sent(tmp_path: Path) -> None:

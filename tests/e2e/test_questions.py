@@ -564,6 +564,8 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         due = partial(here.house.stores.outbox.due, "lark", "app", "9999", 10)
         (promised,) = await here.house.database.read(due)
         assert promised.outgoing.body == "next", "nobody is answered who took the message back"
+        rows = await gateway.records.messages(running.session_id, LOCAL_OWNER)
+        assert [each.text for _, _, each, _ in reversed(rows)] == ["for the next one", "next"]
 
 
 async def test_a_stopped_task_is_resumed_and_a_finished_one_is_not(home: Path) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from internal.agent.app.briefing import Options, brief_for
+from internal.agent.app.children import child
 from internal.agent.app.claiming import claim_run
 from internal.agent.app.coordinator import AgentCoordinator
 from internal.agent.app.intake import Submission
@@ -89,13 +90,76 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
             await ground.database.write(
                 partial(claim_run, ground.stores, begun.run_id, terminal.owner, past, past)
             )
-        assert await sweep(here).lost() == 2
+        async with terminal_house(load(environ=environ)) as next_one:
+            assert [each.rpartition(" ")[2] for each in next_one.news] == [
+                begun.task_id, waiting.task_id,
+            ]  # fmt: skip
+            assert "larkspur resume" in next_one.news[0]
         for made in (begun, waiting):
             events = await here.end_of(made)
             sound(events)
             assert events[-1]["payload"]["stop_reason"] == "interrupted"
             assert (await here.run(made)).status == "failed"
-        assert await sweep(here).lost() == 0
+        assert await sweep(here).lost() == []
+
+
+async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Path) -> None:
+    rules = Rules(
+        [
+            Reply(text="painted", when=When(last_result="green")),
+            Reply(calls=[Call("request_user", {"question": "which?"})]),
+        ]
+    )
+    async with core(home, rules) as here:
+        environ = {
+            "LARKSPUR_HOME": str(home),
+            "ANTHROPIC_BASE_URL": here.model.base_url,
+            "ANTHROPIC_API_KEY": "key-for-tests",
+            "LARKSPUR_LLM__MODEL": "claude-x",
+        }
+        async with terminal_house(load(environ=environ)) as terminal:
+            brief = brief_for(terminal.defaults, Options(), LOCAL_OWNER)
+            submission = Submission(
+                "paint", brief, "cli", owner=terminal.owner, lease_until=terminal.lease()
+            )
+            made = await terminal.gateway.submit(submission, LOCAL_OWNER)
+            await terminal.run_own(made.run_id, waits=False)
+            run = await here.run(made)
+            assert (run.status, run.terminal) == ("waiting", False)
+        asked = await here.asked(made)
+        await here.answer(asked["question_id"], "text", "green")
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "painted"
+
+
+async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: Path) -> None:
+    rules = Rules(
+        [
+            Reply(text="painted", when=When(last_result="green")),
+            Reply(calls=[Call("request_user", {"question": "which?"})]),
+        ]
+    )
+    async with core(home, rules) as here:
+        environ = {
+            "LARKSPUR_HOME": str(home),
+            "ANTHROPIC_BASE_URL": here.model.base_url,
+            "ANTHROPIC_API_KEY": "key-for-tests",
+            "LARKSPUR_LLM__MODEL": "claude-x",
+        }
+        async with terminal_house(load(environ=environ)) as terminal:
+            brief = brief_for(terminal.defaults, Options(), LOCAL_OWNER)
+            submission = Submission(
+                "paint", brief, "cli", owner=terminal.owner, lease_until=terminal.lease()
+            )
+            made = await terminal.gateway.submit(submission, LOCAL_OWNER)
+            async with child(terminal.run_own(made.run_id)) as working:
+                asked = await here.asked(made)
+                await here.answer(asked["question_id"], "text", "green")
+                await asyncio.wait([working])
+            events = await here.end_of(made)
+            assert events[-1]["payload"]["final_answer"] == "painted"
+            assert (await here.run(made)).owner == terminal.owner
 
 
 async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:

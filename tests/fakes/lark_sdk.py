@@ -131,6 +131,7 @@ class Bot:
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[Any]:
         """Hold a long connection; yields the SDK's client."""
+        self.sdk.ws.loop = self.sdk.loop  # a door of this process may have set its own
         client = self.sdk.ws.Client(
             self.app.app_id,
             self.app.secret,

@@ -23,13 +23,29 @@ from internal.agent.domain.plans import numbered
 from internal.agent.domain.tasks import STATUS_OF, StopReason
 from internal.agent.ports.delivery import Outgoing
 from internal.channels.lark.cards import MOST_RICH, forms, tables_as_code, uuid
-from internal.channels.lark.commands import Command, Unknown, help_text, read_command
-from internal.channels.lark.gates import Ignore, LarkRules, Note, Pass, judge
-from internal.channels.lark.messages import Mention, Message, read_event, words
-from internal.channels.lark.replying import is_progress, result_text
+from internal.channels.lark.commands import (
+    Command,
+    Name,
+    Unknown,
+    gives_code,
+    help_text,
+    read_command,
+)
+from internal.channels.lark.gates import (
+    GroupRules,
+    Hearing,
+    Ignore,
+    LarkRules,
+    Note,
+    Pass,
+    in_question,
+    judge,
+)
+from internal.channels.lark.messages import Mention, Message, Recalled, read_event, words
+from internal.channels.lark.replying import is_aside, result_text
 from internal.channels.lark.taking import scope_of
 from internal.channels.lark.text import chunks, clip, has_chinese, head, size
-from internal.channels.lark.words import Words, catalogue, words_for
+from internal.channels.lark.words import Words, catalogue, switch, words_for, yes_and_no
 from internal.channels.lark.work import Work
 from internal.tools.roster import TOOLS
 
@@ -113,6 +129,17 @@ def test_what_is_no_event_is_refused(payload: bytes) -> None:
         read_event(payload)
 
 
+def test_a_recall_names_the_message_and_not_its_event() -> None:
+    event = {"message_id": "om_1", "chat_id": "oc_1", "recall_time": "1"}
+    header = {"event_type": "im.message.recalled_v1", "event_id": "e1"}
+    told = read_event(json.dumps({"header": header, "event": event}))
+    assert told == Recalled("om_1", "oc_1")
+    assert told.name == "recall:om_1"
+    for broken in ({"message_id": "om_1"}, {"chat_id": "oc_1"}, {"message_id": 7}):
+        with pytest.raises(msgspec.ValidationError):
+            read_event(json.dumps({"header": header, "event": broken}))
+
+
 def test_an_event_of_another_kind_is_none_whatever_it_holds() -> None:
     assert read_event(b'{"header": {"event_type": "x"}, "event": {"message": 7}}') is None
 
@@ -126,7 +153,13 @@ def test_an_event_of_another_kind_is_none_whatever_it_holds() -> None:
         ("\uff0f帮助", Command("help")),
         ("/新会话", Command("new")),
         ("/状态", Command("status")),
-        ("/taskfoo", Unknown("/taskfoo")),
+        ("/taskfoo", Unknown("/taskfoo", "/tasks")),
+        ("/xyzzy", Unknown("/xyzzy")),
+        ("/approve 7Qa2-1", Command("approve", "7Qa2-1")),
+        ("/同意", Command("approve")),
+        ("/拒绝 不需要", Command("reject", "不需要")),
+        ("/plan on", Command("plan", "on")),
+        ("/配对 ABCD-2345", Command("pair", "ABCD-2345")),
         ("/newx", Unknown("/newx", "/new")),
         ("/etc/passwd is what?", None),
         ("/ new", None),
@@ -141,11 +174,13 @@ def test_commands(text: str, command: object) -> None:
 
 
 def test_help_names_every_command_in_its_language() -> None:
-    assert all(f"`/{name}`" in help_text(EN, steers=True) for name in ("help", "new", "stop"))
-    assert "`/停止`" in help_text(ZH, steers=False)
+    assert all(f"`/{name}`" in help_text(EN, busy_mode="steer") for name in get_args(Name))
+    assert "`/停止`" in help_text(ZH, busy_mode="queue")
+    assert "takes its place" in help_text(EN, busy_mode="interrupt")
 
 
 RULES = LarkRules(language="en")
+HEARING = Hearing(bot=BOT, ours=False, received=NOW)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +208,73 @@ RULES = LarkRules(language="en")
     ],
 )
 def test_gates(changed: dict[str, Any], rules: LarkRules, verdict: type) -> None:
-    judged = judge(message({"text": "hi"})._replace(**changed), rules, "cli_1", BOT, NOW)
+    judged = judge(message({"text": "hi"})._replace(**changed), rules, "cli_1", HEARING)
     assert type(judged) is verdict
 
 
+IN_THREAD: dict[str, Any] = {"direct": False, "thread_id": "omt_1"}
+TO_US: dict[str, Any] = {"direct": False, "mentions": (Mention("@_user_1", BOT, "L"),)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "group", "ours", "verdict"),
+    [
+        (IN_THREAD, GroupRules("thread"), True, Pass),
+        (IN_THREAD, GroupRules("thread"), False, Ignore),
+        (IN_THREAD, GroupRules("mention"), True, Ignore),
+        (TO_US, GroupRules("thread"), False, Pass),
+        (TO_US, GroupRules("off"), True, Ignore),
+        ({"direct": False}, GroupRules("open"), False, Pass),
+        (TO_US, GroupRules(talk=("ou_9",)), False, Note),
+        (TO_US, GroupRules(talk=("oc_1",)), False, Pass),
+    ],
+)
+def test_a_group_has_rules_of_its_own(
+    changed: dict[str, Any], group: GroupRules, ours: bool, verdict: type
+) -> None:
+    rules = replace(RULES, groups={"oc_1": group})
+    heard = message({"text": "hi"})._replace(**changed)
+    assert type(judge(heard, rules, "cli_1", HEARING._replace(ours=ours))) is verdict
+    elsewhere = heard._replace(chat_id="oc_2", **TO_US)
+    assert type(judge(elsewhere, rules, "cli_1", HEARING)) is Pass
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        (IN_THREAD, True),
+        ({"direct": False}, False),
+        ({**IN_THREAD, "direct": True}, False),
+        ({**IN_THREAD, **TO_US}, False),
+        ({**IN_THREAD, "chat_id": "oc_2"}, False),
+    ],
+)
+def test_a_thread_is_looked_at_where_it_matters(changed: dict[str, Any], matters: bool) -> None:
+    rules = replace(RULES, groups={"oc_1": GroupRules("thread")})
+    assert in_question(message({"text": "hi"})._replace(**changed), rules, BOT) is matters
+
+
+def test_a_group_has_lists_of_its_own() -> None:
+    groups = {"oc_1": GroupRules(operate=("ou_2",)), "oc_2": GroupRules(talk=())}
+    rules = replace(RULES, operate=("ou_1",), groups=groups)
+    assert rules.rights("ou_1", "oc_1") == {"talk"}
+    assert rules.rights("ou_2", "oc_1") == {"talk", "operate"}
+    assert rules.rights("ou_1", "oc_2") == {"operate"}
+    assert rules.rights("ou_1", "oc_3") == {"talk", "operate"}
+    assert replace(rules, operate=("oc_4",)).rights("ou_9", "oc_4") == {"talk", "operate"}
+
+
+def test_who_may_not_talk_may_still_give_a_code() -> None:
+    rules = replace(RULES, talk=())
+    for text, verdict in (("/pair ABCD", Pass), ("/help", Note), ("pair", Note)):
+        assert gives_code(text) is (verdict is Pass)
+        assert type(judge(message({"text": text}), rules, "cli_1", HEARING)) is verdict
+    given = HEARING._replace(given=frozenset({"talk"}))
+    assert type(judge(message({"text": "hi"}), rules, "cli_1", given)) is Pass
+
+
 def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
-    judged = judge(message({"text": "hi"}), replace(RULES, operate=("ou_1",)), "cli_1", BOT, NOW)
+    judged = judge(message({"text": "hi"}), replace(RULES, operate=("ou_1",)), "cli_1", HEARING)
     assert isinstance(judged, Pass)
     assert judged.principal.id == "lark:cli_1:ou_1"
     assert judged.principal.may("operate")
@@ -246,6 +342,17 @@ def test_both_catalogues_say_the_same_things() -> None:
     assert one.commands.keys() == two.commands.keys()
     assert one.tools.keys() == two.tools.keys()
     assert one.statuses.keys() == two.statuses.keys()
+    assert one.switches.keys() == two.switches.keys()
+    yes, no = yes_and_no()
+    assert not yes & no
+    assert all(word == word.strip().lower() for word in yes | no)
+    assert [switch(text) for text in (" ON ", "关", "全部", "default", "x")] == [
+        "on",
+        "off",
+        "all",
+        "default",
+        "",
+    ]
     fields = {phrase: set(_fields(text)) for phrase, text in one.phrases.items()}
     assert fields == {phrase: set(_fields(text)) for phrase, text in two.phrases.items()}
     assert {tool.spec.name for tool in TOOLS} <= one.tools.keys()
@@ -290,7 +397,7 @@ def test_an_unknown_failure_still_has_a_sentence() -> None:
     ],
 )
 def test_progress_is_told_from_answers(kind: str, content: str, progress: bool) -> None:
-    assert is_progress(kind, content) is progress
+    assert is_aside(kind, content) is progress
 
 
 def test_work_is_folded_from_events() -> None:

@@ -80,7 +80,8 @@ def cancel_resting(
     events = list(open_ends((yield from stores.log.of_run(run.id))))
     found = yield from stores.questions.open_of(run.id)
     if found is not None:
-        no = Answer(found.question.id, "reject", stopped.by, stopped.via, at=now)
+        question, name = found.question.id, stopped.name
+        no = Answer(question, "reject", stopped.by, stopped.via, name=name, at=now)
         answered = yield from close_question(stores, found.asked, no, now)
         events += [] if answered is None else [answered]
     events += [

@@ -134,7 +134,7 @@ class Gateway:
         task = await self.records.task(task_id, principal)
         if not principal.may("operate") and principal.id != task.origin.principal:
             raise Forbidden("You may not stop this task.")
-        stopped = Stopped(principal.id, via)
+        stopped = Stopped(principal.id, via, name=principal.name)
         fresh, now = fresh_ids(), self._now()
         status, shown = await self._database.write(
             partial(stop_task, self._stores, task, stopped, fresh, now)

@@ -94,7 +94,8 @@ class Persistence:
             turn.ended("user_stop", stopped.reason)
             said = turn.outcome.answer if turn.outcome else ""
         ending = summary(context.task, turn, Outcome("user_stop", said), self._now())
-        ending = msgspec.structs.replace(ending, silent=stopped.reason == RECALLED)
+        if stopped.reason == RECALLED:  # who took it back wants neither an answer nor a memory
+            ending = msgspec.structs.replace(ending, silent=True, messages=(), title="")
         await self._commit_end(
             context,
             ending,

@@ -30,6 +30,11 @@ FOREVER = "9999"
 CLOSED = "the terminal that ran it was closed"
 
 
+def is_interrupted(run: Run) -> bool:
+    """Say whether a lost run ends: a terminal's, unless a person's answer queued it again."""
+    return run.terminal and not (run.status == "queued" and run.fence)
+
+
 class Sweep:
     """Finds lost runs and decides what becomes of each."""
 
@@ -52,10 +57,10 @@ class Sweep:
         own = [run for run in runs if not run.terminal]
         for run in own:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
-        return len(own) + await self.lost()
+        return len(own) + len(await self.lost())
 
-    async def lost(self, at_work: Collection[RunId] = ()) -> int:
-        """Sweep the runs whose lease is over; return how many.
+    async def lost(self, at_work: Collection[RunId] = ()) -> list[Run]:
+        """Sweep the runs whose lease is over; return them as they were.
 
         Those at work in this process are its own, whatever their lease says: the machine slept.
         """
@@ -63,16 +68,15 @@ class Sweep:
         found = await self._database.read(partial(self._stores.runs.lost, now))
         runs = [run for run in found if run.id not in at_work]
         for run in runs:
-            if run.terminal and run.status == "queued" and run.fence:
-                # it was answered while its terminal was closed: whoever can goes on with it
-                release = partial(self._stores.runs.release, run.id, run.owner)
-                await self._database.write(release)
-            elif run.terminal:
+            if is_interrupted(run):
                 shown = await self._database.write(partial(self._end, run, fresh_ids(), now))
                 self._broadcaster.publish(shown)
+            elif run.terminal:  # it was answered while its terminal was closed: whoever can goes on
+                release = partial(self._stores.runs.release, run.id, run.owner)
+                await self._database.write(release)
             else:
                 await self._database.write(partial(requeue_run, self._stores, run, self._now()))
-        return len(runs)
+        return runs
 
     async def expired(self) -> int:
         """Answer the questions whose time is over with a no; return how many."""

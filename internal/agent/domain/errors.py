@@ -113,11 +113,12 @@ class WayOut(LarkspurError):
 
 
 class Stopped(WayOut):
-    """Somebody stopped the run. Who, and through which channel."""
+    """Somebody stopped the run. Who, what people call them, and through which channel."""
 
-    def __init__(self, by: str, via: str, reason: str = "") -> None:
+    def __init__(self, by: str, via: str, reason: str = "", name: str = "") -> None:
         super().__init__(reason or f"stopped by {by} via {via}")
         self.by = by
+        self.name = name
         self.via = via
         self.reason = reason or "stopped"
 

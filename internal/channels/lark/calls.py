@@ -10,6 +10,7 @@ from internal.channels.lark.api import COSMETIC, PATIENT, Call, LarkApi, LarkRef
 
 _MESSAGES = "/open-apis/im/v1/messages"
 _PAGES = 20
+_BRIEF = Patience(tries=1, seconds=1.5)  # a click waits for it, and has three seconds
 
 
 def as_json(value: Any) -> str:
@@ -67,6 +68,12 @@ class LarkCalls:
         """Return who we are."""
         data = await self._api.call(Call("GET", "/open-apis/bot/v3/info"))
         return _text(data.get("bot") or {}, "open_id")
+
+    async def name_of(self, open_id: str) -> str:
+        """Return what a person is called; it takes a scope of its own."""
+        path = f"/open-apis/contact/v3/users/{quote(open_id, safe='')}"
+        data = await self._api.call(Call("GET", path, query={"user_id_type": "open_id"}), _BRIEF)
+        return _text(data.get("user") or {}, "name")
 
     async def message(self, message_id: str) -> Mapping[str, Any]:
         """Return a message."""

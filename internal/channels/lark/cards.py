@@ -21,11 +21,15 @@ _FENCED = re.compile(r"(^ {0,3}```.*?(?:^ {0,3}```[ \t]*$|\Z))", re.MULTILINE | 
 
 
 class Part(NamedTuple):
-    """A message to be sent. `file` is what is uploaded for it, its content then waits for a key."""
+    """A message to be sent. `file` is what is uploaded for it, its content then waits for a key.
+
+    A spare one may be left out when it alone is refused.
+    """
 
     kind: str
     content: str
     file: tuple[str, bytes] | None = None
+    spare: bool = False
 
 
 Form = tuple[str, tuple[Part, ...]]
@@ -38,8 +42,8 @@ def forms(answer: str, words: Words) -> Sequence[Form]:
     A mention or a picture that a model writes is shown as it is written: nobody is called, nothing
     is fetched.
     """
-    safe = _IMAGE.sub(r"[\1](", _TAG.sub("<\u200b", answer))
-    plain: Form = ("text", tuple(_text(piece) for piece in chunks(safe, MOST_TEXT)))
+    safe = inert(answer)
+    plain: Form = ("text", texts(safe, MOST_TEXT))
     if size(as_json(as_json(markdown_card(safe)))) > MOST_RICH:
         return (("file", _file(safe, answer, words)), plain)
     found: list[Form] = []
@@ -48,7 +52,7 @@ def forms(answer: str, words: Words) -> Sequence[Form]:
     found.append(("card", (Part("interactive", as_json(markdown_card(few))),)))
     if none != few:
         found.append(("plain-card", (Part("interactive", as_json(markdown_card(none))),)))
-    return (*found, ("post", (_post(none),)), plain)
+    return (*found, ("post", (post(none),)), plain)
 
 
 def uuid(key: str, form: str, number: int) -> str:
@@ -81,11 +85,18 @@ def tables_as_code(text: str, most: int) -> str:
     return "".join(part if number % 2 else _TABLE.sub(keep, part) for number, part in parts)
 
 
-def _text(text: str) -> Part:
-    return Part("text", as_json({"text": text}))
+def inert(text: str) -> str:
+    """Return Markdown in which mentions and pictures are nothing but text."""
+    return _IMAGE.sub(r"[\1](", _TAG.sub("<\u200b", text))
 
 
-def _post(text: str) -> Part:
+def texts(text: str, most: int) -> tuple[Part, ...]:
+    """Return text messages of at most so many bytes."""
+    return tuple(Part("text", as_json({"text": piece})) for piece in chunks(text, most))
+
+
+def post(text: str) -> Part:
+    """Return a rich text of Markdown."""
     content = [[{"tag": "md", "text": text}]]
     return Part("post", as_json({"zh_cn": {"title": "", "content": content}}))
 
@@ -93,4 +104,4 @@ def _post(text: str) -> Part:
 def _file(safe: str, answer: str, words: Words) -> tuple[Part, ...]:
     said = words("long_answer", head=tables_as_code(head(safe, _SUMMARY), 0))
     content = answer.encode("utf-8", "replace")
-    return _post(said), Part("file", "", (words("file_name"), content))
+    return post(said), Part("file", "", (words("file_name"), content))

@@ -7,7 +7,21 @@ from typing import Literal, NamedTuple, get_args
 
 from internal.channels.lark.words import Words, catalogue
 
-Name = Literal["help", "new", "status", "stop"]
+Name = Literal[
+    "help",
+    "new",
+    "status",
+    "tasks",
+    "stop",
+    "resume",
+    "questions",
+    "approve",
+    "reject",
+    "plan",
+    "model",
+    "usage",
+    "pair",
+]
 _WORD = re.compile(r"[/\uff0f](?P<word>[^\s/\uff0f]+)(?P<rest>\s.*)?", re.DOTALL)
 
 
@@ -28,7 +42,7 @@ class Unknown(NamedTuple):
 def read_command(text: str) -> Command | Unknown | None:
     """Return the command that a text is; None for anything else, a path among it.
 
-    `/taskfoo` is not `/task`: the word counts whole. All languages' words are known in each.
+    `/taskfoo` is not `/tasks`: the word counts whole. All languages' words are known in each.
     """
     found = _WORD.fullmatch(text)
     if found is None:
@@ -41,11 +55,20 @@ def read_command(text: str) -> Command | Unknown | None:
     return Unknown(word, next(iter(get_close_matches(word, known, n=1)), ""))
 
 
-def help_text(words: Words, *, steers: bool) -> str:
+def gives_code(text: str) -> bool:
+    """Say whether a text is the one command that takes no right."""
+    match read_command(text):
+        case Command("pair"):
+            return True
+        case _:
+            return False
+
+
+def help_text(words: Words, *, busy_mode: str) -> str:
     """Return what can be said to the bot."""
     names: tuple[Name, ...] = get_args(Name)
     lines = (words(f"help_{name}", command=f"`{words.command(name)}`") for name in names)
-    return words("help" if steers else "help_queue", commands="\n".join(f"- {x}" for x in lines))
+    return words(f"help_when_{busy_mode}", commands="\n".join(f"- {line}" for line in lines))
 
 
 @cache

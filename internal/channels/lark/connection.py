@@ -23,6 +23,7 @@ from internal.channels.lark.text import clip
 
 log = logging.getLogger(__name__)
 
+Take = Callable[[bytes], dict[str, Any] | None]
 LinkStatus = Literal["starting", "connected", "reconnecting", "refused", "stopped"]
 _WRONG_DOMAIN = 1000040351
 _WORSE = {_WRONG_DOMAIN: "the app belongs to the other service: set channels.lark.domain"}
@@ -67,12 +68,11 @@ class Gone(Exception):
 class LarkConnection:
     """Keeps the bot connected. `take` gets each event's JSON, in the thread, before its ack.
 
-    The ack is 200 when `take` returns, 500 when it raises: Lark then sends the event again.
+    The ack is 200 when `take` returns, and carries what it returned; 500 when it raises: Lark then
+    sends the event again, a click excepted.
     """
 
-    def __init__(
-        self, login: Login, take: Callable[[bytes], None], clock: Clock, pace: Pace | None = None
-    ) -> None:
+    def __init__(self, login: Login, take: Take, clock: Clock, pace: Pace | None = None) -> None:
         self._login, self._take, self._clock = login, take, clock
         self._pace = pace or Pace()
         self._stopping = asyncio.Event()
@@ -163,7 +163,7 @@ class _Link:
         self,
         sdk: ModuleType,
         login: Login,
-        take: Callable[[bytes], None],
+        take: Take,
         clock: Clock,
         pace: Pace,
     ) -> None:

@@ -10,20 +10,23 @@ from internal.agent.app.briefing import Defaults
 from internal.agent.app.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.ids import RunId
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.api import LarkApi
 from internal.channels.lark.calls import LarkCalls
+from internal.channels.lark.clicks import Behind, Clicks
 from internal.channels.lark.connection import LarkConnection, LinkState, Login, Pace
 from internal.channels.lark.gates import LarkRules
-from internal.channels.lark.identity import Identity
+from internal.channels.lark.identity import Around, Identity, People, Threads
 from internal.channels.lark.progress import Screen
 from internal.channels.lark.receiving import Receiver
 from internal.channels.lark.replying import Replies
 from internal.channels.lark.sending import Sender
 from internal.channels.lark.showing import Showings
-from internal.channels.lark.taking import Outcome, Setting, Taker
+from internal.channels.lark.taking import Taker
+from internal.channels.lark.working import Outcome, Setting
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,8 @@ class LarkDoor:
         self._api = LarkApi(login, clock)
         self._calls = LarkCalls(self._api)
         self._identity = Identity(self._calls)
+        people = People(house.gateway, self._calls, rules, login.app_id)
+        self._around = Around(self._identity, people, Threads(self._calls, login.app_id))
         replies = Replies(self._calls, database, stores, login.app_id, rules.language)
         self._sender = Sender(login.app_id, replies, database, stores.outbox, clock)
         screen = Screen(
@@ -79,6 +84,7 @@ class LarkDoor:
         self._showings = Showings(screen, login.app_id, self._sender.wake)
         self._connection = LarkConnection(login, self._take, clock, pace)
         self._receiver: Receiver | None = None
+        self._clicks: Clicks | None = None
         self._stopping = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -96,6 +102,7 @@ class LarkDoor:
         taker = self._taker()
         accept = self._house.gateway.accept
         self._receiver = Receiver(self._login.app_id, accept, taker.wake, self._house.clock)
+        self._clicks = self._make_clicks()
         self._connection.start()
         try:
             async with asyncio.TaskGroup() as self._tasks:
@@ -123,9 +130,24 @@ class LarkDoor:
             log.warning("showings keep their lease", extra={"why": str(error)})
         await self._api.close()
 
-    def _take(self, payload: bytes) -> None:
-        assert self._receiver is not None  # noqa: S101  # the connection starts after it is made
-        self._receiver.take(payload)
+    def _take(self, payload: bytes) -> dict[str, Any] | None:
+        assert self._receiver is not None  # noqa: S101  # the connection starts after they are made
+        assert self._clicks is not None  # noqa: S101  # likewise
+        reaction = self._clicks.take(payload)
+        if reaction is None:
+            self._receiver.take(payload)
+        return reaction
+
+    def _make_clicks(self) -> Clicks:
+        house, app_id = self._house, self._login.app_id
+        behind = Behind(
+            house.gateway, house.database, house.stores, self._around.people, self._answered
+        )
+        return Clicks(app_id, self._rules.language, behind)
+
+    def _answered(self, run_id: RunId) -> None:
+        self._sender.wake()
+        self._showings.follow(run_id)
 
     def _taker(self) -> Taker:
         house = self._house
@@ -135,7 +157,7 @@ class LarkDoor:
             promised=self._sender.wake,
         )
         setting = Setting(self._login.app_id, self._rules, house.defaults)
-        return Taker(self._identity, house.gateway, house.database, house.stores, setting, outcome)
+        return Taker(self._around, house.gateway, house.database, house.stores, setting, outcome)
 
     def _acknowledge(self, message_id: str) -> None:
         if self._tasks is not None:

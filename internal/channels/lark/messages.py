@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-RECEIVED = "im.message.receive_v1"
 _KEY = re.compile(r"@_user_\d+|@_all")
 _FIXED = {"img": "[image]", "media": "[video]", "hr": "\n---\n"}
 _BLANKS = re.compile(r"[ \t]{2,}")
@@ -34,12 +33,19 @@ class _Body(msgspec.Struct):
     message_type: str = ""
     content: str = ""
     create_time: str = ""
+    parent_id: str = ""
+    thread_id: str = ""
     mentions: list[_Mention] | None = None
 
 
 class _Event(msgspec.Struct):
     sender: _Sender | None = None
     message: _Body | None = None
+
+
+class _Recall(msgspec.Struct):
+    message_id: str = ""
+    chat_id: str = ""
 
 
 class _Header(msgspec.Struct):
@@ -53,6 +59,7 @@ class _Envelope(msgspec.Struct):
 
 _envelope = msgspec.json.Decoder(_Envelope)
 _event = msgspec.json.Decoder(_Event)
+_recall = msgspec.json.Decoder(_Recall)
 
 
 class Mention(NamedTuple):
@@ -64,7 +71,10 @@ class Mention(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a person or a bot. `created` is in ms since 1970, None when it is not told."""
+    """A message of a person or a bot. `created` is in ms since 1970, None when it is not told.
+
+    `parent_id` is the message that it quotes, `thread_id` the thread it is in; "" for none.
+    """
 
     message_id: str
     chat_id: str
@@ -75,22 +85,53 @@ class Message(NamedTuple):
     by_person: bool
     created: int | None
     mentions: tuple[Mention, ...] = ()
+    parent_id: str = ""
+    thread_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is known by."""
+        return self.message_id
 
     def mentioned(self, open_id: str) -> bool:
         """Say whether that person or bot is mentioned."""
         return any(mention.open_id == open_id for mention in self.mentions)
 
 
-def read_event(payload: bytes | str) -> Message | None:
-    """Return the message of an event; None for an event of another kind.
+class Recalled(NamedTuple):
+    """A message was taken back; nobody is told by whom."""
+
+    message_id: str
+    chat_id: str
+    open_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """What this news is known by: an event's own id may differ from delivery to delivery."""
+        return f"recall:{self.message_id}"
+
+
+def read_event(payload: bytes | str) -> Message | Recalled | None:
+    """Return what an event tells of a message; None for an event of another kind.
 
     Raises:
-        msgspec.DecodeError: it is no event of Lark, or no message with ids.
+        msgspec.DecodeError: it is no event of Lark, or it is about a message without ids.
     """
     envelope = _envelope.decode(payload)
-    if envelope.header.event_type != RECEIVED:
-        return None
-    event = _event.decode(envelope.event)
+    match envelope.header.event_type:
+        case "im.message.receive_v1":
+            return _received(envelope.event)
+        case "im.message.recalled_v1":
+            recall = _recall.decode(envelope.event)
+            if not recall.message_id or not recall.chat_id:
+                raise msgspec.ValidationError("a recall without message_id or chat_id")
+            return Recalled(recall.message_id, recall.chat_id)
+        case _:
+            return None
+
+
+def _received(raw: msgspec.Raw) -> Message:
+    event = _event.decode(raw)
     body, sender = event.message, event.sender or _Sender()
     if body is None or not body.message_id or not body.chat_id:
         raise msgspec.ValidationError("a message without message_id or chat_id")
@@ -104,6 +145,8 @@ def read_event(payload: bytes | str) -> Message | None:
         by_person=sender.sender_type == "user",
         created=int(body.create_time) if re.fullmatch(r"\d{1,15}", body.create_time) else None,
         mentions=tuple(Mention(m.key, _open_id(m.id), m.name) for m in body.mentions or ()),
+        parent_id=body.parent_id,
+        thread_id=body.thread_id,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -44,7 +44,7 @@ class _State(msgspec.Struct):
     """What was shown: kept in the showing row. `lost`: the message cannot be updated any more.
 
     `reacting` and `sending` are stored before their calls: whoever finds them without an id makes
-    the call again, which gives the id of what is there.
+    the call again, which gives the id of what is there. `resting`: the run waits for a person.
     """
 
     reacting: bool = False
@@ -53,6 +53,12 @@ class _State(msgspec.Struct):
     message: str = ""
     edits: int = 0
     lost: bool = False
+    resting: bool = False
+
+
+def is_resting(showing: Showing) -> bool:
+    """Say whether a showing was left because its run waits for a person."""
+    return msgspec.json.decode(showing.state or b"{}", type=_State).resting
 
 
 class Screen(NamedTuple):
@@ -78,15 +84,17 @@ class Progress:
         self._screen, self._run, self._origin, self._words = screen, run, origin, words
         self._showing = showing
         self._state = msgspec.json.decode(showing.state or b"{}", type=_State)
+        self._state.resting = False
         self._work = Work()
         self._changed = asyncio.Event()
         self._begun = 0.0
         self._painted = ""
 
-    async def show(self, ended: Callable[[], None]) -> bool:
-        """Show the run to its end, and say `ended` at once; False when the process leaves before.
+    async def show(self, promised: Callable[[], None]) -> Literal["over", "waiting", "left"]:
+        """Show the run until it ends or waits for a person, and say `promised` at once.
 
-        Nothing that is shown may delay the answer.
+        Nothing that is shown may delay the answer or the question. Returns "left" when the process
+        leaves before.
         """
         log_of_run = partial(self._screen.stores.log.of_run, self._run.id)
         position = 0
@@ -96,13 +104,22 @@ class Progress:
         self._note_start()
         async with asyncio.TaskGroup() as tasks:
             painting = tasks.create_task(self._paint())
-            if not self._work.over:
+            if not self._work.still:
                 await self._follow(position)
-            if self._work.over:
-                ended()
+            if self._work.still:
+                promised()
             else:
                 painting.cancel()
-        return self._work.over
+        if self._work.over:
+            return "over"
+        return "waiting" if self._work.still else "left"
+
+    async def rest(self) -> None:
+        """Show that the run waits for a person, and leave the showing until it goes on."""
+        await self._update()
+        await self._unreact()
+        self._state.reacting, self._state.reaction, self._state.resting = False, "", True
+        await self._keep(lease_seconds=0.0)
 
     async def finish(self) -> None:
         """Show that the run is over, and take the reaction away."""
@@ -125,7 +142,7 @@ class Progress:
                 for shown in batch:
                     if isinstance(shown, Frame) and shown.run_id == self._run.id:
                         self._take(shown)
-                if self._work.over:
+                if self._work.still:
                     return
 
     def _take(self, frame: Frame) -> None:
@@ -138,9 +155,9 @@ class Progress:
             self._begun = self._screen.clock.monotonic()
 
     async def _paint(self) -> None:
-        """Bring the message up to date, not too often, until the run is over."""
+        """Bring the message up to date, not too often, until the run is over or waits."""
         await self._react()
-        while not self._work.over:
+        while not self._work.still:
             try:
                 async with asyncio.timeout(self._tick()):
                     await self._changed.wait()
@@ -158,7 +175,7 @@ class Progress:
         return PATIENCE_SECONDS if young else RENEW_SECONDS
 
     def _due(self) -> bool:
-        hidden = self._screen.rules.progress == "off" or self._state.lost or self._work.over
+        hidden = self._screen.rules.progress == "off" or self._state.lost or self._work.still
         if hidden or not self._begun:
             return False
         age = self._screen.clock.monotonic() - self._begun
@@ -166,8 +183,8 @@ class Progress:
 
     async def _update(self) -> None:
         """Send or replace the message; what fails is left out, for answers come first."""
-        if self._state.lost or (self._work.over and not self._state.sending):
-            return
+        if self._state.lost or (self._work.still and not self._state.sending):
+            return  # an answer or a question is enough
         content = self._content()
         if content == self._painted:
             return
@@ -197,10 +214,10 @@ class Progress:
 
     async def _replace(self, content: str) -> None:
         # the last state stays for good, so it is worth more than one try
-        patience = PATIENT if self._work.over else COSMETIC
+        patience = PATIENT if self._work.still else COSMETIC
         if self._screen.rules.progress == "card":
             await self._screen.calls.patch_card(self._state.message, content, patience)
-        elif self._state.edits < _MOST_EDITS or self._work.over:  # Lark takes 20 edits of a text
+        elif self._state.edits < _MOST_EDITS or self._work.still:  # Lark takes 20 edits of a text
             self._state.edits += 1
             await self._screen.calls.edit_text(self._state.message, self._text(), patience)
 
@@ -217,7 +234,7 @@ class Progress:
 
     async def _react(self) -> None:
         emoji = self._screen.rules.react_emoji
-        if emoji == "off" or self._state.reaction or self._work.over:
+        if emoji == "off" or self._state.reaction or self._work.still:
             return
         self._state.reacting = True
         await self._keep()

@@ -40,7 +40,7 @@ class Receiver:
         self._writing: Future[bool] | None = None
 
     def take(self, payload: bytes) -> None:
-        """Keep the message of an event; other events are of no use yet.
+        """Keep the message of an event, or the news that one was recalled; others are of no use.
 
         What is no message of Lark is logged and let go: another delivery would not mend it.
 
@@ -53,20 +53,20 @@ class Receiver:
         except msgspec.DecodeError as error:
             log.warning("a malformed event was dropped", extra={"why": clip(str(error), 200)})
             return
-        if message is None or message.message_id in self._known:
+        if message is None or message.name in self._known:
             return
         self._store(
             Inbound(
                 channel="lark",
                 app=self._app_id,
-                message_id=message.message_id,
+                message_id=message.name,
                 chat_id=message.chat_id,
                 principal=f"lark:{self._app_id}:{message.open_id}",
                 raw=payload.decode("utf-8", "replace"),
                 received=rfc3339(self._clock.now()),
             )
         )
-        self._known[message.message_id] = True
+        self._known[message.name] = True
 
     def _store(self, message: Inbound) -> None:
         if self._writing is not None and not self._writing.done():

@@ -8,31 +8,29 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
 import msgspec
 
-from internal.agent.app.briefing import Defaults, Options, brief_for
+from internal.agent.app.answering import Answerer
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.intake import Submission
+from internal.agent.app.recalling import Recall
 from internal.agent.domain.errors import Conflict, StoreError
-from internal.agent.domain.ids import RunId
-from internal.agent.domain.permissions import Mode
-from internal.agent.domain.principals import Principal
-from internal.agent.domain.tasks import Brief
+from internal.agent.domain.tasks import chat_name
 from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database
 from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.commands import read_command
-from internal.channels.lark.gates import Ignore, LarkRules, Note, Pass, judge
-from internal.channels.lark.identity import Identity
-from internal.channels.lark.messages import Message, read_event
-from internal.channels.lark.obeying import Obeying, Place
+from internal.channels.lark.deciding import Did, Place, Speaker
+from internal.channels.lark.gates import Hearing, Ignore, Note, Pass, in_question, judge
+from internal.channels.lark.identity import Around
+from internal.channels.lark.messages import Message, Recalled, read_event
+from internal.channels.lark.obeying import Obeying, Said
 from internal.channels.lark.words import words_for
+from internal.channels.lark.working import Outcome, Setting, Working
 
 log = logging.getLogger(__name__)
 
@@ -47,35 +45,23 @@ def scope_of(chat_id: str) -> str:
     return f"lark-{digest[:12].hex()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What happens when a message was taken in.
-
-    `follow` shows a run, `acknowledge` puts a reaction on a message, `promised` says that there is
-    something to send.
-    """
-
-    follow: Callable[[RunId], None]
-    acknowledge: Callable[[str], None]
-    promised: Callable[[], None]
-
-
 class Taker:
     """Takes in what one app accepted, until it is cancelled."""
 
     def __init__(
         self,
-        identity: Identity,
+        around: Around,
         gateway: Gateway,
         database: Database,
         stores: Stores,
-        setting: "Setting",
+        setting: Setting,
         outcome: Outcome,
     ) -> None:
-        self._identity, self._gateway, self._outcome = identity, gateway, outcome
-        self._rules, self._app_id, self._defaults = setting.rules, setting.app_id, setting.defaults
-        self._database, self._inbox = database, stores.inbox
-        self._obeying = Obeying(gateway, database, stores, setting.rules)
+        self._around, self._gateway, self._outcome = around, gateway, outcome
+        self._rules, self._app_id = setting.rules, setting.app_id
+        self._database, self._stores = database, stores
+        self._obeying = Obeying(gateway, database, stores, setting.rules, around.people)
+        self._working = Working(gateway, self._obeying, setting, outcome)
         self._woken = asyncio.Event()
         self._busy: set[str] = set()
         self._failed: Counter[str] = Counter()
@@ -100,7 +86,7 @@ class Taker:
                     pass
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
-        accepted = partial(self._inbox.accepted, "lark", self._app_id, _PAGE)
+        accepted = partial(self._stores.inbox.accepted, "lark", self._app_id, _PAGE)
         chats: dict[str, list[Inbound]] = {}
         for row in await self._database.read(accepted):
             chats.setdefault(row.chat_id, []).append(row)
@@ -139,46 +125,67 @@ class Taker:
         self._failed.pop(row.message_id, None)
 
     async def _decide(self, row: Inbound) -> None:
-        message = _message(row)
-        if message is None:
-            await self._settle(row, "it cannot be read")
+        match _event(row):
+            case None:
+                await self._settle(row, "it cannot be read")
+            case Recalled(message_id):
+                # nobody is told who took it back; Lark lets its sender do so, and a group's owner
+                recall = Recall("lark", row.app, message_id, row.principal)
+                recalled = await self._gateway.recall(recall)
+                await self._settle(row, f"a message was recalled: {recalled}")
+                self._outcome.promised()
+            case message:
+                await self._hear(row, message)
+
+    async def _hear(self, row: Inbound, message: Message) -> None:
+        gone = f"recall:{row.message_id}"  # order across events is not guaranteed
+        if await self._database.read(partial(self._stores.inbox.place, "lark", row.app, gone)):
+            await self._settle(row, "it was recalled")
             return
-        # a direct chat needs nobody's name; in a group we must know who is meant
-        bot = self._identity.known if message.direct else await self._identity.bot()
-        received = datetime.fromisoformat(row.received)
-        match judge(message, self._rules, self._app_id, bot, received):
+        match judge(message, self._rules, self._app_id, await self._hearing(row, message)):
             case Ignore(why):
                 await self._settle(row, why)
             case Note(text):
                 await self._answer(row, text)
             case Pass() as passed:
-                await self._do(row, passed)
+                await self._do(row, message, passed)
 
-    async def _do(self, row: Inbound, passed: Pass) -> None:
-        scope = scope_of(row.chat_id)
-        if (command := read_command(passed.text)) is not None:
-            await self._answer(
-                row, await self._obeying.obey(command, passed, Place(row.chat_id, scope))
-            )
-            return
-        submission = Submission(
-            passed.text, self._brief(passed.principal), "lark", scope=scope, message=row
+    async def _hearing(self, row: Inbound, message: Message) -> Hearing:
+        identity, people, threads = self._around
+        # a direct chat needs nobody's name; in a group we must know who is meant
+        bot = identity.known if message.direct else await identity.bot()
+        asks = in_question(message, self._rules, bot)
+        return Hearing(
+            bot=bot,
+            ours=asks and await threads.takes_part(message.thread_id),
+            received=datetime.fromisoformat(row.received),
+            given=await people.given(message.open_id),
         )
-        if self._rules.busy_mode == "queue":
-            submitted = await self._gateway.submit(submission, passed.principal)
-            self._outcome.follow(submitted.run_id)
-            return
-        steered = await self._gateway.say(submission, passed.principal)
-        if steered.taken_as == "steering":
-            self._outcome.acknowledge(row.message_id)
-        self._outcome.follow(steered.run_id)
 
-    def _brief(self, principal: Principal) -> Brief:
-        """Return how it is to be done: nobody can be asked yet, so what needs asking is a no."""
-        options = Options(permission_mode=Mode.ASK, timeout_seconds=self._rules.run_timeout_seconds)
-        brief = brief_for(self._defaults, options, principal)
-        # the settings' folder is its owner's; a chat works in a folder of its own
-        return msgspec.structs.replace(brief, workspace="", people=False)
+    async def _do(self, row: Inbound, message: Message, passed: Pass) -> None:
+        self._around.threads.join(message.thread_id)
+        place = Place(row.chat_id, scope_of(row.chat_id), message.direct)
+        command = read_command(passed.text)
+        answerer = Answerer(passed.principal, "lark", chat_name("lark", row.app, row.chat_id))
+        speaker = Speaker(answerer, passed.words, row)
+        did: Did | None
+        if command is not None:
+            did = await self._obeying.obey(command, Said(speaker, place))
+        else:
+            did = await self._obeying.deciding.hear(speaker, passed.text, message.parent_id)
+        if did is None:
+            await self._working.take(speaker, passed.text, place)
+        else:
+            await self._done(row, did)
+
+    async def _done(self, row: Inbound, did: Did) -> None:
+        if did.settled:
+            self._outcome.acknowledge(row.message_id)
+            self._outcome.promised()
+        else:
+            await self._answer(row, did.text)
+        if did.run_id is not None:
+            self._outcome.follow(did.run_id)
 
     async def _settle(self, row: Inbound, why: str) -> None:
         await self._gateway.dismiss(row)
@@ -197,16 +204,7 @@ class Taker:
         self._outcome.promised()
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Which app it is, how it behaves, and what its tasks get."""
-
-    app_id: str
-    rules: LarkRules
-    defaults: Defaults
-
-
-def _message(row: Inbound) -> Message | None:
+def _event(row: Inbound) -> Message | Recalled | None:
     try:
         return read_event(row.raw)
     except msgspec.DecodeError:

@@ -14,12 +14,19 @@ _FOLDER = Path(__file__).parent / "phrases"
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """One language: phrases with {fields}, the words of commands, what tools do, states."""
+    """One language: phrases with {fields}, the words of commands, what tools do, states.
+
+    `yes` and `no` are the exact words, in lower case, that answer a question about calls;
+    `switches` are words behind commands, by what they mean.
+    """
 
     phrases: dict[str, str]
     commands: dict[str, list[str]]
     tools: dict[str, str]
     statuses: dict[str, str]
+    yes: list[str]
+    no: list[str]
+    switches: dict[str, list[str]]
 
 
 @cache
@@ -27,6 +34,20 @@ def catalogue(language: Language) -> Catalogue:
     """Return a language's catalogue."""
     text = (_FOLDER / f"{language}.json").read_bytes()
     return msgspec.json.decode(text, type=Catalogue)
+
+
+@cache
+def yes_and_no() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the exact words for yes and for no, of all languages."""
+    both = (catalogue("en"), catalogue("zh"))
+    yes = frozenset(word for each in both for word in each.yes)
+    return yes, frozenset(word for each in both for word in each.no)
+
+
+def switch(text: str) -> str:
+    """Return what a word behind a command means, such as `on`, in any language; "" for nothing."""
+    both = (*catalogue("en").switches.items(), *catalogue("zh").switches.items())
+    return next((name for name, words in both if text.strip().lower() in words), "")
 
 
 class Words:

@@ -72,6 +72,11 @@ class Work:
         self._tools: dict[str, _Tool] = {}
 
     @property
+    def still(self) -> bool:
+        """Say whether nothing happens any more, or nothing until a person answers."""
+        return self.over or self.phase == "waiting"
+
+    @property
     def worth_showing(self) -> bool:
         """Say whether there is more to tell than that it works."""
         return bool(self._steps or self._tools)

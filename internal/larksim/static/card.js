@@ -29,7 +29,7 @@ function one(part, path, draw) {
 }
 
 const texts = (part, path, draw) => h("div", { class: "md" }, markdown(words(part), draw.name));
-const plain = (part) => h("p", {}, words(part));
+const plain = (part) => h("p", { class: part.text_size === "notation" ? "plain hint" : "plain" }, words(part));
 
 function text(part, draw) {
   if (!part) return null;

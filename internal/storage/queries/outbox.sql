@@ -37,7 +37,8 @@ where number = $1 and status = 'pending' returning number;
 select remote_id from outbox where key = $1 and status = 'sent';
 
 -- name: question_asked_as
-select question_id from outbox where remote_id = $1 and question_id <> '' limit 1;
+select question_id from outbox
+where remote_id = $1 and question_id <> '' and status = 'sent' limit 1;
 
 -- name: dead_letters
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,

@@ -19,6 +19,13 @@ TABLE = "| a | b |\n|---|---|\n| 1 | 2 |"
 OLD = {"config": {"update_multi": True}, "elements": [{"tag": "div", "text": {"tag": "lark_md"}}]}
 
 
+SUBMIT = {"tag": "button", "name": "send", "form_action_type": "submit"}
+
+
+def form(name: str, *elements: dict[str, Any]) -> dict[str, Any]:
+    return {"tag": "form", "name": name, "elements": list(elements)}
+
+
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
@@ -38,6 +45,11 @@ OLD = {"config": {"update_multi": True}, "elements": [{"tag": "div", "text": {"t
         (card(markdown("a", "1one")), 300302),
         (card(markdown("a", "a" * 21)), 300302),
         (card(markdown("a", "häh")), 300302),
+        (card(form("f")), 200621),
+        (card(form("f", SUBMIT, SUBMIT)), 200621),
+        (card(form("f", SUBMIT), form("f", {**SUBMIT, "name": "other"})), 200621),
+        (card(form("f", SUBMIT, {"tag": "input"})), 200621),
+        (card({"tag": "collapsible_panel", "elements": [form("f", SUBMIT)]}), 200621),
     ],
 )
 async def test_a_wrong_card_is_refused_everywhere(
@@ -65,6 +77,7 @@ async def test_a_wrong_card_is_refused_everywhere(
         card(*[markdown(TABLE)] * 5, markdown(f"```\n{TABLE}\n```")),
         card(*[markdown("x")] * 200),
         card(button("ok", {"tag": "not a tag", "deep": {"tag": 5}})),
+        card(form("f", SUBMIT), form("g", {**SUBMIT, "name": "other"})),
         {**OLD, "elements": [{"tag": "action", "actions": [{"tag": "button"}]}, {"tag": "note"}]},
     ],
 )

@@ -1,0 +1,219 @@
+"""Questions as cards: whatever is asked, Lark takes the card, and what it says is true."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from internal.agent.domain.answers import Given, fitting
+from internal.agent.domain.errors import Malformed
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.plans import Plan, PlanEdit, numbered
+from internal.agent.domain.questions import Answer, Asking, Decision, Question, QuestionKind
+from internal.agent.ports.people import Asked, AskedQuestion, QuestionStatus
+from internal.channels.lark.asking import news_forms, question_card, question_forms
+from internal.channels.lark.outcome import late, moment, outcome
+from internal.channels.lark.pressing import Press, Wrong, given_by
+from internal.channels.lark.words import Words
+from internal.larksim.cards import check_card
+
+EN, ZH = Words("en"), Words("zh")
+NAME = QuestionId("question-abc-1")
+
+
+def call(number: int, what: str = "touch ran", **more: Any) -> Asking:
+    return Asking(f"c{number}", "shell", what, "exec", "no rule allows it", "hash", **more)
+
+
+def asked(
+    question: Question, status: QuestionStatus = "open", answer: Answer | None = None
+) -> AskedQuestion:
+    ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
+    at = ("2026-11-22T10:00:00.000Z", "2026-11-23T10:00:00.000Z")
+    return AskedQuestion(
+        Asked(question, *ids, "lark:a:ou_1", "lark:a:oc_1", "operators", *at), status, answer
+    )
+
+
+def answer(decision: Decision = "approve", **more: Any) -> Answer:
+    at = "2026-11-22T11:00:00.000Z"
+    return Answer(NAME, decision, **{"by": "lark:a:ou_2", "via": "lark", "at": at, **more})
+
+
+def of(kind: QuestionKind, **more: Any) -> Question:
+    return Question(NAME, kind, "What?", **more)
+
+
+def bytes_of(content: str) -> int:
+    return len(json.dumps(content, ensure_ascii=False).encode())
+
+
+texts = st.text(max_size=40) | st.builds(
+    lambda word, count: word * count,
+    st.sampled_from(
+        ["x", "\u4e2d", "\n", '"\\\\', "line\n", "```", "<at id=all></at>", "\U0001f600"]
+    ),
+    st.integers(1, 20_000),
+)
+plans = st.builds(
+    lambda goal, steps: Plan(1, goal, "complex", numbered(steps)),
+    texts,
+    st.lists(texts, min_size=1, max_size=50),
+)
+questions = st.one_of(
+    st.builds(lambda plan: of("plan", plan=plan), plans),
+    st.builds(
+        lambda title, options, multiple: Question(
+            NAME, "clarify", title, options=tuple(options), multiple=multiple
+        ),
+        texts,
+        st.lists(texts, max_size=20),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda whats, diff, rules: of(
+            "approval",
+            calls=tuple(call(n, w, diff=diff, rules=rules) for n, w in enumerate(whats)),
+        ),
+        st.lists(texts, min_size=1, max_size=40),
+        texts,
+        st.sampled_from([(), ("shell(a)",), ("shell(b)",) * 20]),
+    ),
+)
+answers = st.builds(
+    answer,
+    st.sampled_from(["approve", "edit", "reject", "text", "expired"]),
+    text=texts,
+    edit=st.none() | st.builds(lambda steps: PlanEdit(tuple(steps)), st.lists(texts, max_size=50)),
+    name=texts,
+    via=st.sampled_from(["lark", "web", "cli", "the clock"]),
+    by=st.sampled_from(["lark:a:ou_2", "lark:b:ou_2", "local", "web:x", "nobody"]),
+    rules=st.sampled_from([(), ("shell(a)",)]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(question=questions, words=st.sampled_from([EN, ZH]))
+def test_every_open_question_is_a_card_that_lark_takes(question: Question, words: Words) -> None:
+    for name, parts in question_forms(asked(question), words, "a"):
+        content = parts[0].content
+        assert bytes_of(content) < 30 * 1024 or name == "text"
+        if name == "card":
+            card = json.loads(content)
+            check_card(card)
+            assert all("<at" not in part for part in markdown_of(card))
+            assert card == question_card(asked(question), words, "a")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    question=questions,
+    given_=st.none() | answers,
+    status=st.sampled_from(["answered", "expired", "closed"]),
+)
+def test_every_closed_question_is_a_card_without_buttons(
+    question: Question, given_: Answer | None, status: QuestionStatus
+) -> None:
+    closed = asked(question, status, given_)
+    card = question_card(closed, EN, "a")
+    check_card(card)
+    assert bytes_of(json.dumps(card, ensure_ascii=False)) < 30 * 1024
+    assert '"button"' not in json.dumps(card)
+    assert late(closed, "lark:a:ou_1", EN)
+    for _, parts in news_forms(closed, EN, "a"):
+        assert bytes_of(parts[0].content) < 30 * 1024
+
+
+def markdown_of(card: dict[str, Any]) -> list[str]:
+    return [each["content"] for each in card["body"]["elements"] if each["tag"] == "markdown"]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    question=questions,
+    act=st.sampled_from(
+        [
+            "approve",
+            "session",
+            "rule",
+            "reject",
+            "because",
+            "each",
+            "choose",
+            "say",
+            "edit",
+            "change",
+        ]
+    ),
+    number=st.integers(),
+    entered=st.none()
+    | st.dictionaries(
+        st.sampled_from(["words", "chosen", "steps", "call_1", "call_2", "x"]), values
+    ),
+)
+def test_whatever_is_pressed_is_an_answer_or_none(
+    question: Question, act: Any, number: int, entered: dict[str, Any] | None
+) -> None:
+    given_ = given_by(Press(NAME, act, number), entered, question)
+    if isinstance(given_, Wrong):
+        assert EN(given_.phrase)
+        return
+    assert isinstance(given_, Given)
+    with suppress(Malformed):
+        fitting(question, given_)
+
+
+@pytest.mark.parametrize(
+    ("question", "given_", "said"),
+    [
+        (of("approval", calls=(call(1),)), answer(), "Allowed, once"),
+        (of("approval", calls=(call(1),)), answer(grant="rule"), "Allowed from now on"),
+        (of("approval", calls=(call(1),)), answer("reject"), "Not allowed"),
+        (of("approval", calls=(call(1), call(2))), answer(items={"c2": False}), "Allowed 1 of 2"),
+        (of("plan"), answer("edit"), "Changed, and asked again"),
+        (of("plan"), answer("approve", edit=PlanEdit(("x",))), "Approved with changes"),
+        (of("plan"), answer("text"), "To be planned again"),
+        (of("clarify"), answer("reject"), "Not answered on purpose"),
+        (of("clarify"), answer("expired"), "Expired: nobody answered, so the answer is no"),
+    ],
+)
+def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer, said: str) -> None:
+    assert outcome(asked(question, "answered", given_), EN).said == said
+
+
+@pytest.mark.parametrize(
+    ("given_", "who"),
+    [
+        (answer(), "<at id=ou_2></at> in Lark"),
+        (answer(by="lark:other:ou_2", name="*Mei* <at id=all>"), "Mei at idall in Lark"),
+        (answer(by="local", via="cli"), "the owner in the terminal"),
+        (answer(by="web:1", via="web"), "somebody else on the page"),
+    ],
+)
+def test_the_card_says_who_answered(given_: Answer, who: str) -> None:
+    card = question_card(asked(of("plan"), "answered", given_), EN, "a")
+    assert markdown_of(card) == [f"By {who}, {moment(given_.at)}"]
+
+
+def test_whoever_is_late_hears_who_was_first() -> None:
+    taken = asked(of("plan"), "answered", answer(name="Mei Lin"))
+    assert late(taken, "x", EN) == "Answered already by Mei Lin in Lark: Approved."
+    assert late(taken, "lark:a:ou_2", EN) == "Answered already by you in Lark: Approved."
+    assert late(asked(of("plan")), "x", EN) == "This question has expired; nothing was run."
+
+
+def test_every_phrase_is_there_in_both_languages_with_the_same_fields() -> None:
+    fields = {"count": 2, "yes": 1, "who": "w", "when": "t", "via": "v", "outcome": "o", "how": "h"}
+    for name in ("asked_allowed_some", "asked_by", "click_late", "asked_until"):
+        for word in ("{", "}"):
+            assert word not in EN(name, **fields) + ZH(name, **fields)
