@@ -9,9 +9,11 @@ from typing import Any, NoReturn
 from internal.channels.cli.leaving import USAGE, Leave
 from internal.channels.cli.order import argument
 from larkspur.lookup_arguments import COMPLETION, LOOKUPS
+from larkspur.people_arguments import PEOPLE
 
 ONE_SHOT = "one-shot"
 _MODES = ("ask", "plan", "accept-edits", "deny", "full")
+_REVIEWS = ("off", "complex", "always")
 _LONGEST_TITLE = 200
 _USAGE = """larkspur [PROMPT] [options]         a session in the terminal
        larkspur -p [PROMPT] [options]      one task, its answer on standard output
@@ -22,7 +24,10 @@ _USAGE = """larkspur [PROMPT] [options]         a session in the terminal
        larkspur config show|path [--config FILE]
        larkspur events schema [--markdown]
        larkspur sessions list|show|export|rm|rename … · tasks · cost [--by day|session|model]
-       larkspur watch ID · say ID TEXT · stop ID · completion bash|zsh|fish
+       larkspur watch ID · say ID TEXT · stop ID · resume TASK
+       larkspur questions [--all] · answer QUESTION DECISION
+       larkspur pair [--role talk|operate|owner] | list | remove ID · rules · audit
+       larkspur completion bash|zsh|fish
        larkspur --version | --help"""
 _EPILOG = """\
 Standard output carries only the answer (or JSON); all else goes to standard error.
@@ -126,6 +131,7 @@ def _add_work(group: argparse._ArgumentGroup) -> None:
     add("--model", type=_said, help="the model")
     add("--profile", type=_said, help="who the agent is")
     add("--permission-mode", choices=_MODES, help="what happens to actions that no rule decides")
+    add("--plan-review", choices=_REVIEWS, help="which plans wait until a person agrees")
     many: dict[str, Any] = {"action": "append", "default": [], "metavar": "RULE", "type": _said}
     add("--allow", help="a rule that lets actions run unasked; may be repeated", **many)
     add("--deny", help="a rule that refuses actions and always wins; may be repeated", **many)
@@ -213,7 +219,7 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "models": _models,
     "config": _config,
     "events": _events,
-    **{name: partial(_placed, command) for name, command in LOOKUPS.items()},
+    **{name: partial(_placed, command) for name, command in {**LOOKUPS, **PEOPLE}.items()},
     **COMPLETION,
 }
 

@@ -2,17 +2,22 @@
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from internal.agent.domain.permissions import RuleError, parse_allow_rule, parse_rule
+from internal.agent.domain.plans import read_steps
+from internal.channels.cli.deciding import Decision, decide
 from internal.channels.cli.door import Door
+from internal.channels.cli.leaving import Leave
 from internal.channels.cli.session.host import Host
 from internal.channels.cli.session.kit import Kit, ToolRow
 from internal.channels.cli.session.local import LocalHost
-from internal.channels.cli.session.remote import RemoteHost, in_thread
+from internal.channels.cli.session.patient import in_thread
+from internal.channels.cli.session.remote import RemoteHost
 from internal.channels.cli.session.words import language_of
 from internal.config.home import prepare
 from internal.config.load import Loaded, load
@@ -52,6 +57,8 @@ async def open_kit(
             terminal_house(loaded) as house,
             LocalHost(house, house, trouble) as local,
         ):
+            for sentence in house.news:
+                trouble(sentence)
             yield _kit(local, loaded.settings.ui.language, config, facts)
 
 
@@ -64,6 +71,8 @@ def _kit(host: Host, language: str, config: str | None, facts: TerminalFacts) ->
         ],
         doctor=lambda: [line_of(check) for check in checks(config)],
         check_rule=_check_rule,
+        decide=_decide,
+        read_steps=read_steps,
     )
 
 
@@ -81,6 +90,13 @@ def _check_rule(rule: str, allows: bool) -> None:
         else:
             parse_rule(rule)
     except RuleError as error:
+        raise ValueError(str(error)) from error
+
+
+def _decide(question: Mapping[str, Any], words: str) -> dict[str, Any]:
+    try:
+        return decide(question, Decision(words))
+    except Leave as error:
         raise ValueError(str(error)) from error
 
 

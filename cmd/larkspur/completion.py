@@ -7,6 +7,8 @@ _SECOND: Mapping[str, str] = {
     "sessions": "list show export rm rename",
     "config": "show path",
     "events": "schema",
+    "pair": "list remove",
+    "rules": "list remove",
     "completion": "bash zsh fish",
 }
 

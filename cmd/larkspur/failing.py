@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from internal.agent.domain.errors import LarkspurError, ModelKeyRefused, Refused, StoreRefused
 from internal.channels.cli.leaving import CONFIG, FAILED, USAGE, Leave
+from internal.channels.cli.session.host import HostError
 from internal.config.home import HomeError
 from internal.config.settings import ConfigError
 
@@ -20,7 +21,7 @@ def sentences() -> Generator[None]:
         yield
     except (ConfigError, HomeError, ModelKeyRefused, StoreRefused) as error:
         raise Leave(CONFIG, str(error)) from error
-    except Refused as error:
+    except (Refused, HostError) as error:
         raise Leave(USAGE, str(error)) from error
     except LarkspurError as error:
         raise Leave(FAILED, str(error)) from error

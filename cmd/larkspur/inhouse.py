@@ -12,7 +12,7 @@ from internal.config.home import prepare
 from internal.config.load import Loaded, load
 from internal.config.settings import VENDORS
 from internal.observability.logs import log_to
-from larkspur.build import terminal_house
+from larkspur.build import TerminalHouse, terminal_house
 from larkspur.failing import sentences
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ def run(order: Order, config: str | None) -> int:
     Raises:
         Leave: it cannot be done.
     """
-    return _inside(config, lambda here: here.run(order))
+    return in_house(config, lambda house: Here(house, Output()).run(order))
 
 
 def newest(config: str | None) -> list[dict[str, Any]]:
@@ -33,13 +33,21 @@ def newest(config: str | None) -> list[dict[str, Any]]:
     Raises:
         Leave: they cannot be read.
     """
-    return _inside(config, lambda here: here.newest())
+    return in_house(config, lambda house: Here(house, Output()).newest())
 
 
-def _inside(config: str | None, work: Callable[[Here], Awaitable[T]]) -> T:
+def in_house(config: str | None, work: Callable[[TerminalHouse], Awaitable[T]]) -> T:
+    """Build the house, do the work in it, and return what it gives.
+
+    Raises:
+        Leave: the house cannot be built, or the work fails.
+    """
+
     async def inside(loaded: Loaded) -> T:
         async with terminal_house(loaded) as house:
-            return await work(Here(house, Output()))
+            for sentence in house.news:
+                say(sentence)
+            return await work(house)
 
     with sentences():
         loaded = load(config=config)

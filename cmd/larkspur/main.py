@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # as in leaving.py, which not every command imports
 _STANDARD_DESCRIPTORS = 3
+_LOOKING = {
+    *("sessions", "tasks", "cost", "watch", "say", "stop", "completion"),
+    *("questions", "answer", "resume", "pair", "rules", "audit"),
+}
 
 
 def main() -> int:
@@ -65,7 +69,7 @@ def _obey(argv: list[str]) -> int:
             from larkspur.commands import run
 
             return run(wanted)
-        case "sessions" | "tasks" | "cost" | "watch" | "say" | "stop" | "completion":
+        case command if command in _LOOKING:
             return _look_up(wanted)
         case _ if wanted.version:
             return _print_version()
@@ -79,6 +83,10 @@ def _look_up(wanted: "Namespace") -> int:
         from larkspur.completion import print_completion
 
         return print_completion(wanted.shell, *words())
+    if wanted.command in {"answer", "resume"}:
+        from larkspur import going_on
+
+        return going_on.answer(wanted) if wanted.command == "answer" else going_on.resume(wanted)
     from larkspur.desk import run_lookup
 
     return run_lookup(wanted)

@@ -14,7 +14,7 @@ from internal.channels.cli.output import Output, say
 from internal.config import home as home_folder
 
 _OPTIONS = (
-    *("permission_mode", "allow", "deny"),
+    *("permission_mode", "allow", "deny", "plan_review"),
     *("model", "max_iterations", "max_cost", "timeout_seconds"),
 )
 
@@ -37,6 +37,8 @@ def order_of(wanted: Namespace) -> Order | None:
         output=wanted.output_format,
         options={
             "workspace": working_folder(),
+            # whoever waits at a pipe is not asked for each call; a task left alone may wait
+            "approvals": wanted.detach,
             **{name: value for name, value in options.items() if value},
         },
         profile=wanted.profile,

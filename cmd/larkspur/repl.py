@@ -17,7 +17,7 @@ from internal.channels.cli.leaving import BROKEN_PIPE, USAGE, Leave
 from internal.channels.cli.order import read_files
 from internal.channels.cli.session.choices import Choices
 from internal.channels.cli.session.kit import Kit
-from internal.channels.cli.session.remote import in_thread
+from internal.channels.cli.session.patient import in_thread
 from internal.channels.cli.session.running import Start, run_session
 from internal.channels.cli.session.words import language_of
 from internal.config import home as home_folder
@@ -26,7 +26,7 @@ from larkspur.oneshot import gateway_of, working_folder
 from larkspur.version import VERSION
 
 Remote = tuple[Door, Callable[[], Door | None]] | None
-_LIMITS = ("max_iterations", "max_cost", "timeout_seconds")
+_FIXED = ("max_iterations", "max_cost", "timeout_seconds", "plan_review")
 
 
 def run_repl(wanted: Namespace) -> int:
@@ -41,9 +41,9 @@ def run_repl(wanted: Namespace) -> int:
     remote = gateway_of(wanted)
     address = None if remote is None else home_folder.find_gateway(home)
     folder = working_folder()
-    limits = {name: getattr(wanted, name) for name in _LIMITS}
+    fixed = {name: getattr(wanted, name) for name in _FIXED}
     choices = Choices(
-        fixed={"workspace": folder, **{name: one for name, one in limits.items() if one}},
+        fixed={"workspace": folder, **{name: one for name, one in fixed.items() if one}},
         mode=wanted.permission_mode or "ask",
         allow=list(wanted.allow),
         deny=list(wanted.deny),

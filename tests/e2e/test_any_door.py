@@ -3,11 +3,14 @@
 import asyncio
 import json
 import signal
+import sqlite3
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from internal.larksim.clicking import Press, find_part
 from internal.larksim.sim import LarkSim
 from tests.e2e.lark_rig import APP
 from tests.e2e.test_lark_process import ROOT, RUN, Served, served
@@ -72,15 +75,20 @@ def card_of(sim: LarkSim, question_id: str) -> str:
     return ""
 
 
-async def approved(sim: LarkSim, question_id: str) -> None:
-    """Press Approve as the first person, once more while the gateway has not noted its card."""
+async def until_noted(folder: Path, sim: LarkSim, question_id: str) -> None:
+    """Return when the gateway knows which message is the question's card."""
+    query = "select 1 from outbox where key = ? and status = 'sent'"
     async with asyncio.timeout(30):
-        while True:
-            outcome = await sim.click(sim.people[0], card_of(sim, question_id), "Approve")
-            if "still on its way" not in outcome["toast"]["content"]:
-                assert outcome["toast"]["type"] == "success", outcome
-                return
-            await sim.lark.changed_within(0.05)
+        with closing(sqlite3.connect(folder / "home" / "larkspur.db")) as file:
+            while not file.execute(query, (f"{question_id}:asked",)).fetchall():
+                await sim.lark.changed_within(0.05)
+
+
+async def approved(folder: Path, sim: LarkSim, question_id: str) -> None:
+    """Press Approve as the first person."""
+    await until_noted(folder, sim, question_id)
+    outcome = await sim.click(sim.people[0], card_of(sim, question_id), "Approve")
+    assert outcome["toast"]["type"] == "success", outcome
 
 
 async def answered(
@@ -128,8 +136,7 @@ async def test_a_plan_is_asked_in_lark_and_answered_through_every_door(tmp_path:
 
         third = await until_asked(here, sim, but=seen)
         assert [step["description"] for step in third["plan"]["steps"]] == ["look twice", "tidy"]
-        await sim.until(lambda _: bool(card_of(sim, third["question_id"])))
-        await approved(sim, third["question_id"])
+        await approved(tmp_path, sim, third["question_id"])
 
         await sim.until(lambda _: "The desk is tidy." in texts(sim))
         check(await stream_of(here, third["session_id"]), first["run_id"])
@@ -173,7 +180,7 @@ async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
             await here.over()
         async with served(tmp_path, sim, model, **more) as here:
             await here.until_health("connected", sim)
-            await approved(sim, question["question_id"])
+            await approved(tmp_path, sim, question["question_id"])
             await sim.until(lambda _: "The desk is tidy." in texts(sim))
             late = await here.client.request(
                 "POST", f"/api/questions/{question['question_id']}/answer", {"decision": "approve"}
@@ -182,3 +189,60 @@ async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
             assert "via lark" in late.json()["error"]["message"]
             stream = await stream_of(here, question["session_id"])
             assert {event["run_id"] for event in stream} == {question["run_id"]}
+
+
+async def test_of_two_hundred_answers_through_three_doors_exactly_one_counts(
+    tmp_path: Path,
+) -> None:
+    """156 over HTTP, 40 clicks in Lark, 4 commands of the terminal: 199 are told who was first."""
+    async with (
+        LarkSim([APP]) as sim,
+        ScriptedAnthropic(tidy()) as model,
+        served(
+            tmp_path, sim, model, **settings(sim), LARKSPUR_SERVER__RATE_LIMIT_BURST="500"
+        ) as here,
+    ):
+        await here.until_health("connected", sim)
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), TASK)
+        question = await until_asked(here, sim, but=set())
+        name = question["question_id"]
+        await until_noted(tmp_path, sim, name)
+        start = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            racing = [tasks.create_task(over_http(here, name, start)) for _ in range(156)]
+            racing += [tasks.create_task(by_click(sim, name, start)) for _ in range(40)]
+            racing += [tasks.create_task(by_command(tmp_path, name, start)) for _ in range(4)]
+        said = [each.result() for each in racing]
+        assert said.count("counts") == 1
+        assert said.count("late") == 199
+        await sim.until(lambda _: "The desk is tidy." in texts(sim))
+        stream = await stream_of(here, question["session_id"])
+        answers = [event for event in stream if event["event"] == "workflow.question.answered"]
+        assert len(answers) == 1
+
+
+async def over_http(here: Served, question: str, start: asyncio.Event) -> str:
+    await start.wait()
+    path = f"/api/questions/{question}/answer"
+    reply = await here.client.request("POST", path, {"decision": "approve"})
+    if reply.status == 200:
+        return "counts"
+    assert reply.status == 409, reply
+    assert reply.json()["error"]["message"].startswith("Answered already by ")
+    return "late"
+
+
+async def by_click(sim: LarkSim, question: str, start: asyncio.Event) -> str:
+    path = find_part(sim.card(card_of(sim, question)) or {}, "Approve")
+    await start.wait()
+    toast = (await sim.press(sim.people[0], card_of(sim, question), Press(path=path)))["toast"]
+    assert toast["type"] == "success" or toast["content"].startswith("Answered already by "), toast
+    return "counts" if toast["type"] == "success" else "late"
+
+
+async def by_command(folder: Path, question: str, start: asyncio.Event) -> str:
+    answering = asyncio.create_task(larkspur(folder, "answer", question, "yes"))
+    start.set()
+    code, _, said = await answering
+    assert code == 0 or "Answered already by " in said, said
+    return "late" if code else "counts"

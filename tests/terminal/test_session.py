@@ -282,9 +282,9 @@ async def test_a_denied_call_names_the_rule_and_the_rule_allows_it(
         *(Reply(calls=[write]), Reply(text="denied")),
         *(Reply(calls=[write]), Reply(text="written")),
     ]
-    async with session("process", home, environ, script) as here:
+    async with session("process", home, environ, script, "--permission-mode", "deny") as here:
         await here.ask("write")
-        await here.at.sees("! denied", "/permissions allow write_file(a.txt)", "● denied")
+        await here.at.sees("! denied", "--allow 'write_file(a.txt)' would allow it", "● denied")
         here.at.type("/permissions allow write_file(a.txt)\r")
         await here.at.sees("From the next message on: allow")
         await here.ask("again")

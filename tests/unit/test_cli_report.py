@@ -14,12 +14,14 @@ from internal.agent.domain.events import (
     InputReceived,
     LifecycleUpdated,
     OutputDelta,
-    QuestionAsked,
     ResultCancelled,
     ResultFinal,
     ToolCompleted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.plans import Plan, numbered
+from internal.agent.domain.question_events import QuestionAnswered, QuestionAsked
+from internal.agent.domain.questions import Asking, QuestionKind
 from internal.agent.domain.tasks import StopReason
 from internal.channels.cli.order import Format, Ids
 from internal.channels.cli.report import Report
@@ -136,22 +138,80 @@ def test_a_cancelled_run_is_never_0() -> None:
     assert told("text", stopped, CANCELLED, signalled=130) == (130, "")
 
 
-def test_a_waiting_run_ends_the_shot_and_names_its_question() -> None:
-    asked = QuestionAsked(
-        question_id="question-1",
-        kind="clarify",
-        title="Which?",
-        body="",
-        options=(),
-        expires_at="2026-02-01T08:00:00.000Z",
-    )
+def asks(kind: QuestionKind, **more: Any) -> QuestionAsked:
+    facts = {"title": "Which?", "body": "", "options": (), "expires_at": "2026-02-01T08:00:00.000Z"}
+    return QuestionAsked(question_id="question-1", kind=kind, **{**facts, **more})
+
+
+WAITING = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_user_input")
+
+
+def remarks_of(asked: QuestionAsked) -> list[str]:
     report = Report("text", IDS)
     report.take("abc-1", enveloped(asked))
     assert not report.ended
-    waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_user_input")
-    report.take("abc-2", enveloped(waiting, seq=2))
+    report.take("abc-2", enveloped(WAITING, seq=2))
     assert report.result() == (6, b"")
-    assert report.remarks() == ["The task task-1 waits for a person: question-1."]
+    first, question = report.remarks()
+    assert first == "The task task-1 waits for a person."
+    return question.splitlines()
+
+
+def test_a_waiting_run_ends_the_shot_and_says_how_to_answer() -> None:
+    assert remarks_of(asks("clarify", body="of these", options=("red", "green"))) == [
+        "? Which?",
+        "  of these",
+        "  1. red",
+        "  2. green",
+        '  larkspur answer question-1 1 | "your answer"',
+    ]
+    assert remarks_of(asks("clarify", options=("a", "b"), multiple=True))[-1] == (
+        '  larkspur answer question-1 1,2 | "your answer"'
+    )
+
+
+def test_a_waiting_plan_is_shown_with_its_steps() -> None:
+    plan = Plan(1, "report", "complex", numbered(["collect", "write"]))
+    assert remarks_of(asks("plan", title="Go?", plan=plan)) == [
+        "? Go?",
+        "  report",
+        "  1. collect",
+        "  2. write",
+        '  larkspur answer question-1 yes | no | "what should change" | edit --steps FILE',
+    ]
+
+
+def test_calls_in_need_are_shown_as_they_would_run() -> None:
+    long = "\n".join(f"line {n}" for n in range(50))
+    calls = (
+        Asking("c1", "shell", "rm -r x", "exec", "no rule", "h", ("shell(rm -r x)",)),
+        Asking("c2", "write_file", "write_file {}", "write", "", "h", (), diff=long),
+    )
+    first, one, command, two, *change, more, how = remarks_of(
+        asks("approval", title="Allow 2 calls?", calls=calls)
+    )
+    assert (first, one, command) == (
+        "? Allow 2 calls?",
+        "  1. shell (exec): no rule",
+        "    rm -r x",
+    )
+    assert (two, len(change), more) == ("  2. write_file (write)", 40, "    … 10 more lines")
+    # a rule may not allow the second, so it is not offered for both
+    answers = 'yes | no | "no because …" | no --item 1=yes'
+    assert how == f"  larkspur answer question-1 {answers}"
+    assert " | session | rule | " in remarks_of(asks("approval", calls=calls[:1]))[-1]
+
+
+def test_json_names_the_questions_that_are_open() -> None:
+    asked = asks("clarify", options=("red",))
+    code, text = told("json", asked, WAITING)
+    named = {"question_id": "question-1", "kind": "clarify", "title": "Which?", "options": ["red"]}
+    assert (code, json.loads(text)["questions"]) == (6, [named])
+    answered = QuestionAnswered(
+        question_id="question-1", decision="text", answered_by="local", answered_via="web"
+    )
+    code, text = told("json", asked, answered, final())
+    assert (code, json.loads(text)["questions"]) == (0, [])
 
 
 def test_json_is_one_object_with_everything() -> None:
@@ -173,6 +233,7 @@ def test_json_is_one_object_with_everything() -> None:
         "task_id": "task-1",
         "run_id": "run-1",
         "denied": [],
+        "questions": [],
         "exit_code": 1,
     }
     assert code == 1

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from internal.channels.cli.door import Door, Ended, Unreachable
 from internal.channels.cli.leaving import FAILED, OK, USAGE, Interrupts, Leave, unwritten
-from internal.channels.cli.order import Ids, Order
+from internal.channels.cli.order import Format, Ids, Order
 from internal.channels.cli.output import Output, say
 from internal.channels.cli.report import Report
 
@@ -54,25 +54,28 @@ class Attached:
         """
         with Interrupts(self._stop) as interrupts:
             ids = self._submit(order)
-            report = Report(order.output, ids)
-            if order.output == "stream-json":
-                task = self._task(ids)
-                named = {name: task[name] for name in ("model", "profile")}
-                report.begin({**named, "workspace": order.options["workspace"], "via": "gateway"})
+            report = self._begun(ids, order.output, workspace=order.options["workspace"])
             if order.detach:
                 self._output.write(report.queued())
                 return OK
-            self._task_id = ids.task_id
-            if interrupts.code is not None:
-                self._stop()  # the signal came before there was a task
-            self._follow(report)
-            if report.clipped:
-                report.complete(self._task(ids)["run"]["answer"])
-            code, last = report.result(interrupts.code)
-            self._write(last)
-        for remark in report.remarks():
-            say(remark)
-        return code
+            return self._show(report, interrupts)
+
+    def resumed(self, ids: Ids, output: Format, after: str) -> int:
+        """Show our run from a place of its session on, and return the exit code.
+
+        Raises:
+            Leave: the gateway is gone for too long.
+        """
+        self._cursor = after
+        with Interrupts(self._stop) as interrupts:
+            return self._show(self._begun(ids, output), interrupts)
+
+    def followed(self, ids: Ids, output: Format, after: str) -> int:
+        """Show somebody's run like one of ours; a signal leaves it alone. Raises as `resumed`."""
+        self._cursor = after
+        report = self._begun(ids, output)
+        self._follow(report)
+        return self._finish(report, None)
 
     def newest(self) -> list[dict[str, Any]]:
         """Return the sessions that were last active in the terminal or on the page."""
@@ -110,6 +113,30 @@ class Attached:
             path, title = f"/api/sessions/{quote(ids.session_id)}", {"title": order.title}
             self._patiently(lambda: self._door.patch(path, title))
         return ids
+
+    def _begun(self, ids: Ids, output: Format, **facts: str) -> Report:
+        report = Report(output, ids)
+        if output == "stream-json":
+            task = self._task(ids)
+            named = {name: task[name] for name in ("model", "profile")}
+            report.begin({**named, **facts, "via": "gateway"})
+        return report
+
+    def _show(self, report: Report, interrupts: Interrupts) -> int:
+        self._task_id = report.ids.task_id
+        if interrupts.code is not None:
+            self._stop()  # the signal came before there was a task
+        self._follow(report)
+        return self._finish(report, interrupts.code)
+
+    def _finish(self, report: Report, signalled: int | None) -> int:
+        if report.clipped:
+            report.complete(self._task(report.ids)["run"]["answer"])
+        code, last = report.result(signalled)
+        self._write(last)
+        for remark in report.remarks():
+            say(remark)
+        return code
 
     def _task(self, ids: Ids) -> Any:
         path = f"/api/tasks/{quote(ids.task_id)}"

@@ -20,7 +20,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Brief, Channel
 from internal.agent.ports.attachments import Attachments
 from internal.channels.cli.leaving import USAGE, Interrupts, Leave, unwritten
-from internal.channels.cli.order import Ids, Order
+from internal.channels.cli.order import Format, Ids, Order
 from internal.channels.cli.output import Output, say
 from internal.channels.cli.report import Report
 
@@ -59,8 +59,8 @@ class House(Protocol):
         """Return until when a run submitted now is ours, RFC 3339."""
         ...
 
-    def run_own(self, run_id: RunId, /) -> Awaitable[object]:
-        """Run our queued run to its end or its pause."""
+    def run_own(self, run_id: RunId, /, *, waits: bool = True) -> Awaitable[object]:
+        """Run our queued run to its end; without `waits` to its pause, left to whoever answers."""
         ...
 
 
@@ -87,23 +87,26 @@ class Here:
         brief = brief_for(house.defaults, options, LOCAL_OWNER, order.profile)
         with Interrupts(self._interrupted) as interrupts:
             ids, start = await self._submit(order, brief)
-            report = Report(order.output, ids)
-            named = {"model": brief.model, "profile": brief.profile.name}
-            report.begin({**named, "workspace": brief.workspace, "via": "process"})
-            self._task_id = TaskId(ids.task_id)
-            if interrupts.code is not None:
-                await self._stop()
-            await self._work(report, start)
-            if report.clipped:
-                records = house.gateway.records
-                report.complete((await records.run_of(self._task_id, LOCAL_OWNER)).answer)
-            code, last = report.result(interrupts.code)
-            await self._write(last)
-        if self._unread is not None:
-            raise unwritten(self._unread)
-        for remark in report.remarks():
-            say(remark)
-        return code
+            report = _begun(ids, order.output, brief)
+            await self._work(report, start, interrupts)
+            return await self._finish(report, interrupts.code)
+
+    async def go_on(self, ids: Ids, output: Format, start: Cursor, brief: Brief) -> int:
+        """Do a queued run of ours and show it from a place on; return the exit code.
+
+        Raises:
+            LarkspurError: it cannot be stored.
+        """
+        with Interrupts(self._interrupted) as interrupts:
+            report = _begun(ids, output, brief)
+            await self._work(report, start, interrupts)
+            return await self._finish(report, interrupts.code)
+
+    async def followed(self, ids: Ids, output: Format, start: Cursor, brief: Brief) -> int:
+        """Show a run of another terminal like one of ours; a signal leaves it alone."""
+        report = _begun(ids, output, brief)
+        await self._show(report, self._watch(report, start))
+        return await self._finish(report, None)
 
     async def newest(self) -> list[dict[str, Any]]:
         """Return the sessions that were last active in the terminal or on the page."""
@@ -137,10 +140,25 @@ class Here:
         ids = Ids(made.session_id, made.task_id, made.run_id)
         return ids, Cursor(bounds.epoch, bounds.head)
 
-    async def _work(self, report: Report, start: Cursor) -> None:
+    async def _finish(self, report: Report, signalled: int | None) -> int:
+        """Write the last words and return the exit code."""
+        if report.clipped:
+            records, task_id = self._house.gateway.records, TaskId(report.ids.task_id)
+            report.complete((await records.run_of(task_id, LOCAL_OWNER)).answer)
+        code, last = report.result(signalled)
+        await self._write(last)
+        if self._unread is not None:
+            raise unwritten(self._unread)
+        for remark in report.remarks():
+            say(remark)
+        return code
+
+    async def _work(self, report: Report, start: Cursor, interrupts: Interrupts) -> None:
         """Do the run and show it, until it has ended or waits."""
-        watched = frozenset({SessionId(report.ids.session_id)})
-        batches = self._house.gateway.watch(watched, start)
+        self._task_id = TaskId(report.ids.task_id)
+        if interrupts.code is not None:
+            await self._stop()  # the signal came before there was a task
+        batches = self._watch(report, start)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._run(RunId(report.ids.run_id)))
@@ -151,8 +169,12 @@ class Here:
             if self._stopping is not None:
                 await self._stopping
 
+    def _watch(self, report: Report, start: Cursor) -> AsyncGenerator[list[Shown]]:
+        watched = frozenset({SessionId(report.ids.session_id)})
+        return self._house.gateway.watch(watched, start)
+
     async def _run(self, run_id: RunId) -> None:
-        await self._house.run_own(run_id)
+        await self._house.run_own(run_id, waits=False)
 
     async def _show(self, report: Report, batches: AsyncGenerator[list[Shown]]) -> None:
         epoch = self._house.broadcaster.epoch
@@ -195,3 +217,10 @@ class Here:
             pass  # it has ended meanwhile
         except StoreError as error:
             say(f"The stop cannot be stored ({error}); again leaves at once.")
+
+
+def _begun(ids: Ids, output: Format, brief: Brief) -> Report:
+    report = Report(output, ids)
+    named = {"model": brief.model, "profile": brief.profile.name}
+    report.begin({**named, "workspace": brief.workspace, "via": "process"})
+    return report

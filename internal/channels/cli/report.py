@@ -7,9 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from internal.channels.cli.asking import shown
 from internal.channels.cli.leaving import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.order import Format, Ids
 from internal.channels.cli.output import whole
+from internal.channels.cli.phrases import Phrases
 
 _CODES = {
     "final_answer": OK,
@@ -19,6 +21,7 @@ _CODES = {
     "rejected": DENIED,
 }
 _COMPLETED = {"final_answer", "max_iterations"}
+_ASKED = ("question_id", "kind", "title", "options")
 _CLIPPED_FROM = 10_000
 """An event holds an answer of this many characters whole for sure; a longer one may be clipped."""
 
@@ -36,7 +39,7 @@ class Report:
         self._output = output
         self._lines: list[bytes] = []
         self._denied: list[dict[str, Any]] = []
-        self._questions: list[str] = []
+        self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._error = ""
         self._key_refused = False
@@ -92,8 +95,9 @@ class Report:
         if self._error:
             remarks.append(self._error)
         elif status == "waiting":
-            asked = ", ".join(self._questions)
-            remarks.append(f"The task {self.ids.task_id} waits for a person: {asked or 'no id'}.")
+            phrases = Phrases()
+            remarks.append(phrases("waits", task=self.ids.task_id))
+            remarks += ["\n".join(shown(one, phrases)) for one in self._questions.values()]
         elif reason == "max_iterations":
             remarks.append("The answer is what there was at the limit of iterations.")
         elif status in {"failed", "cancelled"}:
@@ -109,7 +113,9 @@ class Report:
                 metadata, error = payload["metadata"], payload.get("error", "")
                 self._denied.append({**named, "rules": metadata["rules"], "error": error})
             case "workflow.question.asked":
-                self._questions.append(payload["question_id"])
+                self._questions[payload["question_id"]] = payload
+            case "workflow.question.answered":
+                self._questions.pop(payload["question_id"], None)
             case "workflow.lifecycle.updated" if own:
                 self._result["status"] = payload["status"]
                 self._result["stop_reason"] = payload.get("stop_reason")
@@ -149,7 +155,9 @@ class Report:
     def _summary(self, code: int) -> bytes:
         kind = {"type": "result"} if self._stream else {}
         usage = {"usage": None, "cost": None}
-        rest = {**self.ids._asdict(), "denied": self._denied, "exit_code": code}
+        asked = [{name: one[name] for name in _ASKED} for one in self._questions.values()]
+        found = {"denied": self._denied, "questions": asked}
+        rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
         return _line({**kind, **usage, **self._result, **error, **rest})
 

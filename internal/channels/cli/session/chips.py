@@ -27,6 +27,12 @@ class Chips:
         self._kept[chip] = text
         return chip
 
+    def whole(self, text: str) -> str:
+        """Return a text with all of its chips opened, however long they are."""
+        for chip, pasted in self._kept.items():
+            text = text.replace(chip, pasted)
+        return text
+
     def open(self, text: str) -> tuple[str, list[File]]:
         """Return a text with its chips opened, and as files those that are too long for it."""
         files: list[File] = []

@@ -18,6 +18,8 @@ class Choices:
     deny: list[str] = field(default_factory=list)
     model: str | None = None
     profile: str | None = None
+    plan_review: str | None = None
+    """Which plans wait for the person: `always` or `off`; without a choice the settings decide."""
     chose_mode: bool = False
     """Without a choice the settings decide."""
 
@@ -38,5 +40,6 @@ class Choices:
             "allow": list(self.allow),
             "deny": list(self.deny),
             "model": self.model,
+            "plan_review": self.plan_review,
         }
         return {**self.fixed, **{name: value for name, value in chosen.items() if value}}

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from internal.channels.cli.leaving import OK
-from internal.channels.cli.session.host import HostError, SessionRow
+from internal.channels.cli.session.host import SessionRow
 from internal.channels.cli.session.looks import THEMES
 from internal.channels.cli.session.naming import only
+from internal.channels.cli.session.permitting import LISTED, MODES, TITLE, Permitting
 from internal.channels.cli.session.rows import columns, dollars, short
 from internal.channels.cli.session.session import Session
 from internal.channels.cli.session.text import Line, one_line
 from internal.channels.cli.session.transcript import markdown_of
-
-_MODES = ("ask", "plan", "accept-edits", "deny", "full")
-_LISTED = 15
-_TITLE = 60
 
 Work = Coroutine[Any, Any, None]
 
@@ -32,7 +29,7 @@ class Command:
     run: Callable[["Commands", str], Work]
 
 
-class Commands:
+class Commands(Permitting):
     """Runs what is written behind a slash. `wear` changes the theme, `leave` ends the session."""
 
     def __init__(
@@ -43,15 +40,15 @@ class Commands:
         leave: Callable[[int], None],
     ) -> None:
         self.theme = next(iter(THEMES))
-        self._session = session
+        super().__init__(session)
         self._folder = folder
         self._wear = wear
         self._leave = leave
-        self._sessions: Sequence[SessionRow] = ()
+        self.sessions: Sequence[SessionRow] = ()
 
     def menu(self) -> Mapping[str, str]:
         """Return every name with its meaning, the other names behind the plain ones."""
-        words = self._session.words
+        words = self.session.words
         plain = {one.name: getattr(words, one.meaning) for one in COMMANDS}
         others = {
             alias: getattr(words, one.meaning)
@@ -64,9 +61,13 @@ class Commands:
         """Return what may stand behind a command, as far as it is known."""
         match self._plain(name):
             case "resume":
-                return [(one.session_id, one.title) for one in self._sessions]
+                return [(one.session_id, one.title) for one in self.sessions]
             case "permissions":
-                return [(mode, "") for mode in (*_MODES, "allow ", "deny ")]
+                return [(mode, "") for mode in (*MODES, "allow ", "deny ", "remove ")]
+            case "plan":
+                return [("on", ""), ("off", "")]
+            case "answer":
+                return [(one, "") for one in self.session.view.questions]
             case "theme":
                 return [(theme, "") for theme in THEMES]
             case _:
@@ -74,161 +75,119 @@ class Commands:
 
     def run(self, line: str) -> None:
         """Begin a command."""
-        self._session.begin(self._run(line))
+        self.session.begin(self._run(line))
 
     async def learn(self) -> None:
         """Learn what the menu offers."""
-        host = (await self._session.ready()).host
-        self._sessions = await host.sessions()
+        host = (await self.session.ready()).host
+        self.sessions = await host.sessions()
 
     async def _run(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
         command = next((one for one in COMMANDS if one.name == self._plain(name)), None)
         if command is None:
-            self._say(self._unknown(name))
+            self.say(self._unknown(name))
             return
         await command.run(self, rest.strip())
 
     def _plain(self, name: str) -> str:
-        aliases = self._session.words.aliases
+        aliases = self.session.words.aliases
         return next((one for one, known in aliases.items() if name in known.split()), name.lower())
 
     def _unknown(self, name: str) -> str:
-        words, shown = self._session.words, f"/{one_line(name, _TITLE)}"
-        near = difflib.get_close_matches(name[:_TITLE].lower(), list(self.menu()), n=1, cutoff=0.4)
+        words, shown = self.session.words, f"/{one_line(name, TITLE)}"
+        near = difflib.get_close_matches(name[:TITLE].lower(), list(self.menu()), n=1, cutoff=0.4)
         if not near:
             return words.say("unknown", name=shown)
         return words.say("nearest", name=shown, near=f"/{near[0]}")
 
-    def _say(self, *sentences: str) -> None:
-        rows = self._session.view.rows
-        self._session.note(*(rows.note(one) for one in sentences))
-
-    def _list(self, rows: Sequence[Sequence[str]]) -> None:
-        self._session.note(*columns([[one_line(cell, _TITLE) for cell in row] for row in rows]))
-
     async def help(self, _rest: str) -> None:
         """Say what can be done here."""
-        words = self._session.words
-        faint = self._session.view.rows.faint
+        words = self.session.words
+        faint = self.session.view.rows.faint
         listed = [
             (f"/{one.name} {one.takes}".rstrip(), getattr(words, one.meaning)) for one in COMMANDS
         ]
         keys = [faint(line) for line in words.keys.strip().splitlines()]
-        self._session.note(*columns(listed), Line(()), *keys)
+        self.session.note(*columns(listed), Line(()), *keys)
 
     async def new(self, _rest: str) -> None:
         """Begin a new session."""
         if self._busy():
             return
-        self._session.leave_session()
-        self._say(self._session.words.new_session)
+        self.session.leave_session()
+        self.say(self.session.words.new_session)
 
     async def resume(self, rest: str) -> None:
         """Go on with a session, or list them."""
-        session, words = self._session, self._session.words
+        session, words = self.session, self.session.words
         await self.learn()
-        others = [one for one in self._sessions if one.session_id != session.session_id]
+        others = [one for one in self.sessions if one.session_id != session.session_id]
         if not others:
-            self._say(words.no_sessions)
+            self.say(words.no_sessions)
         elif not rest:
-            self._list([one.shown for one in others[:_LISTED]])
+            self.list([one.shown for one in others[:LISTED]])
         elif not self._busy():
             found = only(rest, [one.session_id for one in others])
             title = next(one.title for one in others if one.session_id == found)
             await session.open(found)
-            self._say(words.say("resumed", title=one_line(title, _TITLE) or found))
+            self.say(words.say("resumed", title=one_line(title, TITLE) or found))
 
     async def rename(self, rest: str) -> None:
         """Give the session a title."""
-        session, words = self._session, self._session.words
+        session, words = self.session, self.session.words
         title = one_line(rest, 200)
         if not title:
-            self._say(words.say("usage", usage="/rename TITLE"))
+            self.say(words.say("usage", usage="/rename TITLE"))
         elif session.session_id is None:
-            self._say(words.no_session_yet)
+            self.say(words.no_session_yet)
         else:
             await (await session.ready()).host.rename(session.session_id, title)
-            self._say(words.say("renamed", title=title))
-
-    async def plan(self, _rest: str) -> None:
-        """Show the plan."""
-        view = self._session.view
-        if view.plan is None:
-            self._say(self._session.words.no_plan)
-        else:
-            self._session.note(*view.rows.steps(view.plan))
-
-    async def permissions(self, rest: str) -> None:
-        """Show or change what tools may do unasked."""
-        session, choices, words = self._session, self._session.choices, self._session.words
-        kind, _, rule = rest.partition(" ")
-        if rest in _MODES:
-            choices.take_mode(rest)
-        elif kind in {"allow", "deny"} and rule.strip():
-            check = (await session.ready()).check_rule
-            try:
-                check(rule.strip(), kind == "allow")
-            except ValueError as error:
-                raise HostError(str(error)) from None
-            getattr(choices, kind).append(rule.strip())
-            self._say(words.say("rule_added", kind=kind, rule=rule.strip()))
-            return
-        elif rest:
-            usage = f"/permissions {'|'.join(_MODES)} | allow RULE | deny RULE"
-            self._say(words.say("usage", usage=usage))
-            return
-        meanings = {"ask": words.mode_ask, "plan": words.mode_plan}
-        meaning = {**meanings, "accept-edits": words.mode_edits}.get(choices.mode, "")
-        rules = [f"allow {one}" for one in choices.allow] + [f"deny {one}" for one in choices.deny]
-        self._say(
-            words.say("mode_is", mode=choices.mode, meaning=meaning),
-            *(rules or [words.rules_none]),
-        )
+            self.say(words.say("renamed", title=title))
 
     async def model(self, rest: str) -> None:
         """Show or choose the model."""
-        session, words = self._session, self._session.words
+        session, words = self.session, self.session.words
         if not rest:
-            self._say(words.say("model_is", model=session.model))
+            self.say(words.say("model_is", model=session.model))
             return
-        session.choices.model = session.model = one_line(rest, _TITLE)
-        self._say(words.say("model_next", model=session.model))
+        session.choices.model = session.model = one_line(rest, TITLE)
+        self.say(words.say("model_next", model=session.model))
 
     async def profile(self, rest: str) -> None:
         """Show or choose the profile."""
-        session, words = self._session, self._session.words
+        session, words = self.session, self.session.words
         about = await (await session.ready()).host.about()
         known = ", ".join(about.profiles)
         if rest and rest in about.profiles:
             session.choices.profile = rest
-            self._say(words.say("profile_next", profile=rest))
+            self.say(words.say("profile_next", profile=rest))
         else:
             chosen = session.choices.profile or about.profile
-            self._say(words.say("profile_is", profile=chosen, known=known))
+            self.say(words.say("profile_is", profile=chosen, known=known))
 
     async def tools(self, _rest: str) -> None:
         """List the tools."""
-        kit = await self._session.ready()
-        self._list([(one.name, one.risk, one.meaning) for one in kit.tools()])
+        kit = await self.session.ready()
+        self.list([(one.name, one.risk, one.meaning) for one in kit.tools()])
 
     async def tasks(self, _rest: str) -> None:
         """List the newest tasks."""
-        found = await (await self._session.ready()).host.tasks(limit=_LISTED)
+        found = await (await self.session.ready()).host.tasks(limit=LISTED)
         if not found:
-            self._say(self._session.words.no_tasks)
+            self.say(self.session.words.no_tasks)
             return
-        self._list([one.shown for one in found])
+        self.list([one.shown for one in found])
 
     async def cost(self, _rest: str) -> None:
         """Say what this session cost."""
-        session, words = self._session, self._session.words
+        session, words = self.session, self.session.words
         if session.session_id is None:
-            self._say(words.no_session_yet)
+            self.say(words.no_session_yet)
             return
         found = await (await session.ready()).host.costs("session", session.session_id)
         known = [one.cost for one in found if one.cost is not None]
-        self._say(
+        self.say(
             words.say(
                 "cost_session",
                 cost=dollars(sum(known)) if known else words.cost_unknown,
@@ -239,9 +198,9 @@ class Commands:
 
     async def export(self, rest: str) -> None:
         """Write the session to a file."""
-        session, words = self._session, self._session.words
+        session, words = self.session, self.session.words
         if session.session_id is None:
-            self._say(words.no_session_yet)
+            self.say(words.no_session_yet)
             return
         host = (await session.ready()).host
         text = markdown_of(await host.spoken(session.session_id), session.session_id)
@@ -250,9 +209,9 @@ class Commands:
             with path.expanduser().open("x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            self._say(words.say("export_failed", reason=f"{error.strerror}: {path}"))
+            self.say(words.say("export_failed", reason=f"{error.strerror}: {path}"))
         else:
-            self._say(words.say("exported", path=str(path)))
+            self.say(words.say("exported", path=str(path)))
 
     async def change_theme(self, rest: str) -> None:
         """Show or choose the theme."""
@@ -260,21 +219,21 @@ class Commands:
             self.theme = rest
             self._wear(rest)
         known = ", ".join(THEMES)
-        self._say(self._session.words.say("theme_is", theme=self.theme, known=known))
+        self.say(self.session.words.say("theme_is", theme=self.theme, known=known))
 
     async def doctor(self, _rest: str) -> None:
         """Check whether everything is there."""
-        kit = await self._session.ready()
-        self._say(*kit.doctor())
+        kit = await self.session.ready()
+        self.say(*kit.doctor())
 
     async def quit(self, _rest: str) -> None:
         """Leave."""
         self._leave(OK)
 
     def _busy(self) -> bool:
-        busy = self._session.view.current is not None
+        busy = self.session.view.current is not None
         if busy:
-            self._say(self._session.words.busy)
+            self.say(self.session.words.busy)
         return busy
 
 
@@ -283,12 +242,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "", "new", Commands.new),
     Command("resume", "[ID]", "resume", Commands.resume),
     Command("rename", "TITLE", "rename", Commands.rename),
-    Command("plan", "", "show_plan", Commands.plan),
-    Command("permissions", "[MODE|allow|deny]", "permissions", Commands.permissions),
+    Command("plan", "[on|off]", "show_plan", Commands.plan),
+    Command("permissions", "[MODE|allow|deny|remove]", "permissions", Commands.permissions),
     Command("model", "[NAME]", "model", Commands.model),
     Command("profile", "[NAME]", "profile", Commands.profile),
     Command("tools", "", "tools", Commands.tools),
     Command("tasks", "", "tasks", Commands.tasks),
+    Command("questions", "", "questions", Commands.questions),
+    Command("answer", "ID yes|no|TEXT", "answer", Commands.answer),
     Command("cost", "", "cost", Commands.cost),
     Command("export", "[FILE]", "export", Commands.export),
     Command("theme", "[NAME]", "theme", Commands.change_theme),

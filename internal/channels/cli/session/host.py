@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from internal.channels.cli.order import File, Ids
 
 By = Literal["day", "session", "model"]
+Role = Literal["talk", "operate", "owner"]
 
 
 class HostError(Exception):
@@ -34,8 +35,8 @@ class SessionRow(NamedTuple):
     @property
     def shown(self) -> tuple[str, ...]:
         """Its columns in a list for people."""
-        when = self.updated[:16].replace("T", " ")
-        return self.session_id, when, self.channel, self.status or "", self.title
+        when, status = _minute(self.updated), self.status or ""
+        return self.session_id, when, self.channel, status, self.title
 
 
 class TaskRow(NamedTuple):
@@ -53,7 +54,7 @@ class TaskRow(NamedTuple):
     @property
     def shown(self) -> tuple[str, ...]:
         """Its columns in a list for people."""
-        when = self.created[:16].replace("T", " ")
+        when = _minute(self.created)
         return self.task_id, when, self.channel, self.status, self.task
 
 
@@ -81,6 +82,87 @@ class CostRow(NamedTuple):
     input_tokens: int
     output_tokens: int
     cost: float | None
+
+
+class QuestionRow(NamedTuple):
+    """A question as lists show it. `asked` and `expires` are RFC 3339.
+
+    `view` is all of it, as `GET /api/questions/{id}` gives it.
+    """
+
+    question_id: str
+    run_id: str
+    task_id: str
+    session_id: str
+    channel: str
+    kind: str
+    title: str
+    who: str
+    status: str
+    asked: str
+    expires: str
+    view: Mapping[str, Any]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Its columns in a list for people: what is asked, or which calls are to be allowed."""
+        what = "; ".join(str(call["what"]) for call in self.view["calls"]) or self.title
+        return self.question_id, _minute(self.asked), self.channel, self.status, self.kind, what
+
+
+class Code(NamedTuple):
+    """A code that gives a right once, until it expires (RFC 3339)."""
+
+    code: str
+    expires: str
+
+
+class PersonRow(NamedTuple):
+    """A person who was given a right. `created` is RFC 3339."""
+
+    principal: str
+    name: str
+    role: str
+    via: str
+    created: str
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Their columns in a list for people."""
+        return self.role, _minute(self.created), self.via, self.name, self.principal
+
+
+class RuleRow(NamedTuple):
+    """A rule that a person wrote by an answer, and the place where it holds."""
+
+    number: int
+    place: str
+    rule: str
+    principal: str
+    via: str
+    question_id: str
+    created: str
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Its columns in a list for people."""
+        return str(self.number), _minute(self.created), f"allow {self.rule}", self.place
+
+
+class DeedRow(NamedTuple):
+    """Who did what to which thing, through what. `at` is RFC 3339."""
+
+    at: str
+    principal: str
+    via: str
+    action: str
+    target: str
+    detail: str
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Its columns in a list for people."""
+        return _minute(self.at), self.action, self.principal, self.via, self.target, self.detail
 
 
 class Wish(NamedTuple):
@@ -158,3 +240,49 @@ class Host(Protocol):
     async def costs(self, by: By, session_id: str | None = None) -> list[CostRow]:
         """Return what was used, the newest or the dearest first."""
         ...
+
+    async def questions(
+        self, status: str | None = "open", session_id: str | None = None, limit: int = 50
+    ) -> list[QuestionRow]:
+        """Return questions, newest first: the open ones, those of another status, or all."""
+        ...
+
+    async def question(self, question_id: str) -> QuestionRow:
+        """Return a question."""
+        ...
+
+    async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionRow:
+        """Answer a question; the first answer counts. `given` is an answer as JSON."""
+        ...
+
+    async def resume(self, task_id: str) -> Ids:
+        """Go on where a failed or stopped task ended, as a new task of its session."""
+        ...
+
+    async def pair(self, role: Role) -> Code:
+        """Make a code that gives a person of a channel a right, once."""
+        ...
+
+    async def people(self) -> list[PersonRow]:
+        """Return who was given rights besides those of the settings, oldest first."""
+        ...
+
+    async def unpair(self, principal: str) -> None:
+        """Take a person's right away."""
+        ...
+
+    async def rules(self) -> list[RuleRow]:
+        """Return the rules that people wrote by answering, newest first."""
+        ...
+
+    async def remove_rule(self, number: int) -> None:
+        """Delete a rule; what it allowed asks again."""
+        ...
+
+    async def deeds(self, limit: int = 50) -> list[DeedRow]:
+        """Return who did what, newest first."""
+        ...
+
+
+def _minute(instant: str) -> str:
+    return instant[:16].replace("T", " ")

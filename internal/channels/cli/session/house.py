@@ -47,5 +47,13 @@ class Runner(Protocol):
         ...
 
     def run_own(self, run_id: RunId, /) -> Awaitable[object]:
-        """Run a queued run to its end or its pause."""
+        """Run a queued run to its end, through its pauses; a cancel in a pause leaves it there."""
+        ...
+
+    def adopt(self, run_id: RunId, /) -> Awaitable[bool]:
+        """Make a queued run ours that belongs to nobody; False when somebody else takes it."""
+        ...
+
+    def release(self, run_id: RunId, /) -> Awaitable[object]:
+        """Leave our waiting run to whoever goes on with it."""
         ...

@@ -1,9 +1,11 @@
 """What the keys do. Editing itself is prompt_toolkit's own."""
 
+import asyncio
 import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from prompt_toolkit.application import run_in_terminal
@@ -13,14 +15,21 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from internal.channels.cli.leaving import INTERRUPTED, OK
+from internal.channels.cli.session.prompt import Prompt
+from internal.channels.cli.session.question import OpenQuestion
 from internal.channels.cli.session.session import HINT_SECONDS, Session
 from internal.channels.cli.session.text import Line, safe
+
+_DECIDING = "yapne123456789"
+LONE_SECONDS = 0.25
+"""A letter decides once it has stood alone in the box for this long: else it begins a word."""
 
 
 class Doing(NamedTuple):
     """What keys set off: `command` runs a line that begins with a slash."""
 
     session: Session
+    prompt: Prompt
     box: Buffer
     command: Callable[[str], None]
     leave: Callable[[int], None]
@@ -32,6 +41,7 @@ class Keyboard:
 
     def __init__(self, doing: Doing) -> None:
         self._session = doing.session
+        self._prompt = doing.prompt
         self._box = doing.box
         self._doing = doing
         self._interrupted = self._asked = -HINT_SECONDS
@@ -70,13 +80,18 @@ class Keyboard:
             (("?",), lambda _event: self._doing.command("/help"), editing & empty),
         ):
             keys.add(*names, filter=when)(handler)
+        for key in _DECIDING:
+            means = Condition(partial(self._prompt.means, key))
+            keys.add(key, filter=editing & empty & means)(self._begin_decision)
         keys.add(Keys.BracketedPaste)(self._paste)
         return keys
 
     def interrupt(self) -> None:
         """Clear the text; else stop the task; else quit when it comes twice."""
+        if self._prompt.back():
+            return
         now, session = time.monotonic(), self._session
-        idle = session.view.current is None
+        idle = session.view.work.open is None
         # twice in one and the same state: a press that came too late to stop does not quit
         again = self._idle is idle and now - self._interrupted < HINT_SECONDS
         if self._box.text:
@@ -118,12 +133,28 @@ class Keyboard:
     def _send(self, _event: KeyPressEvent) -> None:
         text = self._box.text
         if not text.strip():
+            self._prompt.enter()
             return
-        self._box.reset(append_to_history=True)
-        if text.startswith("/") and "\n" not in text.strip():
+        writing = self._prompt.writing
+        self._box.reset(append_to_history=not writing)
+        if text.startswith("/") and "\n" not in text.strip() and not writing:
             self._doing.command(text.strip())
-        else:
+        elif not self._prompt.takes(text):
             self._session.say(text.strip("\n"))
+
+    def _begin_decision(self, event: KeyPressEvent) -> None:
+        asked = self._prompt.asked
+        if asked is not None and not asked.decides(event.data):
+            self._prompt.press(event.data)
+            return
+        self._box.insert_text(event.data)
+        loop = asyncio.get_running_loop()
+        loop.call_later(LONE_SECONDS, self._decide, event.data, asked)
+
+    def _decide(self, key: str, asked: OpenQuestion | None) -> None:
+        if self._box.text == key and self._prompt.asked is asked and self._prompt.means(key):
+            self._box.reset()
+            self._prompt.press(key)
 
     def _choose(self, _event: KeyPressEvent) -> None:
         state = self._box.complete_state
@@ -137,12 +168,17 @@ class Keyboard:
         box, session = self._box, self._session
         if box.complete_state is not None:
             box.complete_next()
-        elif session.view.current is not None and box.text.strip():
+        elif self._queues() and box.text.strip():
             text = box.text
             box.reset(append_to_history=True)
             session.later(text.strip("\n"))
         else:
             box.start_completion(insert_common_part=True)
+
+    def _queues(self) -> bool:
+        """Say whether words are kept from whoever would hear them now."""
+        asked = self._prompt.asked is not None and not self._prompt.writing
+        return asked or self._session.view.current is not None
 
     def _up(self, _event: KeyPressEvent) -> None:
         taken = self._session.take_back()
@@ -152,7 +188,8 @@ class Keyboard:
             self._box.insert_text(taken)
 
     def _escape(self, _event: KeyPressEvent) -> None:
-        self._session.stop()
+        if not self._prompt.back():
+            self._session.stop()
 
     def _close_menu(self, _event: KeyPressEvent) -> None:
         self._box.cancel_completion()
@@ -163,6 +200,9 @@ class Keyboard:
 
     def _show_output(self, _event: KeyPressEvent) -> None:
         session = self._session
+        if asked := self._prompt.whole():
+            session.note(*asked)
+            return
         if session.view.output is None:
             session.hint(session.words.no_output)
             return

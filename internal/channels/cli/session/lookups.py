@@ -87,6 +87,11 @@ class Lookups(NamedTuple):
         if task.status not in _OPEN:
             again = f'larkspur -r {task.session_id} -p "…"'
             raise Leave(USAGE, f"Nothing is at work there ({task.status}); a new task: {again}")
+        if task.status == "waiting":
+            open_ones = await self.host.questions(session_id=task.session_id)
+            asked = [one.question_id for one in open_ones if one.task_id == task.task_id]
+            how = " · ".join(f"larkspur answer {one} …" for one in asked)
+            raise Leave(USAGE, f"It waits for an answer: {how}")
         taken = await self.host.steer(task.task_id, text)
         self._say(self.words.noted if taken else self.words.becomes_next)
         return OK
@@ -114,7 +119,7 @@ class Lookups(NamedTuple):
                     else:
                         view.take(envelope)
                 await self._print(view)
-                if task.task_id in view.ended or (self.as_json and await self._ended(task)):
+                if task.task_id in view.work.ended or (self.as_json and await self._ended(task)):
                     break
         ended = await self.host.task(task.task_id)
         return OK if ended.row.status == "completed" else FAILED

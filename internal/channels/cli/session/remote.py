@@ -4,10 +4,10 @@ import asyncio
 import os
 import threading
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from internal.channels.cli.door import Door, Ended, Unreachable
@@ -17,7 +17,6 @@ from internal.channels.cli.session.host import (
     About,
     By,
     CostRow,
-    HostError,
     Moment,
     SessionRow,
     Spoken,
@@ -25,29 +24,24 @@ from internal.channels.cli.session.host import (
     TaskRow,
     Wish,
 )
+from internal.channels.cli.session.remote_people import RemotePeople, picked
 from internal.channels.cli.sse import StreamFrame
 
-T = TypeVar("T")
-_TRIES = 20
 _PAUSE_SECONDS = 0.25
 _PAGE = 500
 _CONTROLS = {"connected", "replay.done", "workflow.stream.dropped", "hb", "bye"}
 
 
-class RemoteHost:
+class RemoteHost(RemotePeople):
     """Speaks to the gateway that `find` names now: after a restart it may be at another address.
 
     `find` returns None while there is none.
     """
 
-    def __init__(self, door: Door, find: Callable[[], Door | None]) -> None:
-        self._door = door
-        self._find = find
-
     async def about(self) -> About:
         """Return the model and the profiles."""
-        me = await self._ask(lambda door: door.get("/api/me"))
-        profiles = await self._ask(lambda door: door.get("/api/profiles"))
+        me = await self.ask(lambda door: door.get("/api/me"))
+        profiles = await self.ask(lambda door: door.get("/api/profiles"))
         names = [one["name"] for one in profiles["profiles"]]
         return About(me["model"], profiles["default"], names, me["provider"] == "offline")
 
@@ -69,13 +63,13 @@ class RemoteHost:
         }
         named = {"session_id": wish.session_id, "profile": wish.profile}
         body |= {name: value for name, value in named.items() if value is not None}
-        made = await self._ask(lambda door: door.post("/api/tasks", body))
+        made = await self.ask(lambda door: door.post("/api/tasks", body))
         return Ids(made["session_id"], made["task_id"], made["run_id"])
 
     async def steer(self, task_id: str, text: str) -> bool:
         """Give words to the run at work; never sent twice, whatever becomes of the answer."""
         path = f"/api/tasks/{quote(task_id)}/steer"
-        taken = await self._ask(lambda door: door.post(path, {"text": text}), tries=1)
+        taken = await self.ask(lambda door: door.post(path, {"text": text}), tries=1)
         return bool(taken["taken_as"] == "steering")
 
     async def stop(self, task_id: str) -> None:
@@ -85,12 +79,12 @@ class RemoteHost:
             with suppress(Ended):  # that is what was wanted
                 door.stop(quote(task_id))
 
-        await self._ask(stop)
+        await self.ask(stop)
 
     async def head(self, session_id: str) -> str:
         """Return the place behind all that has happened in a session."""
         path = f"/api/sessions/{quote(session_id, safe='')}/events?limit=1"
-        return str((await self._ask(lambda door: door.get(path)))["head"])
+        return str((await self.ask(lambda door: door.get(path)))["head"])
 
     async def watch(self, session_id: str, after: str) -> AsyncGenerator[Moment]:
         """Yield what happens, through restarts of the gateway, until it is closed."""
@@ -106,7 +100,7 @@ class RemoteHost:
                 if shown or not known:
                     yield Moment(shown)
                 known = True
-            there = await self._there()
+            there = await self.there()
             if known and not there:
                 known = False
                 yield Moment(known=False)
@@ -114,18 +108,18 @@ class RemoteHost:
 
     async def sessions(self, limit: int = 50) -> list[SessionRow]:
         """Return sessions, last active first."""
-        found = await self._ask(lambda door: door.get(f"/api/sessions?limit={limit}"))
-        return [SessionRow(*_picked(one, SessionRow._fields)) for one in found["sessions"]]
+        found = await self.ask(lambda door: door.get(f"/api/sessions?limit={limit}"))
+        return [SessionRow(*picked(one, SessionRow._fields)) for one in found["sessions"]]
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give a session another title."""
         path = f"/api/sessions/{quote(session_id, safe='')}"
-        await self._ask(lambda door: door.patch(path, {"title": title}))
+        await self.ask(lambda door: door.patch(path, {"title": title}))
 
     async def remove(self, session_id: str) -> None:
         """Delete a session with all that is its."""
         path = f"/api/sessions/{quote(session_id, safe='')}"
-        await self._ask(lambda door: door.delete(path))
+        await self.ask(lambda door: door.delete(path))
 
     async def spoken(self, session_id: str) -> list[Spoken]:
         """Return all that was said in a session, oldest first."""
@@ -134,7 +128,7 @@ class RemoteHost:
         cursor: str | None = None
         while True:
             where = path if cursor is None else f"{path}&cursor={quote(cursor)}"
-            page = await self._ask(partial(Door.get, path=where))
+            page = await self.ask(partial(Door.get, path=where))
             pages.insert(0, [_spoken(one) for one in page["messages"]])
             cursor = page["next"]
             if cursor is None:
@@ -144,53 +138,27 @@ class RemoteHost:
         """Return tasks, newest first."""
         wanted = {"limit": str(limit)} | ({} if session_id is None else {"session_id": session_id})
         path = f"/api/tasks?{urlencode(wanted)}"
-        found = await self._ask(lambda door: door.get(path))
-        return [TaskRow(*_picked(one, TaskRow._fields)) for one in found["tasks"]]
+        found = await self.ask(lambda door: door.get(path))
+        return [TaskRow(*picked(one, TaskRow._fields)) for one in found["tasks"]]
 
     async def task(self, task_id: str) -> TaskEnd:
         """Return a task and how far it is."""
         path = f"/api/tasks/{quote(task_id, safe='')}"
-        found = await self._ask(lambda door: door.get(path))
-        row, run = TaskRow(*_picked(found, TaskRow._fields)), found["run"]
+        found = await self.ask(lambda door: door.get(path))
+        row, run = TaskRow(*picked(found, TaskRow._fields)), found["run"]
         return TaskEnd(row, run["run_id"], run["answer"], run["error"])
 
     async def costs(self, by: By, session_id: str | None = None) -> list[CostRow]:
         """Return what was used."""
         wanted = {"by": by} | ({} if session_id is None else {"session_id": session_id})
         path = f"/api/usage?{urlencode(wanted)}"
-        found = await self._ask(lambda door: door.get(path))
+        found = await self.ask(lambda door: door.get(path))
         return [_cost(one["key"], one["usage"], one["cost"]) for one in found["usage"]]
-
-    async def _ask(self, ask: Callable[[Door], T], tries: int = _TRIES) -> T:
-        """Ask until the gateway answers, for some seconds."""
-        while True:
-            try:
-                return await in_thread(lambda: ask(self._door))
-            except Leave as refused:
-                raise HostError(str(refused)) from None
-            except (KeyError, TypeError):
-                raise HostError(str(self._door.stranger())) from None
-            except Unreachable as error:
-                tries -= 1
-                if not tries:
-                    raise HostError(f"The gateway does not answer: {error}.") from None
-            await asyncio.sleep(_PAUSE_SECONDS)
-            await self._look()
-
-    async def _there(self) -> bool:
-        """Look for the gateway again, where it is now."""
-        await self._look()
-        return await in_thread(self._door.answers)
-
-    async def _look(self) -> None:
-        found = await in_thread(self._find)
-        if found is not None:
-            self._door = found
 
     async def _frames(self, session_id: str, after: str) -> AsyncGenerator[list[StreamFrame]]:
         """Yield the frames of one connection as they come, until it ends."""
         frames: asyncio.Queue[StreamFrame | None] = asyncio.Queue()
-        reader = _Reader(self._door, frames)
+        reader = _Reader(self.door, frames)
         path = f"/api/sse?session_id={quote(session_id, safe='')}"
         threading.Thread(target=reader.read, args=(path, after), daemon=True).start()
         try:
@@ -227,31 +195,6 @@ class _Reader:
                 self._loop.call_soon_threadsafe(self._frames.put_nowait, frame)
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._frames.put_nowait, None)
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in a daemon thread: one that hangs does not keep the process from ending."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(settled: Callable[[], None]) -> None:
-        if not done.done():
-            settled()
-
-    def run() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            try:
-                settled = partial(done.set_result, work())
-            except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
-                settled = partial(done.set_exception, error)
-            loop.call_soon_threadsafe(settle, settled)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await done
-
-
-def _picked(found: dict[str, Any], names: Iterable[str]) -> list[Any]:
-    return [found[name] for name in names]
 
 
 def _cost(key: str, usage: dict[str, int], cost: float | None) -> CostRow:

@@ -23,12 +23,12 @@ class Rows:
 
     def __init__(self, words: Words, glyphs: Glyphs) -> None:
         self._words = words
-        self._glyphs = glyphs
+        self.glyphs = glyphs
 
     def you(self, text: str, remark: str = "") -> Iterator[Line]:
         """Yield a person's words, and a remark behind them."""
         *before, last = safe(text.rstrip()).split("\n")
-        mark: Fragments = (("class:faint", f"{self._glyphs.you} "),)
+        mark: Fragments = (("class:faint", f"{self.glyphs.you} "),)
         behind: Fragments = (("class:faint", f"  {remark}"),) if remark else ()
         for number, one in enumerate((*before, last)):
             body: Fragments = (("class:you", one),) if one else ()
@@ -42,7 +42,7 @@ class Rows:
         name = one_line(str(done["tool_name"]), _LONGEST_NAME)
         if metadata.get("denied"):
             return list(self._denied(name, done))
-        state, glyph = ("failed", self._glyphs.failed) if error else ("ok", self._glyphs.ok)
+        state, glyph = ("failed", self.glyphs.failed) if error else ("ok", self.glyphs.ok)
         facts = [f"{done['duration_ms'] / 1000:.1f}s"]
         if not error and (summary := self._summary(done)):
             facts.append(summary)
@@ -70,7 +70,7 @@ class Rows:
         if what.startswith(f"{name} {{"):
             what = one_line(what, _LONGEST_CALL)  # the arguments as JSON: a file's text, say
         first, *more = safe(what).rstrip().split("\n")
-        mark = ("class:need", f"{self._glyphs.permission} {self._words.denied}  ")
+        mark = ("class:need", f"{self.glyphs.permission} {self._words.denied}  ")
         yield Line((mark, ("", first)), rest=rest)
         for line in more[:_DIFF_LINES]:
             yield Line((("", line),), rest, rest)
@@ -83,11 +83,16 @@ class Rows:
             hint = self._words.say("allow_hint", rule=one_line(str(rule), 400))
             yield Line((("class:faint", hint),), rest, rest)
 
+    def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[Line]:
+        """Yield every line of a unified diff but the names of its files."""
+        for line in safe(diff).splitlines():
+            if not line.startswith(("--- ", "+++ ")):
+                style = {"+": "class:ok", "-": "class:failed", "@": "class:faint"}.get(line[:1], "")
+                yield Line(((style, line),), edge, (*edge, ("", "  ")), verbatim=True)
+
     def _diff(self, diff: str) -> Iterator[Line]:
-        lines = [one for one in safe(diff).splitlines() if not one.startswith(("--- ", "+++ "))]
-        for line in lines[:_DIFF_LINES]:
-            style = {"+": "class:ok", "-": "class:failed", "@": "class:faint"}.get(line[:1], "")
-            yield Line(((style, line),), (("", "  "),), (("", "    "),), verbatim=True)
+        lines = list(self.change(diff))
+        yield from lines[:_DIFF_LINES]
         if len(lines) > _DIFF_LINES:
             more = self._words.say("more_lines", count=len(lines) - _DIFF_LINES)
             yield self.faint(f"  {more}")
@@ -119,13 +124,13 @@ class Rows:
         title = self._words.plan_step
         if len(steps) != 1:
             title = self._words.say("plan", count=len(steps))
-        arrow = f" {self._glyphs.arrow} "
-        head: Fragments = (("class:accent", self._glyphs.plan), ("class:strong", f" {title}  "))
+        arrow = f" {self.glyphs.arrow} "
+        head: Fragments = (("class:accent", self.glyphs.plan), ("class:strong", f" {title}  "))
         return Line((*head, ("", arrow.join(steps))), rest=(("", "  "),))
 
     def steps(self, plan: Mapping[str, Any]) -> Iterator[Line]:
         """Yield a plan step by step, each with its status."""
-        glyphs = self._glyphs
+        glyphs = self.glyphs
         marks = {
             "completed": ("class:ok", glyphs.ok),
             "failed": ("class:failed", glyphs.failed),
@@ -162,13 +167,13 @@ class Rows:
     def failed(self, sentence: str) -> Line:
         """Return what went wrong."""
         return Line(
-            (("class:failed", self._glyphs.failed), ("", f" {one_line(sentence, 2_000)}")),
+            (("class:failed", self.glyphs.failed), ("", f" {one_line(sentence, 2_000)}")),
             rest=(("", "  "),),
         )
 
     def note(self, sentence: str) -> Line:
         """Return something that a person should know."""
-        return self.faint(f"{self._glyphs.note} {one_line(sentence, 2_000)}")
+        return self.faint(f"{self.glyphs.note} {one_line(sentence, 2_000)}")
 
 
 def telling(arguments: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
@@ -21,6 +22,7 @@ from internal.channels.cli.session.host import HostError
 from internal.channels.cli.session.keys import Doing, Keyboard
 from internal.channels.cli.session.kit import Kit
 from internal.channels.cli.session.looks import ASCII, UNICODE
+from internal.channels.cli.session.prompt import LOOKS_SECONDS, Prompt
 from internal.channels.cli.session.screen import Screen
 from internal.channels.cli.session.session import Session
 from internal.channels.cli.session.signals import SessionSignals
@@ -93,12 +95,14 @@ class _Running:
             enable_history_search=False,
             tempfile_suffix=".md",
         )
+        self.prompt = Prompt(self.session, self.box)
         self.signals = SessionSignals(
             restorer, self._interrupted, self.leave, self._suspended, self._resumed
         )
         self.keyboard = Keyboard(
             Doing(
                 self.session,
+                self.prompt,
                 self.box,
                 self._commands.run,
                 self.leave,
@@ -110,7 +114,7 @@ class _Running:
             FrameOutput(sys.stdout, start.term, start.colours, self._gone),
         )
         self.screen = Screen(
-            self.session,
+            self.prompt,
             self.box,
             self.keyboard.bindings(),
             streams,
@@ -146,6 +150,9 @@ class _Running:
             if session.session_id is not None:
                 told = session.words.say("goes_on", id=session.session_id)
                 session.note(session.view.rows.note(told))
+                for name in session.view.questions:
+                    waits = session.words.say("still_waits", id=name)
+                    session.note(session.view.rows.note(waits))
             app.exit(result=code)
 
     async def _behind(self) -> None:
@@ -198,9 +205,11 @@ class _Running:
         await self.session.close()
 
     async def _tick(self) -> None:
-        """Count the seconds while something is at work."""
-        while True:
+        """Count the seconds while something is at work, and look for questions elsewhere."""
+        for second in count(1):
             await asyncio.sleep(1)
+            if self.session.kit is not None and not second % LOOKS_SECONDS:
+                self.session.begin(self.prompt.look())
             if self.session.view.current is not None:
                 self.screen.refresh()
 

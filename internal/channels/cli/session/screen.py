@@ -44,6 +44,14 @@ class Shown(Protocol):
         """Return the line of status: what is at work, and a hint at its right end."""
         ...
 
+    def panel(self, width: int, room: int) -> list[Fragments]:
+        """Return what waits for the person, in at most `room` rows."""
+        ...
+
+    def mark(self) -> Fragments:
+        """Return what stands before the box."""
+        ...
+
 
 class Screen:
     """Draws at most 30 frames a second, each in one piece."""
@@ -62,6 +70,7 @@ class Screen:
         self._glyphs, theme = looks
         self._style = Style.from_dict(style_of(theme))
         self._tail: list[Fragments] = []
+        self._panel: list[Fragments] = []
         self._raw: list[Any] | None = None
         self._search = SearchToolbar()
         self.app: Application[int] = Application(
@@ -107,11 +116,18 @@ class Screen:
             self._raw = termios.tcgetattr(self._input.fileno())
         width = self.width
         final, self._tail = self._shown.print(width)
+        self._panel = self._shown.panel(width, self._room())
         if final or self._shrinks(app):
             app.renderer.erase(leave_alternate_screen=False)
         for row in final:
             text: StyleAndTextTuples = [*row, ("", "\n")]
             print_formatted_text(self._output, text, self._style, color_depth=app.color_depth)
+
+    def _room(self) -> int:
+        """Return how many rows are left for what waits: the box has some of its own."""
+        rows = self._output.get_size().rows
+        box = min(self.box.document.line_count, _BOX_ROWS, max(rows // 2 - 2, 1))
+        return rows - 2 - box if rows >= _ENOUGH_ROWS else 0
 
     def _shrinks(self, app: Application[int]) -> bool:
         """Say whether the next frame needs fewer rows: what they leave must be erased."""
@@ -138,9 +154,15 @@ class Screen:
             height=lambda: Dimension(min=0, preferred=len(self._tail), max=len(self._tail)),
             dont_extend_height=True,
         )
+        panel = Window(
+            FormattedTextControl(lambda: _lines(self._panel)),
+            height=lambda: Dimension.exact(len(self._panel)),
+            dont_extend_height=True,
+        )
         return HSplit(
             [
                 ConditionalContainer(tail, Condition(lambda: bool(self._tail)) & enough),
+                ConditionalContainer(panel, Condition(lambda: bool(self._panel)) & enough),
                 ConditionalContainer(_line(self._rule), enough),
                 ConditionalContainer(_line(self._status), enough),
                 box,
@@ -175,7 +197,7 @@ class Screen:
             return []
         if line or wrapped:
             return [("", "  ")]
-        return [("class:accent", f"{self._glyphs.prompt} ")]
+        return list(self._shown.mark())
 
     def _menu(self) -> StyleAndTextTuples:
         state = self.box.complete_state

@@ -13,17 +13,15 @@ from internal.channels.cli.session.choices import Choices
 from internal.channels.cli.session.host import HostError, TaskRow, Wish
 from internal.channels.cli.session.kit import Kit
 from internal.channels.cli.session.looks import Glyphs
-from internal.channels.cli.session.rows import clock, first_line, short, telling
-from internal.channels.cli.session.text import Fragments, Line, one_line
+from internal.channels.cli.session.status import at_work
+from internal.channels.cli.session.text import Fragments, Line
 from internal.channels.cli.session.view import View
 from internal.channels.cli.session.words import Language, Words, words
-from internal.channels.cli.session.work import RunState
 
 HINT_SECONDS = 2.0
 _SHOWN_AGAIN = 6
 """How many messages of a session that goes on are shown again."""
 _OPEN = {"queued", "running", "waiting"}
-_DETAIL = 60
 
 
 class Session:
@@ -51,7 +49,7 @@ class Session:
         self._watching: asyncio.Task[None] | None = None
         self._away = False
         self._hint = ("", 0.0)
-        self.view = View(self.words, glyphs)
+        self.view = View(self.words, glyphs, asks=True)
 
     # what the screen asks
 
@@ -59,49 +57,28 @@ class Session:
         """Return the rows to print above now, and those below that still move."""
         return self.view.print(width)
 
-    def status(self) -> tuple[Fragments, str]:
-        """Return the line of status and the hint at its end."""
+    def status(self, waiting: Fragments = (), hint: str = "") -> tuple[Fragments, str]:
+        """Return the line of status and the hint at its end.
+
+        `waiting` is shown when nothing is at work, `hint` in place of the usual one.
+        """
         words, run = self.words, self.view.current
-        hint = words.running_hint if run else words.idle_hint
+        hint = hint or (words.running_hint if run else words.idle_hint)
         if self._hint[1] > time.monotonic():
             hint = self._hint[0]
         if self._away:
             return (("class:need", f"{self._glyphs.note} {words.away}"),), hint
         if run is not None:
-            return self._at_work(run), hint
+            queued = len(self.queue)
+            return at_work(run, self.view, words, stopping=self.stopping, queued=queued), hint
         if self._sending:
             ready = self._kit.done()
             return (("class:faint", words.sending if ready else words.getting_ready),), hint
+        if waiting:
+            return waiting, hint
         style = "class:need" if self.choices.mode == "full" else "class:accent"
         about = " · ".join(one for one in (self.model, self.place) if one)
         return ((style, self.choices.mode), ("class:faint", f" · {about}" if about else "")), hint
-
-    def _at_work(self, run: RunState) -> Fragments:
-        words, facts = self.words, list[str]()
-        name, detail = words.thinking if run.thinking else "", ""
-        if run.tools:
-            call = next(reversed(run.tools.values()))
-            name = one_line(str(call["tool_name"]), 24)
-            detail = run.progress or first_line(telling(call.get("arguments", {})))
-        elif self.view.plan is not None:
-            steps = self.view.plan["steps"]
-            done = sum(step["status"] in {"completed", "skipped"} for step in steps)
-            detail = f"{self._glyphs.plan} {done}/{len(steps)}"
-        if self.stopping:
-            name, detail = words.stopping, ""
-        if run.status != "running":
-            name = run.status
-        facts.append(clock(int(max(time.time() - run.since, 0))).replace(".0s", "s"))
-        if run.tokens:
-            facts.append(words.say("tokens", count=short(run.tokens)))
-        if self.queue:
-            facts.append(words.say("queued", count=len(self.queue)))
-        said = " ".join(one for one in (name, one_line(detail, _DETAIL)) if one)
-        return (
-            ("class:running", f"{self._glyphs.tool} "),
-            ("", f"{said}  " if said else ""),
-            ("class:faint", " · ".join(facts)),
-        )
 
     def hint(self, text: str) -> None:
         """Show a hint for two seconds."""
@@ -129,17 +106,17 @@ class Session:
         self.begin(self._say(opened, files))
 
     def later(self, text: str) -> None:
-        """Queue words for when the task at work is over."""
+        """Queue words for when the task at work is over; without one they are the next task."""
         self.queue.append(text)
-        self.redraw()
+        self._settle()
 
     def take_back(self) -> str | None:
         """Return the words that were queued last, which are not queued any more."""
         return self.queue.pop() if self.queue else None
 
     def stop(self) -> None:
-        """Stop the task at work. What was queued behind it comes back into the box."""
-        run = self.view.current
+        """Stop the task at work, else the one that waits. What was queued comes into the box."""
+        run = self.view.work.open
         if run is None:
             return
         self.stopping = True
@@ -156,6 +133,11 @@ class Session:
         """Return the kit once it is there."""
         return await asyncio.shield(self._kit)
 
+    @property
+    def kit(self) -> Kit | None:
+        """The kit, if it is there."""
+        return self._kit.result() if self._kit.done() else None
+
     def arrived(self, kit: Kit) -> None:
         """Take the kit."""
         self.words = words(kit.language)
@@ -168,12 +150,15 @@ class Session:
         after = await host.head(session_id)
         said = (await host.spoken(session_id))[-_SHOWN_AGAIN:]
         tasks = [one for one in await host.tasks(session_id) if one.status in _OPEN]
+        questions = await host.questions("open", session_id)
         self.leave_session()
         self.session_id = session_id
         for one in said:
             self.view.again(one.role, one.text)
         for task in reversed(tasks):
             self._adopt(task, (await host.task(task.task_id)).run_id)
+        for asked in reversed(questions):
+            self.view.ask(asked.view)
         self._watch(session_id, after)
         self.redraw()
 
@@ -231,7 +216,7 @@ class Session:
             self.files = files
             raise
         self.view.owns(ids.task_id)
-        self.view.expect(ids.run_id, ids.task_id)
+        self.view.work.expect(ids.run_id, ids.task_id, "queued")
         if self.session_id is None:
             self.session_id = ids.session_id
             self._watch(ids.session_id, "")
@@ -243,7 +228,7 @@ class Session:
         await (await self.ready()).host.stop(task_id)
 
     def _adopt(self, task: TaskRow, run_id: str) -> None:
-        self.view.expect(run_id, task.task_id, task.status)
+        self.view.work.expect(run_id, task.task_id, task.status)
 
     def _watch(self, session_id: str, after: str) -> None:
         self._watching = asyncio.get_running_loop().create_task(

@@ -1,21 +1,18 @@
 """The view of a session: a fold over its events into rows to print and what moves below them."""
 
 import json
-import time
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from internal.channels.cli.session.looks import Glyphs
+from internal.channels.cli.session.panel import Panel
+from internal.channels.cli.session.question import OpenQuestion
 from internal.channels.cli.session.reply import CLIPPED_FROM, Reply
 from internal.channels.cli.session.rows import Rows
 from internal.channels.cli.session.text import Fragments, Line, rows_of
 from internal.channels.cli.session.words import Words
-from internal.channels.cli.session.work import RunState
-
-_GONE = {"completed", "failed", "cancelled"}
+from internal.channels.cli.session.work import RunState, Work
 
 
 @dataclass(frozen=True)
@@ -31,21 +28,27 @@ class _Item:
 class View:
     """Takes the events of one session, in order, as JSON.
 
-    `own` holds what this terminal sent: its words are shown when they are sent, not once more.
+    What this terminal sent is shown once, when it is sent. `asks`: open questions are shown
+    elsewhere, so that they can be answered; else they are printed.
     """
 
-    def __init__(self, words: Words, glyphs: Glyphs) -> None:
-        self.runs: dict[str, RunState] = {}
+    def __init__(self, words: Words, glyphs: Glyphs, *, asks: bool = False) -> None:
+        self.work = Work()
+        self.questions: dict[str, OpenQuestion] = {}
+        """The open ones, by id, oldest first."""
+        self.answering: set[str] = set()
+        """Those whose answer by this terminal is under way."""
+        self._refused: set[str] = set()
         self.plan: Mapping[str, Any] | None = None
         self.output: tuple[str, str] | None = None
         """The last tool's name and what it gave."""
-        self.ended: deque[str] = deque(maxlen=64)
-        """The tasks that ended, oldest first."""
         self.stopped: set[str] = set()
         """The tasks that this terminal asked to stop."""
         self.rows = Rows(words, glyphs)
+        self.panel = Panel(words, glyphs)
         self._words = words
         self._glyphs = glyphs
+        self._asks = asks
         self._queue: list[_Item] = []
         self._held: list[_Item] = []
         self._reply: Reply | None = None
@@ -57,8 +60,7 @@ class View:
     @property
     def current(self) -> RunState | None:
         """The run at work, else the one that is next."""
-        running = [run for run in self.runs.values() if run.status == "running"]
-        return next(iter(running or self.runs.values()), None)
+        return self.work.current
 
     def sent(self, text: str, remark: str = "") -> None:
         """Show words of this terminal."""
@@ -70,13 +72,8 @@ class View:
         if text in self._own_words:
             self._own_words.remove(text)
 
-    def expect(self, run_id: str, task_id: str, status: str = "queued") -> None:
-        """Count with a run before its first event is here."""
-        if task_id not in self.ended and run_id not in self.runs:
-            self.runs[run_id] = RunState(task_id, status, time.time())
-
     def again(self, role: str, text: str) -> None:
-        """Show what was said before this terminal came."""
+        """Show what was said and is not seen here: before this terminal came, or not streamed."""
         if role == "user":
             self.put("you", self.rows.you(text))
             return
@@ -84,12 +81,13 @@ class View:
 
     def forget(self) -> None:
         """Begin with another session: what is printed stays, what is open is not shown."""
-        self.runs, self.plan, self.output = {}, None, None
+        self.work, self.plan, self.output, self.questions = Work(), None, None, {}
         self._reply, self._held, self._own_words = None, [], []
 
     def speak(self, words: Words) -> None:
         """Go on in another language."""
         self._words, self.rows = words, Rows(words, self._glyphs)
+        self.panel = Panel(words, self._glyphs)
 
     def owns(self, task_id: str) -> None:
         """Remember that the first words of a task are shown already."""
@@ -98,6 +96,19 @@ class View:
     def put(self, kind: str, lines: Iterable[Line]) -> None:
         """Print lines, behind a reply that is under way."""
         self._add(_Item(kind, tuple(lines)))
+
+    def ask(self, view: Mapping[str, Any]) -> None:
+        """Count with an open question."""
+        asked = OpenQuestion(view)
+        if self.questions.setdefault(asked.id, asked) is asked and not self._asks:
+            self.put("row", self.panel.lines(asked))
+
+    def close(self, question_id: str, answer: Mapping[str, Any], *, here: bool = False) -> None:
+        """Print what became of an open question; `here`: this terminal answered it."""
+        asked = self.questions.pop(question_id, None)
+        if asked is not None:
+            self._refused |= asked.refused(answer)
+            self.put("row", self.panel.closed(asked, answer, here=here))
 
     def take(self, envelope: bytes) -> None:
         """Take an event."""
@@ -136,15 +147,15 @@ class View:
     def _moved(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         match event["event"]:
             case "workflow.lifecycle.updated":
-                self._live(event, payload)
+                if self.work.moved(event, payload["status"]):
+                    self.plan = None
             case "workflow.plan.updated":
                 known = self.plan or {}
                 self.plan = payload
                 if known.get("steps") is None or known.get("version") != payload["version"]:
                     self.put("row", [self.rows.plan(payload)])
-            case "workflow.question.asked":
-                asked = self._words.say("asks", title=payload["title"])
-                self.put("row", [self.rows.note(asked)])
+            case "workflow.question.asked" | "workflow.question.answered":
+                self._question(event, payload)
             case "workflow.result.final":
                 self._finish(event, payload)
             case "workflow.result.cancelled":
@@ -152,21 +163,19 @@ class View:
             case _:
                 pass
 
-    def _live(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
-        run_id, status = event["run_id"], payload["status"]
-        if status in _GONE:
-            return  # the terminal event follows
-        known = self.runs.get(run_id)
-        if known is None:
-            self.runs[run_id] = RunState(event["task_id"], status, _moment(event))
-        else:
-            if status == "running" and known.status != "running":
-                known.since = _moment(event)
-                self.plan = None
-            known.status = status
+    def _question(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
+        if event["event"] == "workflow.question.asked":
+            self.ask({**payload, "run_id": event["run_id"]})
+            return
+        by = {name: payload.get(f"answered_{name}") for name in ("by", "via", "name")}
+        asked, answer = self.questions.get(payload["question_id"]), {**payload, **by}
+        if asked is None or asked.id not in self.answering:
+            self.close(payload["question_id"], answer)
+        else:  # it may be ours: its own reply says so
+            asked.answer, self._refused = answer, self._refused | asked.refused(answer)
 
     def _grow(self, run_id: str, delta: Mapping[str, Any]) -> None:
-        if run := self.runs.get(run_id):
+        if run := self.work.runs.get(run_id):
             run.thinking = bool(delta.get("reasoning"))
         if not delta.get("reasoning"):
             self._saying(run_id, delta["node_id"]).grow(delta)
@@ -178,7 +187,7 @@ class View:
             self._queue.append(_Item("note", (self.rows.note(self._words.starts_over),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
-        if run := self.runs.get(run_id):
+        if run := self.work.runs.get(run_id):
             run.tokens += sum(summary["usage"].values())
             run.thinking = False
         if summary["content"] or self._reply is not None:
@@ -201,7 +210,7 @@ class View:
         self._held = []
 
     def _tool(self, run_id: str, name: str, payload: Mapping[str, Any]) -> None:
-        run = self.runs.get(run_id)
+        run = self.work.runs.get(run_id)
         match name.rpartition(".")[2]:
             case "started" if run is not None:
                 run.tools[payload["call_id"]], run.progress = payload, ""
@@ -214,7 +223,8 @@ class View:
                     run.progress = ""
                 text = payload.get("error") or payload.get("result", "")
                 self.output = (payload["tool_name"], text)
-                self._add(_Item("row", call=(started, payload)))
+                if payload["call_id"] not in self._refused:  # else the answer's row has said it
+                    self._add(_Item("row", call=(started, payload)))
             case _:
                 pass
 
@@ -232,8 +242,7 @@ class View:
         answer = result["final_answer"]
         told = answer.strip() == self._last_said.strip() or len(answer) > CLIPPED_FROM
         if answer and not told:
-            reply = Reply(event["run_id"], "result", self._glyphs, answer)
-            self._queue.append(_Item("say", reply=reply))
+            self.again("assistant", answer)
         mark = self._glyphs.ok
         if error := result.get("error"):
             mark = self._glyphs.failed
@@ -256,9 +265,11 @@ class View:
         self._gone(event)
 
     def _gone(self, event: Mapping[str, Any]) -> None:
-        self.runs.pop(event["run_id"], None)
+        self.work.over(event)
         self._last_said = ""
-        self.ended.append(event["task_id"])
+        for asked in [*self.questions.values()]:
+            if asked.run_id == event["run_id"] and asked.id not in self.answering:
+                del self.questions[asked.id]
 
     def _add(self, item: _Item) -> None:
         (self._queue if self._reply is None else self._held).append(item)
@@ -287,7 +298,3 @@ class View:
         last, self._last_kind = self._last_kind, kind
         close = (last == kind != "you") or {last, kind} == {"row", "say"}
         return [()] if last and not close else []
-
-
-def _moment(event: Mapping[str, Any]) -> float:
-    return datetime.fromisoformat(event["timestamp"]).timestamp()

@@ -40,7 +40,6 @@ class Words:
     more_lines: str
     denied: str
     allow_hint: str
-    asks: str
     noted: str
     becomes_next: str
     taken_back: str
@@ -53,6 +52,51 @@ class Words:
     files_kept: str
     no_output: str
     output_of: str
+    # questions
+    asks_here: str
+    asks_one_of: str
+    elsewhere_one: str
+    elsewhere: str
+    allow_asked: str
+    allow_calls: str
+    plan_asked: str
+    more_rows: str
+    answer_with: str
+    key_once: str
+    key_all: str
+    key_session: str
+    key_rule: str
+    key_no: str
+    key_none: str
+    key_because: str
+    key_mark: str
+    key_choose: str
+    key_enter: str
+    key_plan_yes: str
+    key_plan_no: str
+    key_plan_edit: str
+    key_words: str
+    key_feedback: str
+    hint_words: str
+    hint_calls: str
+    hint_writing: str
+    writing_because: str
+    writing_rules: str
+    writing_steps: str
+    said_approve: str
+    said_session: str
+    said_rule: str
+    said_some: str
+    said_edit: str
+    said_reject: str
+    said_expired: str
+    answered_by: str
+    question_closed: str
+    still_waits: str
+    no_questions: str
+    review_on: str
+    review_off: str
+    rule_removed: str
     # keys
     again_quit: str
     goes_on: str
@@ -98,6 +142,8 @@ class Words:
     profile: str
     tools: str
     tasks: str
+    questions: str
+    answer: str
     cost: str
     export: str
     theme: str

@@ -1,0 +1,10 @@
+"""In which language the commands speak."""
+
+from internal.channels.cli.session.words import Language, language_of
+from internal.config.terminal import terminal_facts
+
+
+def language() -> Language:
+    """Return the language of the environment: `LARKSPUR_UI__LANGUAGE`, else the locale's."""
+    facts = terminal_facts()
+    return language_of(facts.language or "auto", facts.locale)

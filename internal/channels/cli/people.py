@@ -1,0 +1,149 @@
+"""Commands about questions and people: what waits, who may what, who did what."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from internal.channels.cli.asking import answering
+from internal.channels.cli.leaving import OK, USAGE, Leave
+from internal.channels.cli.output import Output, say
+from internal.channels.cli.phrases import Phrases
+from internal.channels.cli.session.host import Host, QuestionRow, Role
+from internal.channels.cli.session.rows import columns
+from internal.channels.cli.session.text import one_line, plain
+
+_MANY = 500
+_CELL = 60
+_WHOLE_ID = len("question-") + 27
+
+
+class People(NamedTuple):
+    """Does one of these commands. Every method returns the exit code; HostError says what cannot.
+
+    Lists and codes go to standard output, what a person should know besides to standard error.
+    """
+
+    host: Host
+    output: Output
+    phrases: Phrases
+    as_json: bool = False
+
+    async def questions(self, *, everything: bool) -> int:
+        """List the open questions, or all of them, oldest first, with how to answer each."""
+        found = (await self.host.questions(None if everything else "open", limit=_MANY))[::-1]
+        if self.as_json:
+            return self._json([dict(one.view) for one in found])
+        for one in found:
+            self._say("  ".join(one_line(cell, _CELL) for cell in one.shown))
+            if one.status == "open":
+                until = self.phrases("until", time=_minute(one.expires))
+                self._say(f"  {answering(one.view, self.phrases)}  ({until})")
+        return self._none("nothing_waits") if not found else OK
+
+    async def pair(self, role: Role) -> int:
+        """Make a code and say what is to be done with it."""
+        code, expires = await self.host.pair(role)
+        if self.as_json:
+            return self._json({"code": code, "role": role, "expires": expires})
+        self._say(code)
+        left = datetime.fromisoformat(expires) - datetime.now().astimezone()
+        say(self.phrases("pair", minutes=round(left.total_seconds() / 60), code=code))
+        may = self.phrases(f"role_{role}")
+        say(self.phrases("pair_role", role=may, time=_minute(expires)))
+        return OK
+
+    async def known(self) -> int:
+        """List who was given a right."""
+        found = await self.host.people()
+        return self._listed(
+            [one._asdict() for one in found], [one.shown for one in found], "nobody"
+        )
+
+    async def unpair(self, written: str) -> int:
+        """Take a person's right away; the end of their id is enough when it is one person's."""
+        principal = only(written, [one.principal for one in await self.host.people()])
+        await self.host.unpair(principal)
+        say(self.phrases("removed", what=principal))
+        return OK
+
+    async def rules(self) -> int:
+        """List the rules that people wrote by answering."""
+        found = await self.host.rules()
+        rows = [one.shown for one in found]
+        return self._listed([one._asdict() for one in found], rows, "no_rules")
+
+    async def remove_rule(self, number: int) -> int:
+        """Delete a rule."""
+        rule = next((one.rule for one in await self.host.rules() if one.number == number), "")
+        await self.host.remove_rule(number)
+        say(self.phrases("removed", what=rule or number))
+        return OK
+
+    async def audit(self) -> int:
+        """List who did what, newest first."""
+        found = await self.host.deeds(_MANY)
+        return self._listed([one._asdict() for one in found], [one.shown for one in found])
+
+    def _listed(
+        self, found: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[str]], none: str = ""
+    ) -> int:
+        if self.as_json:
+            return self._json(found)
+        if not rows:
+            return self._none(none) if none else OK
+        for line in columns([[one_line(cell, _CELL) for cell in row] for row in rows]):
+            self._say(plain(line.body).rstrip())
+        return OK
+
+    def _none(self, phrase: str) -> int:
+        say(self.phrases(phrase))
+        return OK
+
+    def _json(self, found: object) -> int:
+        self._say(json.dumps(found, indent=2, ensure_ascii=False))
+        return OK
+
+    def _say(self, text: str) -> None:
+        self.output.write(f"{text}\n".encode("utf-8", "replace"))
+
+
+async def question_of(host: Host, written: str) -> QuestionRow:
+    """Return the question that is meant: of several of that name the open one.
+
+    Raises:
+        HostError: there is none.
+        Leave: it is not clear which.
+    """
+    if written.startswith("question-") and len(written) > _WHOLE_ID:
+        return await host.question(written)
+    waiting = [one.question_id for one in await host.questions(limit=_MANY)]
+    if not any(_names(written, one) for one in waiting):
+        waiting = [one.question_id for one in await host.questions(None, limit=_MANY)]
+    return await host.question(only(written, waiting))
+
+
+def only(written: str, known: Sequence[str]) -> str:
+    """Return the one id that begins or ends so.
+
+    Raises:
+        Leave: none does, or several do.
+    """
+    found = [written] if written in known else [one for one in known if _names(written, one)]
+    if len(found) == 1:
+        return found[0]
+    shown = one_line(written, _CELL)
+    if not found:
+        raise Leave(USAGE, f"Nothing here begins or ends with {shown}.")
+    raise Leave(USAGE, f"{shown} is not enough: {len(found)} begin or end with it.")
+
+
+def _names(written: str, name: str) -> bool:
+    bare = name.partition("-")[2]
+    return bool(written) and (
+        name.startswith(written) or bare.startswith(written) or name.endswith(written)
+    )
+
+
+def _minute(instant: str) -> str:
+    return instant[:16].replace("T", " ")

@@ -1,0 +1,115 @@
+"""Questions above the prompt: whatever the window, and what keys make of them."""
+
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.plans import read_steps
+from internal.channels.cli.session.looks import ASCII, UNICODE
+from internal.channels.cli.session.panel import Panel
+from internal.channels.cli.session.question import ENTER, OpenQuestion
+from internal.channels.cli.session.text import cells, plain
+from internal.channels.cli.session.words import words
+
+
+def view(kind: str, **more: Any) -> dict[str, Any]:
+    return {"question_id": "question-1", "run_id": "run-1", "kind": kind, "title": "Well?", **more}
+
+
+def call(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "call_id": name,
+        "tool": "shell",
+        "what": f"echo {name}",
+        "risk": "exec",
+        "reason": "It runs something.",
+        "rules": [f"shell(echo {name})"],
+        **more,
+    }
+
+
+CHANGE = "--- a/x\n+++ b/x\n" + "".join(f"+行 {n} \u202eevil\n" for n in range(100))
+EVERY = {
+    "command": view("approval", calls=[call("one", what="printf 'שלום 世界 👩‍👩‍👧'\n" * 30)]),
+    "change": view("approval", calls=[call("one", tool="edit", what='edit {"a"', diff=CHANGE)]),
+    "calls": view("approval", calls=[call(f"c{n}", diff=CHANGE[:800]) for n in range(12)]),
+    "plan": view("plan", plan={"goal": "目标 " * 60, "steps": [{"description": "走 " * 90}] * 20}),
+    "words": view("clarify", body="why\n" * 80, options=["红 " * 40] * 30, multiple=True),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
+    asked = OpenQuestion(EVERY[name])
+    for language in ("en", "zh"):
+        panel = Panel(words(language), glyphs)
+        for width in (3, 20, 80):
+            for room in (0, 1, 2, 3, 5, 9, 30):
+                rows = panel.rows(asked, width, room, armed=True)
+                assert len(rows) <= room
+                assert all(cells(plain(row)) <= max(width, 2) for row in rows)
+                assert "\u202e" not in "".join(map(plain, rows))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_left_out_is_counted(name: str) -> None:
+    asked, panel = OpenQuestion(EVERY[name]), Panel(words("en"), UNICODE)
+    shown = panel.rows(asked, 80, 12, armed=True)
+    (more,) = [plain(row) for row in shown if "Ctrl+O shows all" in plain(row)]
+    keys = len(panel.rows(asked, 80, 12, armed=True)) - shown.index(
+        next(row for row in shown if "Ctrl+O" in plain(row))
+    )
+    whole = panel.rows(asked, 80, 10_000, armed=True)
+    assert 1 <= keys <= 3
+    assert int(more.split()[1]) > 0
+    assert len(whole) >= len(shown)
+
+
+def test_keys_are_named_only_once_they_count() -> None:
+    asked, panel = OpenQuestion(EVERY["command"]), Panel(words("en"), UNICODE)
+    early, late = (panel.rows(asked, 80, 20, armed=armed) for armed in (False, True))
+    assert len(early) == len(late)
+    assert "[y]" not in "".join(map(plain, early))
+    assert "[y] once" in "".join(map(plain, late))
+
+
+def test_what_no_rule_may_allow_is_not_offered_for_longer() -> None:
+    asked = OpenQuestion(view("approval", calls=[call("one"), call("two", rules=[])]))
+    assert asked.keys == ("y", "n", "e", "1", "2")
+    assert "[a]" not in "".join(
+        map(plain, Panel(words("en"), UNICODE).rows(asked, 80, 20, armed=True))
+    )
+
+
+def test_marks_become_a_yes_or_no_to_each_call() -> None:
+    asked = OpenQuestion(view("approval", calls=[call("one"), call("two")]))
+    assert asked.press(ENTER) is None
+    assert (asked.press("1"), asked.press("2"), asked.press("1")) == (None, None, None)
+    given = asked.press(ENTER)
+    assert given == {"decision": "approve", "items": {"one": False, "two": True}}
+
+
+def test_steps_as_they_stand_are_a_yes_and_changed_ones_the_plan() -> None:
+    plan = {"goal": "g", "steps": [{"description": "first\n  line"}, {"description": "second"}]}
+    asked = OpenQuestion(view("plan", plan=plan))
+    box = asked.press("e")
+    assert box == "1. first line\n2. second"
+    assert asked.keys == ()
+    assert asked.written(str(box), read_steps) == {"decision": "approve"}
+    edited = asked.written("- second\n\n3) third", read_steps)
+    assert edited == {"decision": "edit", "edit": {"steps": ["second", "third"]}}
+
+
+def test_rules_of_all_calls_are_offered_once_each() -> None:
+    asked = OpenQuestion(view("approval", calls=[call("one"), call("one"), call("two")]))
+    box = asked.press("p")
+    assert box == "shell(echo one)\nshell(echo two)"
+    given = asked.written("shell(echo *)\n\n", read_steps)
+    assert given == {"decision": "approve", "grant": "rule", "rules": ["shell(echo *)"]}
+
+
+def test_only_a_key_that_decides_may_turn_out_to_begin_a_word() -> None:
+    calls, plan = OpenQuestion(EVERY["calls"]), OpenQuestion(EVERY["plan"])
+    assert [key for key in calls.keys if not calls.decides(key)] == ["p", "e", *"123456789"]
+    assert all(plan.decides(key) for key in plan.keys)

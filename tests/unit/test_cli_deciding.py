@@ -1,0 +1,186 @@
+"""What is written behind `larkspur answer`, in both languages, becomes an answer that fits."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from internal.agent.domain.answers import Given, fitting
+from internal.agent.domain.errors import Malformed
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.plans import Plan, PlanEdit, numbered
+from internal.agent.domain.questions import Asking, Question
+from internal.channels.cli.deciding import Decision, decide, understood_as
+from internal.channels.cli.leaving import USAGE, Leave
+from internal.channels.cli.phrases import Phrases, catalogue
+
+ID = QuestionId("question-1")
+PLAN = Question(ID, "plan", "Go?", plan=Plan(1, "report", "complex", numbered(["a", "b"])))
+CALLS = Question(
+    ID,
+    "approval",
+    "Allow 2 calls?",
+    calls=(
+        Asking("c1", "shell", "touch a", "exec", "", "h1", ("shell(touch a)",)),
+        Asking("c2", "shell", "touch b", "exec", "", "h2", ("shell(touch b)",)),
+    ),
+)
+COLOUR = Question(ID, "clarify", "Which?", options=("red", "green", "blue"))
+COLOURS = msgspec.structs.replace(COLOUR, multiple=True)
+FREE = Question(ID, "clarify", "How many?")
+
+
+def view(question: Question) -> dict[str, Any]:
+    shown: dict[str, Any] = msgspec.to_builtins(question)
+    return {**shown, "question_id": question.id}
+
+
+def given(question: Question, words: str, **more: Any) -> Given:
+    """Return the answer as it counts."""
+    said = decide(view(question), Decision(words, **more))
+    return fitting(question, msgspec.convert(said, Given))
+
+
+@pytest.mark.parametrize("question", [PLAN, CALLS])
+@pytest.mark.parametrize("word", ["yes", "Y", "approve", "once", "ok", "好的", "同意", "可以。"])
+def test_a_yes_is_a_yes(question: Question, word: str) -> None:
+    assert given(question, word) == Given("approve")
+
+
+@pytest.mark.parametrize("question", [PLAN, CALLS])
+@pytest.mark.parametrize("word", ["no", "N", "reject", "No.", "不行", "拒绝"])
+def test_a_no_is_a_no(question: Question, word: str) -> None:
+    assert given(question, word) == Given("reject")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["no because it is late", "No, because it is late", "拒绝，因为it is late"],  # noqa: RUF001 - as people write
+)
+def test_a_no_carries_its_reason(words: str) -> None:
+    assert given(CALLS, words) == Given("reject", "it is late")
+    assert given(PLAN, words) == Given("reject", "it is late")
+
+
+@pytest.mark.parametrize(
+    ("word", "grant"), [("session", "session"), ("rule", "rule"), ("规则", "rule")]
+)
+def test_a_yes_for_longer_writes_the_offered_rules(word: str, grant: str) -> None:
+    answer = given(CALLS, word)
+    assert (answer.decision, answer.grant) == ("approve", grant)
+    assert answer.rules == ("shell(touch a)", "shell(touch b)")
+    assert given(CALLS, word, rules=["shell(touch *)"]).rules == ("shell(touch *)",)
+
+
+def test_free_words_on_calls_are_a_no_with_that_reason() -> None:
+    assert given(CALLS, "use the other folder") == Given("reject", "use the other folder")
+
+
+def test_free_words_on_a_plan_are_feedback_even_when_they_begin_with_no() -> None:
+    assert given(PLAN, "no, three steps") == Given("text", "no, three steps")
+
+
+def test_single_calls_are_named_by_number_or_id() -> None:
+    answer = given(CALLS, "no", items=["1=yes", "c2=no"])
+    assert (answer.decision, answer.items) == ("reject", {"c1": True, "c2": False})
+    assert given(CALLS, "yes", items=["2=不行"]).items == {"c2": False}
+
+
+@pytest.mark.parametrize("item", ["3=yes", "0=yes", "c9=no", "yes", "1=maybe", "1=", "="])
+def test_an_item_that_means_nothing_is_refused(item: str) -> None:
+    with pytest.raises(Leave) as refused:
+        decide(view(CALLS), Decision("no", items=[item]))
+    assert refused.value.code == USAGE
+
+
+def test_options_are_chosen_by_number_or_name() -> None:
+    assert given(COLOUR, "2") == Given("text", "green", choices=(2,))
+    assert given(COLOUR, "blue") == Given("text", "blue", choices=(3,))
+    assert given(COLOURS, "1,3") == Given("text", "red; blue", choices=(1, 3))
+    assert given(COLOURS, "1、3").choices == (1, 3)
+
+
+def test_other_words_are_an_answer_of_their_own() -> None:
+    assert given(COLOUR, "violet") == Given("text", "violet")
+    assert given(COLOUR, "1,3") == Given("text", "1,3")
+    assert given(FREE, "yes") == Given("text", "yes")
+    assert given(FREE, "7") == Given("text", "7")
+    assert given(FREE, "拒绝") == Given("reject")
+    option = msgspec.structs.replace(COLOUR, options=("approve", "reject"))
+    assert given(option, "approve") == Given("text", "approve", choices=(1,))
+
+
+@pytest.mark.parametrize("question", [PLAN, CALLS, COLOUR, FREE])
+@pytest.mark.parametrize("words", ["", "   ", "\n"])
+def test_nothing_is_no_answer(question: Question, words: str) -> None:
+    with pytest.raises(Leave, match="The answer is empty"):
+        decide(view(question), Decision(words))
+
+
+def test_an_edit_is_a_plan() -> None:
+    answer = given(PLAN, "edit", steps=["look ", "write"], goal="shorter")
+    assert answer.edit is not None
+    assert (answer.decision, answer.edit.steps, answer.edit.goal) == (
+        "edit",
+        ("look", "write"),
+        "shorter",
+    )
+
+
+def test_a_yes_to_steps_agrees_to_them_at_once() -> None:
+    answer = given(PLAN, "yes", steps=["look"])
+    assert answer.edit is not None
+    assert (answer.decision, answer.edit.steps) == ("approve", ("look",))
+
+
+@pytest.mark.parametrize("steps", [[], [""], ["a", "  "], ["x"] * 51, ["x" * 4001]])
+def test_an_edit_that_is_no_plan_is_refused(steps: list[str]) -> None:
+    with pytest.raises(Leave, match="step"):
+        decide(view(PLAN), Decision("edit", steps))
+
+
+def test_steps_go_with_edit_and_edit_with_plans() -> None:
+    with pytest.raises(Leave, match="Steps go with edit"):
+        decide(view(PLAN), Decision("no", ["a"]))
+    with pytest.raises(Leave, match="--goal goes with"):
+        decide(view(CALLS), Decision("yes", goal="a"))
+    with pytest.raises(Malformed, match="edit"):
+        given(CALLS, "edit", steps=["a"])
+    assert given(FREE, "edit") == Given("text", "edit")
+
+
+def test_what_has_no_meaning_for_the_question_is_refused() -> None:
+    with pytest.raises(Malformed, match="no meaning for a plan"):
+        given(PLAN, "session")
+    with pytest.raises(Malformed, match="Rules need a yes"):
+        given(CALLS, "yes", rules=["shell(touch *)"])
+    with pytest.raises(Leave, match="at most 20,000"):
+        decide(view(FREE), Decision("x" * 20_001))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Given("approve"), "yes"),
+        (Given("approve", grant="rule", rules=("shell(ls)",)), "yes, by a rule: shell(ls)"),
+        (Given("reject"), "no"),
+        (Given("reject", "it is late"), "no, because it is late"),
+        (Given("reject", items={"c1": True, "c2": False}), "no · c1: yes · c2: no"),
+        (Given("approve", edit=PlanEdit(("a", "b"))), "yes, to your plan: a → b"),
+        (
+            Given("edit", edit=PlanEdit(("a",))),
+            "your plan, which is asked about again: a",
+        ),
+        (Given("text", "green"), "green"),
+    ],
+)
+def test_it_is_said_how_an_answer_was_understood(answer: Given, said: str) -> None:
+    assert understood_as(msgspec.to_builtins(answer), Phrases()) == f"Stored: {said}"
+
+
+def test_both_catalogues_say_the_same() -> None:
+    english, chinese = catalogue("en"), catalogue("zh")
+    assert english.keys() == chinese.keys()
+    for name, sentence in english.items():
+        fields = {part.partition("}")[0] for part in sentence.split("{")[1:]}
+        assert {part.partition("}")[0] for part in chinese[name].split("{")[1:]} == fields
