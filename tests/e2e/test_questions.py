@@ -625,3 +625,15 @@ async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted
         ]  # fmt: skip
         with pytest.raises(Forbidden):
             await gateway.records.deeds(OPERATOR)
+
+
+async def test_a_call_that_is_too_long_to_show_can_be_read_whole(home: Path) -> None:
+    command = "touch a # " + "x" * 30_000
+    async with core(home, again(command)) as here:
+        made = await here.submit("long", permission_mode="ask")
+        (call,) = (await here.asked(made))["calls"]
+        assert len(call["what"]) < 13_000
+        assert "characters left out" in call["what"]
+        assert call["whole"]["size"] == len(command)
+        content = await here.house.attachments.get(call["whole"]["sha256"])
+        assert content.decode() == command

@@ -26,7 +26,7 @@ export const EVENTS = {
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `rules` together would allow it; () when none may. */
+/** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `rules` together would allow it; () when none may. `whole` is the call as it is, when `what` cannot show all of it. */
 export interface Asking {
   call_id: string;
   tool: string;
@@ -36,6 +36,7 @@ export interface Asking {
   call_hash: string;
   rules?: Array<string>;
   diff?: string;
+  whole?: Attachment | null;
 }
 
 /** A stored file: content-addressed, `size` in bytes. */

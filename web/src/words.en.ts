@@ -82,6 +82,7 @@ export const en = {
   command: (tool: string) => `What ${tool} would run`,
   change: 'What it would change',
   callInFull: 'the call in full',
+  tooLong: 'This is longer than can be shown: read the whole call before you allow it.',
   include: (tool: string) => `Run this call of ${tool}`,
   who: {
     operators: 'operators may answer',

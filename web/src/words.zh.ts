@@ -84,6 +84,7 @@ export const zh: Words = {
   command: (tool) => `${tool} 将执行的内容`,
   change: '将要做的改动',
   callInFull: '完整的调用',
+  tooLong: '内容太长，无法全部显示：放行前请先阅读完整的调用。',
   include: (tool) => `执行这个 ${tool} 调用`,
   who: {
     operators: '操作者可以答复',

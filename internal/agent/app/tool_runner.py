@@ -11,8 +11,9 @@ from internal.agent.app.progress import Progress
 from internal.agent.domain.clipping import clipped, fitted, fitted_arguments
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events import ToolCompleted, ToolStarted
-from internal.agent.domain.judgement import share_of_calls
+from internal.agent.domain.judgement import share_of_calls, written
 from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.questions import Preview
 from internal.agent.domain.showing import escaped
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
@@ -62,23 +63,28 @@ class ToolRunner:
                 batch.create_task(self._run_one(context, turn, call, specs[call.name], places))
 
     async def preview(self, context: RunContext, turn: Turn) -> None:
-        """Put what the calls of an open question would change beside them."""
-        asked = [call for call in turn.calls if call.call_id in turn.needs]
+        """Put what the calls of an open question would change beside them, and long ones whole."""
         if turn.question is None or turn.question.kind != "approval":
             return
-        most = share_of_calls(len(turn.calls)) * 3 // 10
-        diffs: dict[str, str] = {}
-        for call in asked:
-            where = CallContext(
-                context.ids.session_id,
-                context.ids.run_id,
-                call.call_id,
-                turn.terms.workspace,
-                lambda _text: None,
-            )
-            diff = await self._tools.preview(where, call.name, call.arguments)
-            diffs[call.call_id] = fitted(escaped(diff), most)
-        turn.previewed(diffs)
+        share = share_of_calls(len(turn.calls))
+        previews = {
+            call.call_id: await self._preview(context, turn.terms.workspace, call, share)
+            for call in turn.calls
+            if call.call_id in turn.needs
+        }
+        turn.previewed(previews)
+
+    async def _preview(
+        self, context: RunContext, workspace: str, call: ToolCall, share: int
+    ) -> Preview:
+        ids = context.ids
+        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, _to_nobody)
+        diff = await self._tools.preview(where, call.name, call.arguments)
+        text, whole = written(call), None
+        if fitted(text, share // 2) != text:
+            content = text.encode("utf-8", "replace")
+            whole = await self._attachments.put("call.txt", "text/plain; charset=utf-8", content)
+        return Preview(fitted(escaped(diff), share * 3 // 10), whole)
 
     async def _started(self, call: ToolCall, iteration: int, risk: str) -> ToolStarted:
         """Announce a call; arguments that an event cannot carry are kept whole beside it."""
@@ -161,3 +167,7 @@ class ToolRunner:
         whole = outcome.text.encode("utf-8", "replace")
         kept = await self._attachments.put("result.txt", "text/plain; charset=utf-8", whole)
         return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
+
+
+def _to_nobody(_text: str) -> None:
+    """Take the progress of what only looks."""

@@ -99,13 +99,14 @@ def denial(call: ToolCall, sentence: str, rules: tuple[str, ...] = ()) -> ToolCo
 def shown(call: ToolCall) -> str:
     """Return a call as a person reads it: the command itself, or the tool with its arguments.
 
-    What nobody could see stands escaped.
+    What nobody could see stands escaped. Clipped first: escaping megabytes takes seconds.
     """
+    return escaped(clipped(written(call), LONGEST_SHOWN))
+
+
+def written(call: ToolCall) -> str:
+    """Return a call as it is: the command, or the tool with its arguments as JSON."""
     command = call.arguments.get("command")
     if call.name == "shell" and isinstance(command, str):
-        return _readable(command)
-    return _readable(f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}")
-
-
-def _readable(text: str) -> str:
-    return escaped(clipped(text, LONGEST_SHOWN))  # clipped first: escaping megabytes takes seconds
+        return command
+    return f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}"

@@ -1,13 +1,14 @@
 """Questions: a durable question to a person that pauses a run, and its single Answer."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from internal.agent.domain.clipping import clipped
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit
+from internal.agent.domain.tasks import Attachment
 
 QuestionKind = Literal["plan", "clarify", "approval"]
 Decision = Literal["approve", "edit", "reject", "text", "expired"]
@@ -25,7 +26,8 @@ class Asking(msgspec.Struct, frozen=True):
     """One call of an approval question: exactly what would be run.
 
     `what` is the command or the call, `diff` what it would change in a file; what a person cannot
-    see stands escaped in both. `rules` together would allow it; () when none may.
+    see stands escaped in both. `rules` together would allow it; () when none may. `whole` is the
+    call as it is, when `what` cannot show all of it.
     """
 
     call_id: str
@@ -36,6 +38,14 @@ class Asking(msgspec.Struct, frozen=True):
     call_hash: str
     rules: tuple[str, ...] = ()
     diff: str = ""
+    whole: Attachment | None = None
+
+
+class Preview(NamedTuple):
+    """What is seen of a call besides its text: the change it would make, the call in full."""
+
+    diff: str = ""
+    whole: Attachment | None = None
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -56,12 +66,14 @@ class Question(msgspec.Struct, frozen=True):
     multiple: bool = False
     plan: Plan | None = None
 
-    def with_diffs(self, diffs: Mapping[str, str]) -> "Question":
-        """Return the question with what its calls would change, by call_id."""
-        calls = (
-            msgspec.structs.replace(call, diff=diffs.get(call.call_id, "")) for call in self.calls
+    def previewed(self, previews: Mapping[str, Preview]) -> "Question":
+        """Return the question with what is seen of its calls besides, by call_id."""
+        calls = tuple(
+            msgspec.structs.replace(call, diff=preview.diff, whole=preview.whole)
+            for call in self.calls
+            for preview in (previews.get(call.call_id, Preview()),)
         )
-        return msgspec.structs.replace(self, calls=tuple(calls))
+        return msgspec.structs.replace(self, calls=calls)
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause, Spent, cost_of, usage_of
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Asking, Question, about_plan, approval
+from internal.agent.domain.questions import Answer, Asking, Preview, Question, about_plan, approval
 from internal.agent.domain.ruling import ruled
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.terms import Terms
@@ -155,9 +155,9 @@ class Turn(msgspec.Struct, kw_only=True):
         policy = msgspec.structs.replace(own, allow=(*own.allow, *given))
         self.terms = msgspec.structs.replace(self.terms, policy=policy)
 
-    def previewed(self, diffs: Mapping[str, str]) -> None:
-        """Put what the calls of the open question would change beside them, by call_id."""
-        self.question = self.question and self.question.with_diffs(diffs)
+    def previewed(self, previews: Mapping[str, Preview]) -> None:
+        """Put what is seen of the open question's calls beside them, by call_id."""
+        self.question = self.question and self.question.previewed(previews)
 
     def interrupted(self) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may run again.

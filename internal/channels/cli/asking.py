@@ -45,6 +45,9 @@ def _call(call: Mapping[str, Any], number: int, phrases: Phrases) -> Iterator[st
     head = f"{number}. " if number else ""
     yield f"  {head}{call['tool']} ({call['risk']}){reason}"
     yield from _cut(call.get("diff") or call["what"], "    ", phrases)
+    if whole := call.get("whole"):
+        count = f"{whole['size']:,}"
+        yield f"    {phrases('too_long', count=count)}"
 
 
 def _cut(text: str, indent: str, phrases: Phrases) -> Iterator[str]:

@@ -192,6 +192,8 @@ def _calls(asked: AskedQuestion, words: Words, room: Room) -> list[Block]:
 def _call(call: Asking, mark: str, words: Words, room: Room) -> list[Block]:
     does, tool = words.tool(call.tool), clip(call.tool, 60)
     found = [Block("text", f"{mark}{does} ({tool})"), Block("code", room.fit(call.what))]
+    if call.whole is not None:
+        found.append(Block("text", words("asked_too_long", count=f"{call.whole.size:,}")))
     if call.diff:
         found.append(Block("diff", room.fit(call.diff)))
     risk = words(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")

@@ -6,6 +6,7 @@ import { useWords } from '../words';
 import { Choices, Field, FieldEnd, Key, type Choice } from './choices';
 import type { Deciding } from './decision';
 import { Diff, Exact } from './exact';
+import { FileLink } from './file';
 
 type Mode = 'choose' | 'rules' | 'because';
 
@@ -55,7 +56,17 @@ export function PermissionBody(props: {
 /** A command as it is; of a change what it changes, and beneath it the call. */
 function What({ call }: { call: Asking }) {
   const words = useWords();
-  const exact = <Exact text={call.what} label={words.command(call.tool)} />;
+  const exact = (
+    <>
+      <Exact text={call.what} label={words.command(call.tool)} />
+      {call.whole && (
+        <div className="mt-1 text-[13px] text-warn">
+          {words.tooLong}
+          <FileLink file={call.whole} />
+        </div>
+      )}
+    </>
+  );
   if (call.diff === undefined || call.diff === '') return exact;
   return (
     <>
