@@ -528,3 +528,20 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
     rules = re.findall(r"^\| `([^`]+\([^`]+\))` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rules) >= 9
     assert Policy(allow=tuple(rules), deny=tuple(rules)).allow == tuple(rules)
+
+
+@pytest.mark.parametrize(
+    ("command", "beside"),
+    [
+        ("make x", ""),
+        ("git log && make x", "no rule allows make x"),
+        ("make x && make y", "no rule allows make x; make y"),
+        ("if true", "shell if true cannot be judged: it is not valid shell syntax."),
+    ],
+)
+def test_whoever_sees_the_call_is_told_what_else_there_is_to_know(
+    command: str, beside: str
+) -> None:
+    verdict = judge(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
+    assert isinstance(verdict, Needed)
+    assert verdict.beside == beside

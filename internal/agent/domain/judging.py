@@ -126,7 +126,7 @@ class _Judge:
             tool=call.name,
             what=fitted(shown(call), share // 2),
             risk=spec.risk,
-            reason=fitted(needed.reason, share // 10),
+            reason=fitted(needed.beside, share // 10),
             call_hash=call_hash(call.name, call.arguments, self._terms.workspace),
             rules=needed.rules if _offered(needed.rule, share // 10) else (),
         )

@@ -84,10 +84,14 @@ class Denied(msgspec.Struct, frozen=True, tag="denied"):
 
 
 class Needed(msgspec.Struct, frozen=True, tag="needed"):
-    """A person must agree. `rules` together would allow this call; empty if none may be offered."""
+    """A person must agree. `rules` together would allow this call; empty if none may be offered.
+
+    `beside` is what of the reason is news to a person who sees the call.
+    """
 
     reason: str
     rules: tuple[str, ...] = ()
+    beside: str = ""
 
     @property
     def rule(self) -> str:
@@ -130,7 +134,8 @@ def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
 
 def _need(mode: Mode, missing: Missing) -> Denied | Needed:
     if mode is not Mode.DENY:
-        return Needed(missing.reason, missing.rules)
+        beside = missing.reason if missing.beside is None else missing.beside
+        return Needed(missing.reason, missing.rules, beside)
     hint = " ".join(f"--allow '{_quoted(rule)}'" for rule in missing.rules)
     tail = f"{hint} would allow it." if hint else "No rule may allow it."
     return Denied(f"{missing.reason} In deny mode nobody is asked. {tail}")

@@ -22,10 +22,14 @@ _PARTS = 16  # uncovered parts of a command in a sentence; with more of them no 
 
 
 class Missing(NamedTuple):
-    """Why a call may not run by itself, and the rules that together would let it."""
+    """Why a call may not run by itself, and the rules that together would let it.
+
+    `beside` is what of the reason is news to a person who sees the call, None for all of it.
+    """
 
     reason: str
     rules: tuple[str, ...] = ()
+    beside: str | None = None
 
 
 class RuledCall:
@@ -84,7 +88,7 @@ class RuledCall:
                 return rule.text
         offered = self._suggested()
         reason = f"{self.shown} needs a person's agreement."
-        return Missing(reason, (offered,) if offered else ())
+        return Missing(reason, (offered,) if offered else (), "")
 
     def _covered(self, rule: Rule) -> bool:
         match rule:
@@ -128,7 +132,8 @@ class RuledCall:
             needs = f"{needs}; and {more} more"
         rules = [shell_rules.suggestion(part) for part in uncovered[:_PARTS]]
         offered = tuple(dict.fromkeys(rules)) if all(rules) and not more else ()
-        return Missing(f"{self.shown} needs a person's agreement for: {needs}.", offered)
+        beside = "" if self.shown == f"{self.tool} {needs}" else f"no rule allows {needs}"
+        return Missing(f"{self.shown} needs a person's agreement for: {needs}.", offered, beside)
 
 
 def _tool_rule(tool: str) -> str:
