@@ -187,7 +187,7 @@ class Panel:
         tool, risk, reason = (one_line(str(call[n]), _TITLE) for n in ("tool", "risk", "reason"))
         about = [risk, reason] if reason.startswith(tool) else [tool, risk, reason]
         if whole := call.get("whole"):
-            about.append(self._words.say("too_long", count=f"{whole['size']:,}"))
+            about.append(self._words.say("call_too_long", count=f"{whole['size']:,}"))
         return Line(_faint(" · ".join(one for one in about if one)), edge, edge)
 
     def _number(self, asked: OpenQuestion, n: int) -> tuple[str, str]:
