@@ -59,6 +59,7 @@ class Words:
     elsewhere: str
     allow_asked: str
     allow_calls: str
+    call_too_long: str
     plan_asked: str
     more_rows: str
     answer_with: str
