@@ -202,6 +202,10 @@ async def test_a_plan_is_talked_about_edited_and_only_then_done(home: Path) -> N
             "steps": ["look twice", "write"],
             "goal": "to be sure",
         }
+        third = await house.asked(made, 3)
+        assert third["plan"]["version"] == 3
+        assert not (folder(home, made) / "ran").exists()
+        assert (await house.answer(third, decision="approve")).status == 200
         events = await house.end_of(made)
         sound(events)
         assert (folder(home, made) / "ran").exists()
@@ -268,7 +272,7 @@ ANY_KIND: list[tuple[object, str]] = [
     ({"decision": "approve", "grant": "always"}, "$.grant"),
     ({"decision": "approve", "choices": ["1"]}, "$.choices"),
     ({"decision": "edit"}, ""),
-    ({"decision": "approve", "edit": {"steps": ["a"]}}, "edit"),
+    ({"decision": "reject", "edit": {"steps": ["a"]}}, "edit"),
     ({"decision": "edit", "edit": {"steps": "a"}}, "$.edit.steps"),
     ({"decision": "edit", "edit": {"goal": "a"}}, "steps"),
     ({"decision": "edit", "edit": {"steps": ["a"], "version": 9}}, "version"),
@@ -285,11 +289,13 @@ WORDS: list[tuple[object, str]] = [
     ({"decision": "text", "choices": [0]}, "option 0"),
     ({"decision": "text", "choices": [4]}, "1 to 3"),
     ({"decision": "text", "choices": [1, 2]}, "one option"),
-    ({"decision": "edit", "edit": {"steps": ["a"]}}, "Only a plan"),
+    ({"decision": "edit"}, "Only a plan"),
+    ({"decision": "edit", "edit": {"steps": ["a"]}}, "edit has no meaning"),
     ({"decision": "approve", "rules": ["shell(ls)"]}, "rules"),
 ]
 CALLS: list[tuple[object, str]] = [
-    ({"decision": "edit", "edit": {"steps": ["a"]}}, "cannot be edited"),
+    ({"decision": "edit"}, "cannot be edited"),
+    ({"decision": "approve", "edit": {"steps": ["a"]}}, "edit has no meaning"),
     ({"decision": "approve", "choices": [1]}, "choices"),
     ({"decision": "approve", "rules": ["shell(touch *)"]}, "grant"),
     ({"decision": "approve", "grant": "rule", "rules": ["shell("]}, ""),
