@@ -9,12 +9,9 @@ LIGHT := not chaos and not bench and not browser
 # Without Chromium the tests of the page are left out; on CI they are not, and say why they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
 REPORT := $(BIN)/coverage report
-# Tests share nothing: workers take what is left of the others' work. There is one more of them than
-# cores, as many tests wait for processes; not for the browser, which needs a core for itself.
-CORES := $(shell nproc)
-WORKERS := $(shell expr $(CORES) + 1)
-pytest = $(BIN)/coverage run -m pytest $(1) --numprocesses=$(or $(2),$(WORKERS)) --dist=worksteal \
-  || $(BIN)/coverage run -m pytest $(1) --last-failed
+# Tests share nothing: a worker a core, each takes what is left of the others' work.
+PARALLEL := --numprocesses=auto --dist=worksteal
+pytest = $(BIN)/coverage run -m pytest $(1) $(PARALLEL) || $(BIN)/coverage run -m pytest $(1) --last-failed
 LARK := $(wildcard tests/e2e/test_lark*.py tests/unit/test_lark*.py)
 LARKSIM := tests/contract/larksim
 SDK := -W ignore::pytest.PytestUnraisableExceptionWarning
@@ -53,7 +50,7 @@ test: check page
 	$(call pytest,-m "$(LIGHT)" $(foreach path,$(LARK) $(LARKSIM),--ignore=$(path)))
 	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARK))
 	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARKSIM))
-	$(if $(BROWSER),$(call pytest,-m browser,$(CORES)))
+	$(if $(BROWSER),$(call pytest,-m browser))
 	$(BIN)/coverage combine --quiet
 	$(MAKE) --no-print-directory floors
 

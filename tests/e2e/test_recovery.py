@@ -65,6 +65,7 @@ async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
 
 async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> None:
     async with core(home, [Reply(hang=True)]) as here:
+        here.house.dispatcher.stop()  # its own sweep must not be quicker
         environ = {
             "LARKSPUR_HOME": str(home),
             "ANTHROPIC_BASE_URL": here.model.base_url,

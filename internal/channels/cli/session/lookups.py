@@ -20,6 +20,8 @@ from internal.channels.cli.session.words import Words
 _MANY = 500
 _RUNS_LOOKED_AT = 50
 _TITLE = 60
+_LAST = frozenset({"workflow.result.final", "workflow.result.cancelled"})
+"""Nothing of a run follows either."""
 _OPEN = {"queued", "running", "waiting"}
 
 
@@ -108,18 +110,20 @@ class Lookups(NamedTuple):
     async def watch(self, written: str) -> int:
         """Show a task from its beginning to its end; the exit code says how it ended."""
         task = await self.task_of(written)
-        view = View(self.words, UNICODE)
+        view, over = View(self.words, UNICODE), False
         async with aclosing(self.host.watch(task.session_id, "")) as moments:
             async for moment in moments:
                 for envelope in moment.envelopes:
-                    if json.loads(envelope).get("task_id") != task.task_id:
+                    event = json.loads(envelope)
+                    if event.get("task_id") != task.task_id:
                         continue
+                    over |= event["event"] in _LAST and not event["is_subtask"]
                     if self.as_json:
                         self.output.write(b'{"event":%s}\n' % envelope)
                     else:
                         view.take(envelope)
                 await self._print(view)
-                if task.task_id in view.work.ended or (self.as_json and await self._ended(task)):
+                if over:
                     break
         ended = await self.host.task(task.task_id)
         return OK if ended.row.status == "completed" else FAILED
@@ -156,9 +160,6 @@ class Lookups(NamedTuple):
             ends = [await self.host.task(one.task_id) for one in found[:_RUNS_LOOKED_AT]]
             by_id = {one.run_id: one.row for one in ends}
         return by_id[only(written, list(by_id))]
-
-    async def _ended(self, task: TaskRow) -> bool:
-        return (await self.host.task(task.task_id)).row.status not in _OPEN
 
     async def _print(self, view: View) -> None:
         final, _ = view.print(self.width)
