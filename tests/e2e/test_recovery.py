@@ -15,7 +15,7 @@ from internal.agent.app.briefing import Options, brief_for
 from internal.agent.app.children import child
 from internal.agent.app.claiming import claim_run
 from internal.agent.app.coordinator import AgentCoordinator
-from internal.agent.app.intake import Submission
+from internal.agent.app.intake import Submission, Submitted
 from internal.agent.app.lanes import LiveRun
 from internal.agent.app.sweeping import Sweep
 from internal.agent.domain.envelope import rfc3339
@@ -24,7 +24,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.database import Database, Read, Write
 from internal.config.load import load
-from larkspur.build import terminal_house
+from larkspur.build import TerminalHouse, terminal_house
 from tests.fakes.anthropic_server import Call, Reply, Rules, When
 from tests.fakes.core import Core, core, plan, sound
 
@@ -63,15 +63,20 @@ async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
         assert (await here.run(made)).owner == "somebody else"
 
 
+def beside(here: Core, home: Path) -> dict[str, str]:
+    """Return the environment of a terminal on the same data folder."""
+    return {
+        "LARKSPUR_HOME": str(home),
+        "ANTHROPIC_BASE_URL": here.model.base_url,
+        "ANTHROPIC_API_KEY": "key-for-tests",
+        "LARKSPUR_LLM__MODEL": "claude-x",
+    }
+
+
 async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> None:
     async with core(home, [Reply(hang=True)]) as here:
         here.house.dispatcher.stop()  # its own sweep must not be quicker
-        environ = {
-            "LARKSPUR_HOME": str(home),
-            "ANTHROPIC_BASE_URL": here.model.base_url,
-            "ANTHROPIC_API_KEY": "key-for-tests",
-            "LARKSPUR_LLM__MODEL": "claude-x",
-        }
+        environ = beside(here, home)
         async with terminal_house(load(environ=environ)) as terminal:
             submissions = [
                 Submission(
@@ -104,26 +109,28 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
         assert await sweep(here).lost() == []
 
 
-async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Path) -> None:
-    rules = Rules(
+def painter() -> Rules:
+    """A model that asks for a colour, and paints when it is told green."""
+    return Rules(
         [
             Reply(text="painted", when=When(last_result="green")),
             Reply(calls=[Call("request_user", {"question": "which?"})]),
         ]
     )
-    async with core(home, rules) as here:
-        environ = {
-            "LARKSPUR_HOME": str(home),
-            "ANTHROPIC_BASE_URL": here.model.base_url,
-            "ANTHROPIC_API_KEY": "key-for-tests",
-            "LARKSPUR_LLM__MODEL": "claude-x",
-        }
-        async with terminal_house(load(environ=environ)) as terminal:
-            brief = brief_for(terminal.defaults, Options(), LOCAL_OWNER)
-            submission = Submission(
-                "paint", brief, "cli", owner=terminal.owner, lease_until=terminal.lease()
-            )
-            made = await terminal.gateway.submit(submission, LOCAL_OWNER)
+
+
+async def paint(terminal: TerminalHouse) -> Submitted:
+    """Give a task to a terminal."""
+    brief = brief_for(terminal.defaults, Options(), LOCAL_OWNER)
+    owner, lease = terminal.owner, terminal.lease()
+    submission = Submission("paint", brief, "cli", owner=owner, lease_until=lease)
+    return await terminal.gateway.submit(submission, LOCAL_OWNER)
+
+
+async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Path) -> None:
+    async with core(home, painter()) as here:
+        async with terminal_house(load(environ=beside(here, home))) as terminal:
+            made = await paint(terminal)
             await terminal.run_own(made.run_id, waits=False)
             run = await here.run(made)
             assert (run.status, run.terminal) == ("waiting", False)
@@ -135,32 +142,18 @@ async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Pa
 
 
 async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: Path) -> None:
-    rules = Rules(
-        [
-            Reply(text="painted", when=When(last_result="green")),
-            Reply(calls=[Call("request_user", {"question": "which?"})]),
-        ]
-    )
-    async with core(home, rules) as here:
-        environ = {
-            "LARKSPUR_HOME": str(home),
-            "ANTHROPIC_BASE_URL": here.model.base_url,
-            "ANTHROPIC_API_KEY": "key-for-tests",
-            "LARKSPUR_LLM__MODEL": "claude-x",
-        }
-        async with terminal_house(load(environ=environ)) as terminal:
-            brief = brief_for(terminal.defaults, Options(), LOCAL_OWNER)
-            submission = Submission(
-                "paint", brief, "cli", owner=terminal.owner, lease_until=terminal.lease()
-            )
-            made = await terminal.gateway.submit(submission, LOCAL_OWNER)
-            async with child(terminal.run_own(made.run_id)) as working:
-                asked = await here.asked(made)
-                await here.answer(asked["question_id"], "text", "green")
-                await asyncio.wait([working])
-            events = await here.end_of(made)
-            assert events[-1]["payload"]["final_answer"] == "painted"
-            assert (await here.run(made)).owner == terminal.owner
+    async with (
+        core(home, painter()) as here,
+        terminal_house(load(environ=beside(here, home))) as terminal,
+    ):
+        made = await paint(terminal)
+        async with child(terminal.run_own(made.run_id)) as working:
+            asked = await here.asked(made)
+            await here.answer(asked["question_id"], "text", "green")
+            await asyncio.wait([working])
+        events = await here.end_of(made)
+        assert events[-1]["payload"]["final_answer"] == "painted"
+        assert (await here.run(made)).owner == terminal.owner
 
 
 async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from internal.agent.app.intake import Submitted
+from internal.agent.app.question_views import QuestionView
 from internal.agent.app.taking import Steered
 from internal.agent.domain.tasks import Attachment
 from internal.channels.web import (
@@ -32,12 +33,7 @@ from internal.channels.web.people import (
     PeopleView,
     RulesView,
 )
-from internal.channels.web.questions import (
-    GivenAnswer,
-    QuestionsPage,
-    QuestionsQuery,
-    QuestionView,
-)
+from internal.channels.web.questions import GivenAnswer, QuestionsPage, QuestionsQuery
 from internal.channels.web.shapes import (
     EventsPage,
     EventsQuery,

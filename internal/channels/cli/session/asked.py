@@ -5,37 +5,21 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.answers import answer_schema, read_answer
+from internal.agent.app.answering import Answerer
+from internal.agent.app.question_views import view_of_question
+from internal.agent.domain.answers import read_answer
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import Task
 from internal.agent.ports.people import AskedQuestion
 
-_LONGEST_TASK = 200
-
 
 def view_of(found: AskedQuestion, task: Task) -> dict[str, Any]:
     """Return a question, its state, and the words that led to it."""
-    asked, question, answer = found.asked, found.question, found.answer
-    shown: dict[str, Any] = msgspec.to_builtins(question)
-    said = None if answer is None else msgspec.to_builtins(answer)
-    if said is not None:
-        del said["question_id"]
-    return {
-        "question_id": question.id,
-        "run_id": asked.run_id,
-        "task_id": asked.task_id,
-        "session_id": asked.session_id,
-        "channel": task.origin.channel,
-        "task": task.instruction[:_LONGEST_TASK],
-        **{name: value for name, value in shown.items() if name not in {"id", "call_id"}},
-        "who": asked.who,
-        "status": found.status,
-        "asked": asked.asked,
-        "expires": asked.expires,
-        "may_answer": found.status == "open",
-        "answer": said,
-        "answer_schema": answer_schema(question),
-    }
+    view: dict[str, Any] = msgspec.to_builtins(
+        view_of_question(found, task, Answerer(LOCAL_OWNER, "cli"))
+    )
+    return view
 
 
 def understood(
