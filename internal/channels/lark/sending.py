@@ -13,6 +13,7 @@ from internal.agent.ports.database import Database
 from internal.agent.ports.delivery import Outbox, Pending
 from internal.channels.lark.api import LarkBusy, LarkRefused
 from internal.channels.lark.replying import Replies
+from internal.channels.lark.rounds import Rounds
 from internal.channels.lark.text import clip
 
 log = logging.getLogger(__name__)
@@ -34,33 +35,22 @@ class Sender:
     ) -> None:
         self._app_id, self._replies = app_id, replies
         self._database, self._outbox, self._clock = database, outbox, clock
-        self._woken = asyncio.Event()
+        self._rounds = Rounds(POLL_SECONDS, "outbox")
         self._busy: set[str] = set()
         self.dead: int | None = None
         """How many messages were given up, at most 100 are counted; None before it is known."""
 
     def wake(self) -> None:
         """Say that there may be something to send."""
-        self._woken.set()
+        self._rounds.wake()
 
     async def run(self) -> None:
         """Send, for ever."""
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                self._woken.clear()
-                try:
-                    if self.dead is None:
-                        self.dead = await self._count_dead()
-                    await self._start(tasks)
-                except StoreError:
-                    log.exception("the outbox cannot be read")
-                try:
-                    async with asyncio.timeout(POLL_SECONDS):
-                        await self._woken.wait()
-                except TimeoutError:
-                    pass
+        await self._rounds.run(self._start)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
+        if self.dead is None:
+            self.dead = await self._count_dead()
         now = rfc3339(self._clock.now())
         due = await self._database.read(
             partial(self._outbox.due, "lark", self._app_id, now, _CHATS)
@@ -90,7 +80,7 @@ class Sender:
             await asyncio.sleep(POLL_SECONDS)
         finally:
             self._busy.discard(pending.outgoing.chat_id)
-            self._woken.set()  # the chat may have more
+            self._rounds.wake()  # the chat may have more
 
     async def _try(self, pending: Pending) -> None:
         number, outgoing, _, first = pending

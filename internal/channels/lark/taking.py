@@ -17,7 +17,7 @@ import msgspec
 from internal.agent.app.answering import Answerer
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.recalling import Recall
-from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.errors import Conflict
 from internal.agent.domain.tasks import chat_name
 from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database
@@ -29,6 +29,7 @@ from internal.channels.lark.gates import Hearing, Ignore, Note, Pass, in_questio
 from internal.channels.lark.identity import Around
 from internal.channels.lark.messages import Message, Recalled, read_event
 from internal.channels.lark.obeying import Obeying, Said
+from internal.channels.lark.rounds import Rounds
 from internal.channels.lark.words import words_for
 from internal.channels.lark.working import Outcome, Setting, Working
 
@@ -62,28 +63,17 @@ class Taker:
         self._database, self._stores = database, stores
         self._obeying = Obeying(gateway, database, stores, setting.rules, around.people)
         self._working = Working(gateway, self._obeying, setting, outcome)
-        self._woken = asyncio.Event()
+        self._rounds = Rounds(SWEEP_SECONDS, "inbox")
         self._busy: set[str] = set()
         self._failed: Counter[str] = Counter()
 
     def wake(self) -> None:
         """Say that a message was accepted."""
-        self._woken.set()
+        self._rounds.wake()
 
     async def run(self) -> None:
         """Take in, on every wake and every 30 s."""
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                self._woken.clear()
-                try:
-                    await self._start(tasks)
-                except StoreError:
-                    log.exception("the inbox cannot be read")
-                try:
-                    async with asyncio.timeout(SWEEP_SECONDS):
-                        await self._woken.wait()
-                except TimeoutError:
-                    pass
+        await self._rounds.run(self._start)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         accepted = partial(self._stores.inbox.accepted, "lark", self._app_id, _PAGE)
@@ -99,7 +89,7 @@ class Taker:
         try:
             for row in rows:
                 await self._take(row)
-            self._woken.set()  # more may have come meanwhile
+            self._rounds.wake()  # more may have come meanwhile
         except Exception:  # a channel's outer loop: the rows stay and are taken later
             log.exception("a message was not taken in", extra={"chat": chat_id})
         finally:
