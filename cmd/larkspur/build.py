@@ -20,7 +20,7 @@ from internal.agent.app.sweeping import Sweep, is_interrupted
 from internal.agent.app.tool_runner import ToolRunner
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
+from internal.agent.ports.stores import Stores, make_stores
 from internal.attachments.store import LocalAttachments
 from internal.channels.lark.connection import Login
 from internal.channels.lark.door import House, LarkDoor
@@ -35,7 +35,6 @@ from internal.llm.retrying import RetryingModel
 from internal.observability.clock import SystemClock
 from internal.sandbox.native import NativeSandbox
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
 from internal.tools.roster import ToolBox
 from internal.tools.web import Fetcher
 from larkspur.mapping import briefing_defaults, lark_rules, model_book, model_settings

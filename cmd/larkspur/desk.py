@@ -15,6 +15,7 @@ from internal.agent.app.broadcaster import EventBroadcaster
 from internal.agent.app.children import child
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.sweeping import Sweep
+from internal.agent.ports.stores import make_stores
 from internal.attachments.store import LocalAttachments
 from internal.channels.cli.leaving import FAILED, USAGE, Leave, unwritten
 from internal.channels.cli.output import Output, say
@@ -32,7 +33,6 @@ from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.observability.clock import SystemClock
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
 from larkspur.failing import sentences
 from larkspur.mapping import briefing_defaults, model_book
 from larkspur.oneshot import gateway_of

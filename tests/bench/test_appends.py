@@ -19,9 +19,9 @@ from internal.agent.app.stream import SerializingEventListener
 from internal.agent.domain.envelope import RunIds
 from internal.agent.domain.events import NodeStarted
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.ports.stores import make_stores
 from internal.observability.clock import SystemClock
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
 from tests.fakes.web_house import IdleDispatcher, defaults

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import Stores
+from internal.agent.ports.stores import Stores, make_stores
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
 
 
 class Kind(NamedTuple):

@@ -6,8 +6,8 @@ import msgspec
 
 from internal.agent.ports.chats import ChatWish
 from internal.agent.ports.database import Database
-from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.outbox import Outgoing
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1
 
 CHAT, OTHER = "lark:cli_a:oc_1", "lark:cli_a:oc_2"

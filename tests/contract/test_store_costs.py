@@ -7,7 +7,8 @@ from internal.agent.domain.budgets import Usage
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Session
 from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import CostKey, CostSum, Stores
+from internal.agent.ports.stores import Stores
+from internal.storage.stores.costs import CostKey, CostSum
 from tests.contract.store_facts import T0, T1
 
 

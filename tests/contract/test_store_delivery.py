@@ -6,8 +6,9 @@ import msgspec
 
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.database import Database
-from internal.agent.ports.delivery import DeadLetter, Outgoing, Pending, Showing
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.outbox import DeadLetter, Outgoing, Pending
+from internal.storage.stores.showings import Showing
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1, T2, T3
 
 DOOR = "lark:app"

@@ -9,9 +9,9 @@ import pytest
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.conversations import Inbound, Steering
 from internal.agent.ports.database import Database, Row
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Inbound, Steering
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0
 
 SESSION, RUN, NEXT = SessionId("session-1"), RunId("run-1"), RunId("run-2")

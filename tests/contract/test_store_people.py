@@ -3,8 +3,8 @@
 from functools import partial
 
 from internal.agent.ports.database import Database
-from internal.agent.ports.people import Deed, KnownPerson, WrittenRule
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.people import Deed, KnownPerson, WrittenRule
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1, T2
 
 

@@ -9,8 +9,8 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, numbered
 from internal.agent.domain.questions import Answer, Asking, Decision, Question
 from internal.agent.ports.database import Database, Read, Row
-from internal.agent.ports.people import Asked, AskedQuestion, QuestionStatus
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.questions import Asked, AskedQuestion, QuestionStatus
 from tests.contract.store_facts import T0, T1, T2, T3
 
 SESSION, RUN = SessionId("session-1"), RunId("run-1")

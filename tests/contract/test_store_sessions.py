@@ -12,11 +12,12 @@ from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolC
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import SessionSummary
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database, Row
-from internal.agent.ports.people import Asked, WrittenRule
 from internal.agent.ports.runs import Point, RunEnd
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.people import WrittenRule
+from internal.storage.stores.questions import Asked
 from tests.contract.store_facts import (
     HARMLESS,
     HOSTILE,

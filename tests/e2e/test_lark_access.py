@@ -15,10 +15,10 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import chat_name
-from internal.agent.ports.people import AskedQuestion
 from internal.channels.lark.gates import GroupRules
 from internal.larksim.model import Chat
 from internal.larksim.sim import LarkSim
+from internal.storage.stores.questions import AskedQuestion
 from tests.e2e.lark_rig import APP, QUIET, Rig, rig
 from tests.fakes.anthropic_server import Call, Reply, Rules, When, seen_in
 from tests.fakes.core import plan

@@ -16,11 +16,11 @@ from internal.agent.app.answering import Answerer
 from internal.agent.domain.answers import Given
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.ports.people import AskedQuestion
 from internal.channels.lark.gates import LarkRules
 from internal.larksim.faults import AnswerFault
 from internal.larksim.model import Chat, Json, Message, Person
 from internal.larksim.sim import LarkSim
+from internal.storage.stores.questions import AskedQuestion
 from tests.e2e.lark_rig import APP, QUIET, Rig, lark, rig
 from tests.e2e.test_lark_process import replies, served
 from tests.fakes.anthropic_server import Call, Reply, ScriptedAnthropic, seen_in

@@ -12,9 +12,7 @@ import pytest
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question
-from internal.agent.ports.conversations import Inbound
-from internal.agent.ports.delivery import DeadLetter, Outgoing
-from internal.agent.ports.people import Asked
+from internal.agent.ports.stores import make_stores
 from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience
 from internal.channels.lark.calls import LarkCalls
 from internal.channels.lark.connection import Login
@@ -25,7 +23,9 @@ from internal.larksim.faults import AnswerFault
 from internal.larksim.sim import LarkSim
 from internal.observability.clock import SystemClock
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.outbox import DeadLetter, Outgoing
+from internal.storage.stores.questions import Asked
 from tests.e2e.lark_rig import APP, shown_text
 
 HASTY = Patience(tries=2, longest_wait=1.0, seconds=1.0)

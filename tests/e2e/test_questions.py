@@ -16,7 +16,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, LarkspurError, Mal
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.conversations import Inbound
+from internal.storage.stores.inbox import Inbound
 from tests.fakes.anthropic_server import Call, Reply, Rules, When
 from tests.fakes.core import Core, core, plan, sound
 

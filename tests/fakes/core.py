@@ -20,8 +20,8 @@ from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.permissions import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Run
-from internal.agent.ports.people import AskedQuestion
 from internal.config.load import load
+from internal.storage.stores.questions import AskedQuestion
 from larkspur.build import GatewayHouse, gateway_house
 from tests.fakes.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 

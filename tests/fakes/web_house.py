@@ -24,6 +24,7 @@ from internal.agent.domain.event import Event
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions import Policy
 from internal.agent.domain.profiles import Profile
+from internal.agent.ports.stores import make_stores
 from internal.attachments.store import LocalAttachments
 from internal.channels.web.door import Health, PartHealth, WebDoor, WebSettings
 from internal.channels.web.logins import Logins
@@ -32,7 +33,6 @@ from internal.channels.web.server import WebServer
 from internal.observability.clock import SystemClock
 from internal.storage.database import open_database
 from internal.storage.sqlite import SqliteDatabase
-from internal.storage.stores import make_stores
 from tests.fakes.http_client import HttpClient
 
 TOKEN = "t0ken-" * 8

@@ -11,9 +11,8 @@ import sys
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
+from internal.agent.ports.stores import Stores, make_stores
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
 from tests.contract.store_facts import a_run, running, say
 
 

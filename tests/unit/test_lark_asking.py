@@ -13,12 +13,12 @@ from internal.agent.domain.errors import Malformed
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered
 from internal.agent.domain.questions import Answer, Asking, Decision, Question, QuestionKind
-from internal.agent.ports.people import Asked, AskedQuestion, QuestionStatus
 from internal.channels.lark.asking import news_forms, question_card, question_forms
 from internal.channels.lark.outcome import late, moment, outcome
 from internal.channels.lark.pressing import Press, Wrong, given_by
 from internal.channels.lark.words import Words
 from internal.larksim.cards import check_card
+from internal.storage.stores.questions import Asked, AskedQuestion, QuestionStatus
 
 EN, ZH = Words("en"), Words("zh")
 NAME = QuestionId("question-abc-1")

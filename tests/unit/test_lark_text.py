@@ -21,7 +21,6 @@ from internal.agent.domain.events import (
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import numbered
 from internal.agent.domain.tasks import STATUS_OF, StopReason
-from internal.agent.ports.delivery import Outgoing
 from internal.channels.lark.cards import MOST_RICH, forms, tables_as_code, uuid
 from internal.channels.lark.commands import (
     Command,
@@ -47,6 +46,7 @@ from internal.channels.lark.taking import scope_of
 from internal.channels.lark.text import chunks, clip, has_chinese, head, size
 from internal.channels.lark.words import Words, catalogue, switch, words_for, yes_and_no
 from internal.channels.lark.work import Work
+from internal.storage.stores.outbox import Outgoing
 from internal.tools.roster import TOOLS
 
 BOT = "ou_bot"

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import StoreRefused, StoreUnavailable
+from internal.agent.ports.stores import make_stores
 from internal.storage.database import open_database
 from internal.storage.file_systems import file_system, network_file_system
 from internal.storage.migrations import migrations
 from internal.storage.sqlite_file import APPLICATION_ID
-from internal.storage.stores import make_stores
 from tests.contract.store_facts import a_run, a_session, running, say
 
 STORES = make_stores()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from internal.agent.ports.log import StoredEvent
+from internal.agent.ports.stores import make_stores
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
 from tests.contract.store_facts import a_run, running, say
 
 STORES = make_stores()

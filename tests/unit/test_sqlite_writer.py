@@ -12,9 +12,9 @@ import pytest
 
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.ports.database import Write
+from internal.agent.ports.stores import make_stores
 from internal.storage.database import open_database
 from internal.storage.sqlite import SqliteDatabase
-from internal.storage.stores import make_stores
 from tests.contract.store_facts import a_session
 
 STORES = make_stores()
@@ -170,7 +170,7 @@ FILE_LIMIT = """
 import asyncio, resource, sys
 from internal.agent.domain.errors import StoreUnavailable
 from internal.storage.database import open_database
-from internal.storage.stores import make_stores
+from internal.agent.ports.stores import make_stores
 from tests.contract.store_facts import a_session
 
 async def fill(path, limit_before, limit):

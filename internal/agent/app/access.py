@@ -12,8 +12,8 @@ from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import Channel
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database, Write
-from internal.agent.ports.people import Deed, KnownPerson
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.people import Deed, KnownPerson
 
 CODE_LENGTH = 8
 CODE_LIFE = timedelta(minutes=10)

@@ -14,10 +14,11 @@ from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Write
-from internal.agent.ports.people import Asked, AskedQuestion, Deed, QuestionStatus, WrittenRule
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.people import Deed, WrittenRule
+from internal.storage.stores.questions import Asked, AskedQuestion, QuestionStatus
 
 
 class Answerer(NamedTuple):

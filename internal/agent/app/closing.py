@@ -6,9 +6,10 @@ from internal.agent.domain.clipping import clipped, fitted
 from internal.agent.domain.question_events import QuestionAnswered
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer
 from internal.agent.ports.database import Write
-from internal.agent.ports.delivery import Outgoing
-from internal.agent.ports.people import Asked, AskedQuestion, Deed
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.outbox import Outgoing
+from internal.storage.stores.people import Deed
+from internal.storage.stores.questions import Asked, AskedQuestion
 
 
 def close_question(

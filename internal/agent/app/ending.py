@@ -17,9 +17,9 @@ from internal.agent.domain.messages import Message
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Origin, Run, Task
 from internal.agent.ports.database import Write
-from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.runs import RunEnd
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.outbox import Outgoing
 
 RECALLED = "the message was recalled"
 """Why a run is stopped that nobody wants an answer of any more."""

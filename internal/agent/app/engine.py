@@ -22,10 +22,10 @@ from internal.agent.domain.messages import Message
 from internal.agent.domain.moves import Act, Ask, Done, Pause
 from internal.agent.domain.turn import Turn
 from internal.agent.ports.clock import Clock
-from internal.agent.ports.conversations import Steering
 from internal.agent.ports.database import Database, Write
 from internal.agent.ports.llm import ModelClient, ModelRequest, Reply
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Steering
 
 MARGIN = 0.95
 """Weights are estimates: this share of the context window is used."""

@@ -38,12 +38,13 @@ from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel, Session, Status
 from internal.agent.ports.clock import Clock
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database, Write
-from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.dispatching import Dispatcher
-from internal.agent.ports.people import AskedQuestion, Deed, WrittenRule
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.outbox import Outgoing
+from internal.storage.stores.people import Deed, WrittenRule
+from internal.storage.stores.questions import AskedQuestion
 
 
 class Gateway:

@@ -8,8 +8,8 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.rules import RuleError, parse_allow_rule
 from internal.agent.domain.tasks import Channel, Task
 from internal.agent.ports.database import Database, Write
-from internal.agent.ports.people import Deed, WrittenRule
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.people import Deed, WrittenRule
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from internal.agent.domain.tasks import (
     Status,
     Task,
 )
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Write
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Inbound
 
 LONGEST_INSTRUCTION = 200_000
 """A task's text may be this many characters; more belongs into an attachment."""

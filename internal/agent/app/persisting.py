@@ -31,8 +31,9 @@ from internal.agent.domain.questions import CLOCK, NOBODY, Question
 from internal.agent.domain.turn import Turn
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database, Write
-from internal.agent.ports.people import Asked, Deed
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.people import Deed
+from internal.storage.stores.questions import Asked
 
 TIDY = frozenset({"final_answer", "max_iterations"})
 """Stop reasons after which the engine has left nothing open."""

@@ -10,7 +10,7 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.questions import Answer, Asking, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Channel, Task
-from internal.agent.ports.people import AskedQuestion, QuestionStatus
+from internal.storage.stores.questions import AskedQuestion, QuestionStatus
 
 LONGEST_TASK = 200
 """Characters of the task that are shown beside its question."""

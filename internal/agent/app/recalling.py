@@ -8,9 +8,9 @@ from internal.agent.app.intake import FreshIds
 from internal.agent.domain.errors import Stopped
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ENDED, Channel, StopRequest
-from internal.agent.ports.conversations import MessagePlace
 from internal.agent.ports.database import Write
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import MessagePlace
 
 Recalled = Literal["unqueued", "unsaid", "stopped", "nothing"]
 """It was not taken in; it was not told to its run; its run ends; or it is too late."""

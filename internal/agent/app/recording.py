@@ -8,7 +8,8 @@ from internal.agent.domain import ids as new
 from internal.agent.domain.envelope import RunIds, encoded, wrap
 from internal.agent.domain.event import Event
 from internal.agent.ports.database import Write
-from internal.agent.ports.log import EventLog, NumberedEvent
+from internal.agent.ports.log import NumberedEvent
+from internal.storage.stores.log import LogStore
 
 
 class Stamped(NamedTuple):
@@ -19,7 +20,7 @@ class Stamped(NamedTuple):
 
 
 def record(
-    log: EventLog, ids: RunIds, first_seq: int, events: Sequence[Stamped]
+    log: LogStore, ids: RunIds, first_seq: int, events: Sequence[Stamped]
 ) -> Write[list[Delivery]]:
     """Store durable events under the numbers from `first_seq` on; return what is to be shown."""
     numbered: list[NumberedEvent] = []
@@ -47,7 +48,7 @@ def record(
 
 
 def record_resting(
-    log: EventLog, ids: RunIds, events: Sequence[Event], timestamp: str
+    log: LogStore, ids: RunIds, events: Sequence[Event], timestamp: str
 ) -> Write[list[Delivery]]:
     """Store events of a run that is queued or waiting.
 

@@ -11,14 +11,10 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
 from internal.agent.ports.database import Database
 from internal.agent.ports.log import LogBounds, StoredEvent
-from internal.agent.ports.people import (
-    AskedQuestion,
-    Deed,
-    KnownPerson,
-    QuestionStatus,
-    WrittenRule,
-)
-from internal.agent.ports.stores import CostKey, CostSum, Stores
+from internal.agent.ports.stores import Stores
+from internal.storage.stores.costs import CostKey, CostSum
+from internal.storage.stores.people import Deed, KnownPerson, WrittenRule
+from internal.storage.stores.questions import AskedQuestion, QuestionStatus
 
 
 class Records:

@@ -19,11 +19,11 @@ from internal.agent.domain.errors import Conflict, NotFound, Stopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Write
-from internal.agent.ports.delivery import Outgoing
-from internal.agent.ports.people import Deed
 from internal.agent.ports.stores import Stores
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.outbox import Outgoing
+from internal.storage.stores.people import Deed
 
 INTERRUPTED = "interrupted by a new message"
 

@@ -10,7 +10,7 @@ from internal.agent.app.tail import Tail
 from internal.agent.domain.controls import Control, ReplayDone, StreamDropped
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.database import Database
-from internal.agent.ports.log import EventLog
+from internal.storage.stores.log import LogStore
 
 PAGE = 500
 
@@ -24,7 +24,7 @@ class Source(Protocol):
     """What a watcher reads from."""
 
     database: Database
-    log: EventLog
+    log: LogStore
     recent: Recent
     epoch: str
     closed: bool

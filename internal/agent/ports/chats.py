@@ -1,9 +1,8 @@
 """What the agent asks of the store of chats: how the tasks of a chat are wanted."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from internal.agent.domain.plans import PlanReview
-from internal.agent.ports.database import Read, Write
 
 
 class ChatWish(NamedTuple):
@@ -11,15 +10,3 @@ class ChatWish(NamedTuple):
 
     plan_review: PlanReview | None = None
     model: str = ""
-
-
-class Chats(Protocol):
-    """Wishes by chat; a chat is named over all channels, such as `lark:cli_a1:oc_b2`."""
-
-    def wish(self, chat: str, /) -> Read[ChatWish]:
-        """Return what is wished for a chat."""
-        ...
-
-    def keep(self, chat: str, wish: ChatWish, /) -> Write[None]:
-        """Store the wish of a chat in place of the last one."""
-        ...

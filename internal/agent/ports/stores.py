@@ -1,65 +1,53 @@
 """What the agent keeps. Every method is a piece of work for `Database.write` or `.read`."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.chats import Chats
-from internal.agent.ports.conversations import Inbox, Sessions, Tasks
-from internal.agent.ports.database import Read, Write
-from internal.agent.ports.delivery import Outbox, Showings
-from internal.agent.ports.log import EventLog
-from internal.agent.ports.people import Audit, Grants, People, Questions
-from internal.agent.ports.runs import Runs
-
-CostKey = Literal["day", "session", "model"]
-
-
-class CostSum(NamedTuple):
-    """What was used under a key. `cost` in US dollars, of what has a known price; None: nothing."""
-
-    key: str
-    usage: Usage
-    cost: float | None
-
-
-class Costs(Protocol):
-    """What models were used and what they cost."""
-
-    def sums(
-        self, by: CostKey, session_id: SessionId | None, owner: str | None, limit: int, /
-    ) -> Read[list[CostSum]]:
-        """Return what was used, the newest key first; None: of all sessions, of everybody."""
-        ...
-
-    def add(
-        self,
-        session_id: SessionId,
-        run_id: RunId,
-        model: str,
-        usage: Usage,
-        cost: float | None,
-        now: str,
-    ) -> Write[None]:
-        """Add what a run used of one model."""
-        ...
+from internal.storage.stores.chats import ChatStore
+from internal.storage.stores.costs import CostStore
+from internal.storage.stores.inbox import InboxStore
+from internal.storage.stores.log import LogStore
+from internal.storage.stores.outbox import OutboxStore
+from internal.storage.stores.people import AuditStore, GrantStore, PeopleStore
+from internal.storage.stores.questions import QuestionStore
+from internal.storage.stores.runs import RunStore
+from internal.storage.stores.sessions import SessionStore
+from internal.storage.stores.showings import ShowingStore
+from internal.storage.stores.tasks import TaskStore
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
     """All stores of one database."""
 
-    log: EventLog
-    runs: Runs
-    tasks: Tasks
-    sessions: Sessions
-    inbox: Inbox
-    questions: Questions
-    costs: Costs
-    outbox: Outbox
-    showings: Showings
-    grants: Grants
-    people: People
-    audit: Audit
-    chats: Chats
+    log: LogStore
+    runs: RunStore
+    tasks: TaskStore
+    sessions: SessionStore
+    inbox: InboxStore
+    questions: QuestionStore
+    costs: CostStore
+    outbox: OutboxStore
+    showings: ShowingStore
+    grants: GrantStore
+    people: PeopleStore
+    audit: AuditStore
+    chats: ChatStore
+
+
+def make_stores() -> Stores:
+    """Return all stores. They keep nothing themselves and fit every database."""
+    return Stores(
+        log=LogStore(),
+        runs=RunStore(),
+        tasks=TaskStore(),
+        sessions=SessionStore(),
+        inbox=InboxStore(),
+        questions=QuestionStore(),
+        costs=CostStore(),
+        outbox=OutboxStore(),
+        showings=ShowingStore(),
+        grants=GrantStore(),
+        people=PeopleStore(),
+        audit=AuditStore(),
+        chats=ChatStore(),
+    )

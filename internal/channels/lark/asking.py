@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from internal.agent.domain.questions import Answer, Asking, Question
-from internal.agent.ports.people import AskedQuestion
 from internal.channels.lark.calls import as_json
 from internal.channels.lark.cards import MOST_RICH, MOST_TEXT, Form, Part, inert, post, texts
 from internal.channels.lark.elements import Element, markdown, plain
@@ -17,6 +16,7 @@ from internal.channels.lark.offering import MOST_CALLS, controls, on_buttons
 from internal.channels.lark.outcome import allowed, by_whom, moment, outcome
 from internal.channels.lark.text import clip, size
 from internal.channels.lark.words import Words
+from internal.storage.stores.questions import AskedQuestion
 
 QUESTION_MARK = "❓\u200b"
 """What a text begins with that asks, or tells what became of a question."""

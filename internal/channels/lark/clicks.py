@@ -21,7 +21,6 @@ from internal.agent.domain.errors import Conflict, Forbidden, Malformed
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import chat_name
 from internal.agent.ports.database import Database, Read
-from internal.agent.ports.people import AskedQuestion
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.asking import question_card
 from internal.channels.lark.identity import People
@@ -30,6 +29,7 @@ from internal.channels.lark.pressing import Press, Wrong, given_by
 from internal.channels.lark.replying import card_key
 from internal.channels.lark.text import clip
 from internal.channels.lark.words import Choice, Words, words_for
+from internal.storage.stores.questions import AskedQuestion
 
 log = logging.getLogger(__name__)
 

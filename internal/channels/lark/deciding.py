@@ -10,14 +10,14 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.domain.answers import LONGEST_ANSWER, Given, read_answer
 from internal.agent.domain.errors import Conflict, Forbidden, Malformed, NotFound
 from internal.agent.domain.ids import QuestionId, RunId
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database
-from internal.agent.ports.people import AskedQuestion
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.identity import People
 from internal.channels.lark.outcome import late, moment
 from internal.channels.lark.text import clip
 from internal.channels.lark.words import Words, yes_and_no
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.questions import AskedQuestion
 
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-\d{1,3}")
 _FEWEST = 4

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Answer
-from internal.agent.ports.people import AskedQuestion
 from internal.channels.lark.text import clip
 from internal.channels.lark.words import Words
+from internal.storage.stores.questions import AskedQuestion
 
 Colour = Literal["green", "red", "blue", "grey"]
 _OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")

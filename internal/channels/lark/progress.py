@@ -19,7 +19,6 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.tasks import Origin, Run
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database
-from internal.agent.ports.delivery import Showing
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.api import COSMETIC, PATIENT, LarkRefused
 from internal.channels.lark.calls import LarkCalls, as_json
@@ -28,6 +27,7 @@ from internal.channels.lark.gates import LarkRules
 from internal.channels.lark.replying import PROGRESS_MARK
 from internal.channels.lark.words import Words
 from internal.channels.lark.work import COLOURS, Work
+from internal.storage.stores.showings import Showing
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from cachetools import TTLCache
 from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.clock import Clock
-from internal.agent.ports.conversations import Inbound
 from internal.channels.lark.messages import read_event
 from internal.channels.lark.text import clip
+from internal.storage.stores.inbox import Inbound
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ import msgspec
 from internal.agent.app.taking import INTERRUPTED
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.ports.database import Database
-from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.api import PATIENT, LarkRefused
 from internal.channels.lark.asking import QUESTION_MARK, news_forms, question_card, question_forms
 from internal.channels.lark.calls import LarkCalls, as_json
 from internal.channels.lark.cards import Form, Part, forms, uuid
 from internal.channels.lark.words import Choice, Words, words_for
+from internal.storage.stores.outbox import Outgoing
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import StoreError
 from internal.agent.ports.clock import Clock
 from internal.agent.ports.database import Database
-from internal.agent.ports.delivery import Outbox, Pending
 from internal.channels.lark.api import LarkBusy, LarkRefused
 from internal.channels.lark.replying import Replies
 from internal.channels.lark.rounds import Rounds
 from internal.channels.lark.text import clip
+from internal.storage.stores.outbox import OutboxStore, Pending
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Sender:
     """Sends what was promised, until it is cancelled."""
 
     def __init__(
-        self, app_id: str, replies: Replies, database: Database, outbox: Outbox, clock: Clock
+        self, app_id: str, replies: Replies, database: Database, outbox: OutboxStore, clock: Clock
     ) -> None:
         self._app_id, self._replies = app_id, replies
         self._database, self._outbox, self._clock = database, outbox, clock

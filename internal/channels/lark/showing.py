@@ -14,9 +14,9 @@ from internal.agent.domain.errors import StoreError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, Run, Status
-from internal.agent.ports.delivery import Showing
 from internal.channels.lark.progress import LEASE_SECONDS, Progress, Screen, is_resting
 from internal.channels.lark.words import Words, words_for
+from internal.storage.stores.showings import Showing
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.recalling import Recall
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.tasks import chat_name
-from internal.agent.ports.conversations import Inbound
 from internal.agent.ports.database import Database
-from internal.agent.ports.delivery import Outgoing
 from internal.agent.ports.stores import Stores
 from internal.channels.lark.commands import read_command
 from internal.channels.lark.deciding import Did, Place, Speaker
@@ -32,6 +30,8 @@ from internal.channels.lark.obeying import Obeying, Said
 from internal.channels.lark.rounds import Rounds
 from internal.channels.lark.words import words_for
 from internal.channels.lark.working import Outcome, Setting, Working
+from internal.storage.stores.inbox import Inbound
+from internal.storage.stores.outbox import Outgoing
 
 log = logging.getLogger(__name__)
 

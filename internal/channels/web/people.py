@@ -6,9 +6,9 @@ import msgspec
 
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.principals import Right
-from internal.agent.ports.people import AuditAction
 from internal.channels.web.calls import Call
 from internal.channels.web.shapes import Given, Limit, Nothing
+from internal.storage.stores.people import AuditAction
 
 _NUMBER = re.compile(r"[0-9]{1,18}")  # 18 digits: what every database holds
 

@@ -11,9 +11,9 @@ from internal.agent.domain.answers import Given as AnswerOfPerson
 from internal.agent.domain.errors import Malformed, NotFound
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId
 from internal.agent.domain.tasks import Task
-from internal.agent.ports.people import AskedQuestion, QuestionStatus
 from internal.channels.web.calls import Call
 from internal.channels.web.shapes import Given, Id, Limit, Nothing
+from internal.storage.stores.questions import AskedQuestion, QuestionStatus
 
 
 class QuestionsQuery(Given, frozen=True):

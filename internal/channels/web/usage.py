@@ -4,9 +4,9 @@ import msgspec
 
 from internal.agent.domain.budgets import Usage
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.stores import CostKey
 from internal.channels.web.calls import Call
 from internal.channels.web.shapes import Given, Id, Limit, Nothing
+from internal.storage.stores.costs import CostKey
 
 
 class UsageQuery(Given, frozen=True):

@@ -1,9 +1,20 @@
 """What models were used and what they cost, in a table."""
 
+from typing import Literal, NamedTuple
+
 from internal.agent.domain.budgets import Usage
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.database import Read, Statement, Write
-from internal.agent.ports.stores import CostKey, CostSum
+
+CostKey = Literal["day", "session", "model"]
+
+
+class CostSum(NamedTuple):
+    """What was used under a key. `cost` in US dollars, of what has a known price; None: nothing."""
+
+    key: str
+    usage: Usage
+    cost: float | None
 
 
 class CostStore:

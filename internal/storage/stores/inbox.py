@@ -1,15 +1,51 @@
 """The inbox in a table."""
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.tasks import Channel
-from internal.agent.ports.conversations import Inbound, MessagePlace, Steering
+from internal.agent.domain.tasks import (
+    Channel,
+)
 from internal.agent.ports.database import Batch, Read, Statement, Write
 from internal.storage.stores.text import plain
+
+
+class Inbound(msgspec.Struct, frozen=True):
+    """A raw message of a channel, before it means anything. `raw` is JSON."""
+
+    channel: Channel
+    app: str
+    message_id: str
+    chat_id: str
+    principal: str
+    raw: str
+    received: str
+
+
+class Steering(NamedTuple):
+    """A person's words for a run at work: the inbox row, and where they are from."""
+
+    number: int
+    text: str
+    principal: str
+    channel: Channel
+    app: str
+    chat_id: str
+    message_id: str
+
+
+class MessagePlace(NamedTuple):
+    """What became of a received message: its run, and how many others began that run with it."""
+
+    number: int
+    status: Literal["accepted", "taken", "told", "handled"]
+    steer: bool
+    run_id: RunId
+    company: int
 
 
 class _Words(msgspec.Struct):

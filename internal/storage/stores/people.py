@@ -1,9 +1,58 @@
 """Rules that people wrote, their rights, and their deeds, in tables."""
 
+from typing import Literal, NamedTuple
+
 from internal.agent.domain.principals import Right
 from internal.agent.ports.database import Read, Statement, Write
-from internal.agent.ports.people import AuditAction, Deed, KnownPerson, WrittenRule
 from internal.storage.stores.text import plain
+
+
+class WrittenRule(NamedTuple):
+    """A rule that a person wrote by answering: for a session, a chat or a principal's tasks."""
+
+    number: int
+    place: str
+    rule: str
+    principal: str
+    via: str
+    question_id: str
+    created: str
+
+
+class KnownPerson(NamedTuple):
+    """A person of a channel who was given a right: `role` talk, operate or owner."""
+
+    principal: str
+    name: str
+    role: Right
+    via: str
+    created: str
+
+
+AuditAction = Literal[
+    "question.asked",
+    "question.answered",
+    "question.refused",
+    "task.stopped",
+    "rule.written",
+    "rule.removed",
+    "pairing.offered",
+    "pairing.taken",
+    "pairing.refused",
+    "person.removed",
+    "session.deleted",
+]
+
+
+class Deed(NamedTuple):
+    """Who did what to which thing, through what; `at` is RFC 3339."""
+
+    at: str
+    principal: str
+    via: str
+    action: AuditAction
+    target: str
+    detail: str = ""
 
 
 class GrantStore:

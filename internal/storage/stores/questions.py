@@ -1,15 +1,55 @@
 """Questions and plans in tables."""
 
 from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.domain.ids import QuestionId, RunId, SessionId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Question
+from internal.agent.domain.questions import Answer, Audience, Question
+from internal.agent.domain.tasks import grants_place
 from internal.agent.ports.database import Read, Row, Statement, Write
-from internal.agent.ports.people import Asked, AskedQuestion, QuestionStatus
 from internal.storage.stores.text import to_json
+
+QuestionStatus = Literal["open", "answered", "expired", "closed"]
+
+
+class Asked(NamedTuple):
+    """What is stored of a question when it is asked.
+
+    `principal` gave the task, `chat` is where it was given ("" for none), `who` may answer.
+    Instants are RFC 3339.
+    """
+
+    question: Question
+    run_id: RunId
+    task_id: TaskId
+    session_id: SessionId
+    principal: str
+    chat: str
+    who: Audience
+    asked: str
+    expires: str
+
+    @property
+    def place(self) -> str:
+        """The name under which rules are kept that hold for all tasks of where it was asked."""
+        return grants_place(self.chat, self.principal)
+
+
+class AskedQuestion(NamedTuple):
+    """A stored question and its state."""
+
+    asked: Asked
+    status: QuestionStatus
+    answer: Answer | None
+
+    @property
+    def question(self) -> Question:
+        """The question."""
+        return self.asked.question
+
 
 _question = msgspec.json.Decoder(Question)
 _answer = msgspec.json.Decoder(Answer)
@@ -84,3 +124,6 @@ def _stored(row: Row) -> AskedQuestion:
     *facts, status, answer = row
     given = None if answer is None else _answer.decode(answer)
     return AskedQuestion(Asked(_question.decode(facts[0]), *facts[1:]), status, given)
+
+
+"""Open, then answered by a person, expired, or closed because its run ended."""

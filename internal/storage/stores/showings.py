@@ -1,9 +1,18 @@
 """Showings in a table."""
 
+from typing import NamedTuple
+
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.database import Read, Statement, Write
-from internal.agent.ports.delivery import Showing
 from internal.storage.stores.text import plain
+
+
+class Showing(NamedTuple):
+    """What a door has shown of a run: up to which position, and its own state as JSON."""
+
+    run_id: RunId
+    last_position: int
+    state: str
 
 
 class ShowingStore:

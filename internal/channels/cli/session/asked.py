@@ -11,7 +11,7 @@ from internal.agent.domain.answers import read_answer
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import Task
-from internal.agent.ports.people import AskedQuestion
+from internal.storage.stores.questions import AskedQuestion
 
 
 def view_of(found: AskedQuestion, task: Task) -> dict[str, Any]:

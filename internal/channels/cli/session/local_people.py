@@ -11,7 +11,6 @@ from internal.agent.domain.answers import Given
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.ports.people import AskedQuestion, QuestionStatus
 from internal.channels.cli.session.asked import view_of
 from internal.channels.cli.session.host import (
     Code,
@@ -23,6 +22,7 @@ from internal.channels.cli.session.host import (
     RuleRow,
 )
 from internal.channels.cli.session.house import Desk
+from internal.storage.stores.questions import AskedQuestion, QuestionStatus
 
 
 class LocalPeople:
