@@ -71,10 +71,10 @@ generate: setup
 	$(BIN)/python -m internal.config.reference
 	$(BIN)/larkspur events schema > docs/events.schema.json
 	$(BIN)/larkspur events schema --markdown > docs/events.md
-	$(BIN)/python -c 'from internal.agent.domain.schema import typescript; \
+	$(BIN)/python -c 'from internal.agent.domain.events.schema import typescript; \
 	  print(typescript(), end="")' > web/src/events.gen.ts
-	$(BIN)/python -c 'from internal.channels.web import openapi, routes; \
-	  print(openapi.typescript(routes.ENDPOINTS), end="")' > web/src/api.gen.ts
+	$(BIN)/python -c 'from internal.channels.web import openapi; \
+	  from internal.channels.web.routes.table import ENDPOINTS; print(openapi.typescript(ENDPOINTS), end="")' > web/src/api.gen.ts
 
 clean:
 	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from internal.channels.cli.leaving import USAGE, Leave
-from internal.channels.cli.order import argument
+from internal.channels.cli.exit_codes import USAGE, Leave
+from internal.channels.cli.task_request import argument
 from larkspur.lookup_arguments import COMPLETION, LOOKUPS
 from larkspur.people_arguments import PEOPLE
 

@@ -8,23 +8,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from internal.agent.domain.permissions import RuleError, parse_allow_rule, parse_rule
+from internal.agent.domain.permissions.policy import RuleError, parse_allow_rule, parse_rule
 from internal.agent.domain.plans import read_steps
-from internal.channels.cli.deciding import Decision, decide
-from internal.channels.cli.door import Door
-from internal.channels.cli.leaving import Leave
-from internal.channels.cli.session.host import Host
-from internal.channels.cli.session.kit import Kit, ToolRow
-from internal.channels.cli.session.local import LocalHost
-from internal.channels.cli.session.patient import in_thread
-from internal.channels.cli.session.remote import RemoteHost
-from internal.channels.cli.session.words import language_of
+from internal.channels.cli.answer_parser import Decision, decide
+from internal.channels.cli.client import Host
+from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.http_client import Door
+from internal.channels.cli.repl.dependencies import Kit, ToolRow
+from internal.channels.cli.repl.local_client import LocalHost
+from internal.channels.cli.repl.remote_client import RemoteHost
+from internal.channels.cli.repl.request_threads import in_thread
+from internal.channels.cli.repl.words import language_of
 from internal.config.home import prepare
-from internal.config.load import Loaded, load
+from internal.config.loader import Loaded, load
 from internal.config.settings import ConfigError
-from internal.config.terminal import TerminalFacts
+from internal.config.terminal_env import TerminalFacts
 from internal.observability.logs import log_to
-from internal.tools.roster import TOOLS
+from internal.tools.registry import TOOLS
 from larkspur.build import terminal_house
 from larkspur.doctor import checks, line_of
 from larkspur.failing import sentences

@@ -6,37 +6,37 @@ from dataclasses import dataclass
 
 from ksuid import Ksuid
 
-from internal.agent.app.briefing import Defaults
-from internal.agent.app.broadcaster import EventBroadcaster
-from internal.agent.app.children import child
-from internal.agent.app.coordinator import AgentCoordinator, Ground
-from internal.agent.app.engine import ReactEngine
+from internal.agent.app.child_task import child
+from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.model_book import ModelBook
-from internal.agent.app.persisting import Persistence
-from internal.agent.app.preparing import Preparation
-from internal.agent.app.resuming import Resumption
-from internal.agent.app.sweeping import Sweep, is_interrupted
-from internal.agent.app.tool_runner import ToolRunner
+from internal.agent.app.runs.completion import Persistence
+from internal.agent.app.runs.coordinator import AgentCoordinator, RunServices
+from internal.agent.app.runs.engine import ReactEngine
+from internal.agent.app.runs.preparation import Preparation
+from internal.agent.app.runs.recovery import Recovery, is_interrupted
+from internal.agent.app.runs.resume import Resumption
+from internal.agent.app.runs.tool_execution import ToolRunner
+from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import RunId, TaskId
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores, make_stores
-from internal.attachments.store import LocalAttachments
+from internal.agent.ports.model_book import ModelBook
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores, make_stores
+from internal.attachments.local import LocalAttachments
+from internal.channels.lark.channel import House, LarkDoor
 from internal.channels.lark.connection import Login
-from internal.channels.lark.door import House, LarkDoor
-from internal.config.load import Loaded
+from internal.config.loader import Loaded
 from internal.config.settings import Settings
 from internal.dispatch.leases import Leases
 from internal.dispatch.local import LocalDispatcher
 from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
-from internal.llm.providers import build_model
-from internal.llm.retrying import RetryingModel
+from internal.llm.registry import build_model
+from internal.llm.retry import RetryingModel
 from internal.observability.clock import SystemClock
 from internal.sandbox.native import NativeSandbox
-from internal.storage.database import open_database
-from internal.tools.roster import ToolBox
-from internal.tools.web import Fetcher
+from internal.storage.database_url import open_database
+from internal.tools.http_client import Fetcher
+from internal.tools.registry import ToolBox
 from larkspur.mapping import briefing_defaults, lark_rules, model_book, model_settings
 from larkspur.version import VERSION
 from larkspur.workspaces import Workspaces
@@ -47,13 +47,13 @@ class _Frame:
     """What both houses stand on."""
 
     settings: Settings
-    ground: Ground
+    ground: RunServices
     attachments: LocalAttachments
     model: RetryingModel
     book: ModelBook
-    sweep: Sweep
+    sweep: Recovery
     leases: Leases
-    defaults: Defaults
+    defaults: TaskDefaults
 
     def coordinator(self) -> AgentCoordinator:
         """Return the coordinator with all that its stages need."""
@@ -96,7 +96,7 @@ class GatewayHouse:
     database: Database
     stores: Stores
     attachments: LocalAttachments
-    defaults: Defaults
+    defaults: TaskDefaults
     dispatcher: LocalDispatcher
     coordinator: AgentCoordinator
     leases: Leases
@@ -113,7 +113,7 @@ class TerminalHouse:
     gateway: Gateway
     broadcaster: EventBroadcaster
     attachments: LocalAttachments
-    defaults: Defaults
+    defaults: TaskDefaults
     dispatcher: TerminalDispatcher
     coordinator: AgentCoordinator
     leases: Leases
@@ -234,13 +234,13 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
         owner = f"{role}-{Ksuid()}"
         yield _Frame(
             settings=settings,
-            ground=Ground(
+            ground=RunServices(
                 database, stores, broadcaster, clock, Workspaces(loaded.home / "workspaces")
             ),
             attachments=LocalAttachments(loaded.home / "attachments"),
             model=model,
             book=book,
-            sweep=Sweep(database, stores, broadcaster, clock),
+            sweep=Recovery(database, stores, broadcaster, clock),
             leases=Leases(owner, settings.dispatch.lease_seconds, database, stores, clock),
             defaults=briefing_defaults(settings, book),
         )

@@ -4,10 +4,10 @@ import json
 import sys
 from argparse import Namespace
 
-from internal.agent.domain import schema
-from internal.channels.cli.leaving import OK
-from internal.config.load import load
-from internal.config.show import describe
+from internal.agent.domain.events import schema
+from internal.channels.cli.exit_codes import OK
+from internal.config.inspect import describe
+from internal.config.loader import load
 from larkspur.doctor import examine
 from larkspur.failing import sentences
 from larkspur.models import list_models

@@ -10,29 +10,29 @@ from dataclasses import dataclass
 
 from ksuid import Ksuid
 
-from internal.agent.app.briefing import Defaults
-from internal.agent.app.broadcaster import EventBroadcaster
-from internal.agent.app.children import child
+from internal.agent.app.child_task import child
+from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.sweeping import Sweep
-from internal.agent.ports.stores import make_stores
-from internal.attachments.store import LocalAttachments
-from internal.channels.cli.leaving import FAILED, USAGE, Leave, unwritten
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.task_options import TaskDefaults
+from internal.agent.store.stores import make_stores
+from internal.attachments.local import LocalAttachments
+from internal.channels.cli.client import Host
+from internal.channels.cli.exit_codes import FAILED, USAGE, Leave, unwritten
 from internal.channels.cli.output import Output, say
 from internal.channels.cli.people import People
 from internal.channels.cli.phrases import Phrases
-from internal.channels.cli.session.host import Host
-from internal.channels.cli.session.local import LocalHost
-from internal.channels.cli.session.lookups import Lookups
-from internal.channels.cli.session.remote import RemoteHost
-from internal.channels.cli.session.words import words
+from internal.channels.cli.repl.local_client import LocalHost
+from internal.channels.cli.repl.lookups import Lookups
+from internal.channels.cli.repl.remote_client import RemoteHost
+from internal.channels.cli.repl.words import words
 from internal.config.home import prepare
-from internal.config.load import Loaded, load
+from internal.config.loader import Loaded, load
 from internal.dispatch.leases import Leases
 from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.observability.clock import SystemClock
-from internal.storage.database import open_database
+from internal.storage.database_url import open_database
 from larkspur.failing import sentences
 from larkspur.mapping import briefing_defaults, model_book
 from larkspur.oneshot import gateway_of
@@ -48,7 +48,7 @@ class Desk:
     gateway: Gateway
     broadcaster: EventBroadcaster
     attachments: LocalAttachments
-    defaults: Defaults
+    defaults: TaskDefaults
 
 
 def run_lookup(wanted: Namespace) -> int:
@@ -180,7 +180,7 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
         stack.callback(broadcaster.close)
         seconds = settings.dispatch.lease_seconds
         leases = Leases(f"desk-{Ksuid()}", seconds, database, stores, clock)
-        sweep = Sweep(database, stores, broadcaster, clock)
+        sweep = Recovery(database, stores, broadcaster, clock)
         dispatcher = TerminalDispatcher(Queue(database, stores, clock), leases, sweep)
         yield Desk(
             gateway=Gateway(database, stores, broadcaster, dispatcher, clock),

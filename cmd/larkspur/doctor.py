@@ -11,16 +11,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from internal.channels.cli.door import Door
-from internal.channels.cli.leaving import CONFIG, OK
+from internal.channels.cli.exit_codes import CONFIG, OK
+from internal.channels.cli.http_client import Door
 from internal.channels.cli.output import harmless
 from internal.config import home as home_folder
 from internal.config.home import HomeError
-from internal.config.load import Loaded, load
+from internal.config.loader import Loaded, load
 from internal.config.settings import VENDORS, ConfigError, Settings
-from internal.storage.file_systems import network_file_system
 from internal.storage.migrations import migrations
-from internal.storage.sqlite_file import APPLICATION_ID
+from internal.storage.sqlite.connection import APPLICATION_ID
+from internal.storage.sqlite.file_systems import network_file_system
 
 State = Literal["ok", "warn", "fail"]
 _LITTLE_SPACE = 500 * 1024 * 1024

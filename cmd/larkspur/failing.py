@@ -3,9 +3,9 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from internal.agent.domain.errors import LarkspurError, ModelKeyRefused, Refused, StoreRefused
-from internal.channels.cli.leaving import CONFIG, FAILED, USAGE, Leave
-from internal.channels.cli.session.host import HostError
+from internal.agent.domain.errors import LarkspurError, ModelKeyRejected, RequestError, StoreCorrupt
+from internal.channels.cli.client import HostError
+from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, Leave
 from internal.config.home import HomeError
 from internal.config.settings import ConfigError
 
@@ -19,9 +19,9 @@ def sentences() -> Generator[None]:
     """
     try:
         yield
-    except (ConfigError, HomeError, ModelKeyRefused, StoreRefused) as error:
+    except (ConfigError, HomeError, ModelKeyRejected, StoreCorrupt) as error:
         raise Leave(CONFIG, str(error)) from error
-    except (Refused, HostError) as error:
+    except (RequestError, HostError) as error:
         raise Leave(USAGE, str(error)) from error
     except LarkspurError as error:
         raise Leave(FAILED, str(error)) from error

@@ -7,25 +7,25 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from internal.agent.app.cursor import parse_cursor
+from internal.agent.app.events.cursor import parse_cursor
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.plans import read_steps
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.cli.answer_parser import Decision, decide, understood_as
 from internal.channels.cli.attached import Attached
-from internal.channels.cli.deciding import Decision, decide, understood_as
-from internal.channels.cli.door import Door
-from internal.channels.cli.here import Here
-from internal.channels.cli.leaving import OK, USAGE, Leave
-from internal.channels.cli.order import Ids, argument
+from internal.channels.cli.client import Host, TaskRow
+from internal.channels.cli.exit_codes import OK, USAGE, Leave
+from internal.channels.cli.http_client import Door
+from internal.channels.cli.in_process import Here
 from internal.channels.cli.output import Output, say
+from internal.channels.cli.output_format import Report
 from internal.channels.cli.people import question_of
 from internal.channels.cli.phrases import Phrases
-from internal.channels.cli.report import Report
-from internal.channels.cli.session.host import Host, TaskRow
-from internal.channels.cli.session.local import LocalHost
-from internal.channels.cli.session.lookups import Lookups
-from internal.channels.cli.session.remote import RemoteHost
-from internal.channels.cli.session.words import words
+from internal.channels.cli.repl.local_client import LocalHost
+from internal.channels.cli.repl.lookups import Lookups
+from internal.channels.cli.repl.remote_client import RemoteHost
+from internal.channels.cli.repl.words import words
+from internal.channels.cli.task_request import Ids, argument
 from larkspur.build import TerminalHouse
 from larkspur.failing import sentences
 from larkspur.inhouse import in_house

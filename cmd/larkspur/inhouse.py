@@ -5,11 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from internal.channels.cli.here import Here
-from internal.channels.cli.order import Order
+from internal.channels.cli.in_process import Here
 from internal.channels.cli.output import Output, say
+from internal.channels.cli.task_request import Order
 from internal.config.home import prepare
-from internal.config.load import Loaded, load
+from internal.config.loader import Loaded, load
 from internal.config.settings import VENDORS
 from internal.observability.logs import log_to
 from larkspur.build import TerminalHouse, terminal_house

@@ -5,10 +5,10 @@ import errno
 import secrets
 import signal
 
-from internal.channels.cli.leaving import FAILED, OK, USAGE, Leave
-from internal.larksim.model import App
-from internal.larksim.sim import LarkSim
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, Leave
 from internal.observability.logs import log_to
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
 
 APP_ID = "cli_larksim"
 """The app that there is when none is named."""

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from internal.channels.cli.order import argument
+from internal.channels.cli.task_request import argument
 
 _ID = "a task, run or session, or what its id begins with"
 

@@ -43,7 +43,7 @@ def main() -> int:
 def _run(argv: list[str]) -> int:
     if argv == ["--version"]:
         return _print_version()
-    from internal.channels.cli.leaving import Leave
+    from internal.channels.cli.exit_codes import Leave
     from internal.channels.cli.output import say
 
     try:
@@ -119,7 +119,7 @@ def _serve(wanted: "Namespace") -> int:
             from larkspur.trying import serve_trying
 
             return serve_trying(wanted.config, flags)
-        from internal.config.load import load
+        from internal.config.loader import load
         from larkspur.serve import serve
 
         return serve(load(config=wanted.config, flags=flags))

@@ -2,17 +2,17 @@
 
 from functools import partial
 
-from internal.agent.app.briefing import Defaults
-from internal.agent.app.model_book import ModelBook
-from internal.agent.domain.budgets import Limits, Price
-from internal.agent.domain.permissions import Policy
+from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
+from internal.agent.domain.usage import Limits, Price
 from internal.agent.ports.llm import ModelLimits
-from internal.channels.lark.gates import GroupRules, LarkRules
-from internal.channels.web.door import WebSettings
+from internal.agent.ports.model_book import ModelBook
+from internal.channels.lark.policy import GroupRules, LarkRules
+from internal.channels.web.channel import WebSettings
 from internal.config.settings import ServerSettings, Settings
-from internal.llm.catalogue import limits, price_table
-from internal.llm.providers import Access, ModelSettings
+from internal.llm.model_catalog import limits, price_table
+from internal.llm.registry import ModelSettings, ProviderCredentials
 from internal.llm.secrets import Secret
 
 
@@ -26,7 +26,7 @@ def model_settings(settings: Settings) -> ModelSettings:
     return ModelSettings(
         provider=llm.provider,
         access={
-            name: Access(Secret(keys.get(name, "")), addresses.get(name))
+            name: ProviderCredentials(Secret(keys.get(name, "")), addresses.get(name))
             for name in {*keys, *addresses}
         },
         request_timeout_seconds=llm.request_timeout_seconds,
@@ -48,10 +48,10 @@ def model_book(settings: Settings) -> ModelBook:
     return ModelBook(price_table(own), partial(limits, wanted=wanted), llm.temperature)
 
 
-def briefing_defaults(settings: Settings, book: ModelBook) -> Defaults:
+def briefing_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
     """Return what a task gets that asks for nothing."""
     agent = settings.agent
-    return Defaults(
+    return TaskDefaults(
         profiles={"default": Profile()},
         policy=Policy(allow=settings.tools.allow, deny=settings.tools.deny),
         limits=Limits(

@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.domain.budgets import Price
-from internal.channels.cli.leaving import OK
+from internal.agent.domain.usage import Price
+from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import harmless
-from internal.config.load import Loaded, load
-from internal.llm.catalogue import AS_OF, KNOWN, Known
-from internal.llm.providers import PROVIDERS, Provider
+from internal.config.loader import Loaded, load
+from internal.llm.model_catalog import AS_OF, KNOWN, Known
+from internal.llm.registry import PROVIDERS, Provider
 from larkspur.mapping import model_book
 
 

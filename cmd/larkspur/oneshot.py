@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from internal.channels.cli.attached import Attached
-from internal.channels.cli.door import Door
-from internal.channels.cli.leaving import BROKEN_PIPE, CONFIG, FAILED, USAGE, Leave
-from internal.channels.cli.order import Order, compose, read_files, read_stdin
+from internal.channels.cli.exit_codes import BROKEN_PIPE, CONFIG, FAILED, USAGE, Leave
+from internal.channels.cli.http_client import Door
 from internal.channels.cli.output import Output, say
+from internal.channels.cli.task_request import Order, compose, read_files, read_stdin
 from internal.config import home as home_folder
 
 _OPTIONS = (

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from internal.channels.cli.order import argument
+from internal.channels.cli.task_request import argument
 
 _ROLES = ("talk", "operate", "owner")
 

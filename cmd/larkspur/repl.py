@@ -12,16 +12,16 @@ from typing import Any
 
 from prompt_toolkit.output.color_depth import ColorDepth
 
-from internal.channels.cli.door import Door
-from internal.channels.cli.leaving import BROKEN_PIPE, USAGE, Leave
-from internal.channels.cli.order import read_files
-from internal.channels.cli.session.choices import Choices
-from internal.channels.cli.session.kit import Kit
-from internal.channels.cli.session.patient import in_thread
-from internal.channels.cli.session.running import Start, run_session
-from internal.channels.cli.session.words import language_of
+from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, Leave
+from internal.channels.cli.http_client import Door
+from internal.channels.cli.repl.choices import Choices
+from internal.channels.cli.repl.dependencies import Kit
+from internal.channels.cli.repl.request_threads import in_thread
+from internal.channels.cli.repl.start import Start, run_session
+from internal.channels.cli.repl.words import language_of
+from internal.channels.cli.task_request import read_files
 from internal.config import home as home_folder
-from internal.config.terminal import TerminalFacts, terminal_facts
+from internal.config.terminal_env import TerminalFacts, terminal_facts
 from larkspur.oneshot import gateway_of, working_folder
 from larkspur.version import VERSION
 

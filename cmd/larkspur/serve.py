@@ -11,18 +11,18 @@ from datetime import UTC, datetime
 import uvloop
 from msgspec import UNSET
 
-from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import LarkspurError
-from internal.channels.lark.door import LarkDoor
-from internal.channels.web.door import Health, PartHealth, WebDoor
-from internal.channels.web.logins import Logins
+from internal.agent.domain.events.envelope import rfc3339
+from internal.channels.lark.channel import LarkDoor
+from internal.channels.web.auth import Logins
+from internal.channels.web.channel import Health, PartHealth, WebDoor
 from internal.channels.web.server import Address, WebServer
 from internal.config import home
 from internal.config.home import GatewayAddress
-from internal.config.load import Loaded
-from internal.dispatch.folder_lock import dispatcher_lock
+from internal.config.loader import Loaded
+from internal.dispatch.lock import dispatcher_lock
 from internal.observability.logs import log_to
-from internal.sandbox.closed import close_to_children
+from internal.sandbox.process_privacy import close_to_children
 from larkspur.build import GatewayHouse, gateway_house, lark_door
 from larkspur.mapping import web_settings
 from larkspur.version import VERSION

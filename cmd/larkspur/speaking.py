@@ -1,7 +1,7 @@
 """In which language the commands speak."""
 
-from internal.channels.cli.session.words import Language, language_of
-from internal.config.terminal import terminal_facts
+from internal.channels.cli.repl.words import Language, language_of
+from internal.config.terminal_env import terminal_facts
 
 
 def language() -> Language:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from internal.config.load import load
-from internal.larksim.model import App
-from internal.larksim.sim import LarkSim
+from internal.config.loader import load
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
 from larkspur.larksim import APP_ID
 from larkspur.serve import serve
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from internal.agent.domain.errors import Malformed, StoreUnavailable
+from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.tasks import Task
 
 
@@ -22,7 +22,7 @@ class Workspaces:
         chosen = task.brief.workspace
         if chosen:
             if not Path(chosen).is_dir():
-                raise Malformed(f"The workspace {chosen} is not a folder.")
+                raise InvalidRequest(f"The workspace {chosen} is not a folder.")
             return chosen
         folder = self._root / task.session_id
         try:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from internal.config.kinds import Count, Seconds, Secret, Section, Text, is_loopback, key
+from internal.config.types import Count, Seconds, Secret, Section, Text, is_loopback, key
 
 ORIGINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """The addresses of the two services, by their names."""

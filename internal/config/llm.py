@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, SecretStr, model_validator
 
-from internal.config.kinds import (
+from internal.config.types import (
     ConfigError,
     Count,
     Dollars,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from internal.config.inspect import shown
 from internal.config.keys import KEYS, VARIABLES, section_of
 from internal.config.settings import Settings
-from internal.config.show import shown
 
 BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 _HEAD = """\

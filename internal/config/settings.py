@@ -9,7 +9,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from internal.config.kinds import (
+from internal.config.lark import LarkSettings
+from internal.config.llm import OFFLINE_MODEL, LlmSettings, Price, Provider
+from internal.config.types import (
     ConfigError,
     Count,
     Folder,
@@ -21,8 +23,6 @@ from internal.config.kinds import (
     is_loopback,
     key,
 )
-from internal.config.lark import LarkSettings
-from internal.config.llm import OFFLINE_MODEL, LlmSettings, Price, Provider
 from internal.config.vendors import VENDORS
 
 # what others look for beside the settings, although it stands elsewhere

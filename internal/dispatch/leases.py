@@ -5,12 +5,12 @@ import logging
 from datetime import timedelta
 from functools import partial
 
-from internal.agent.app.lanes import Lanes
-from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import Stopped, StoreUnavailable
-from internal.agent.ports.clock import Clock
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
+from internal.agent.app.runs.active import ActiveRuns
+from internal.agent.domain.errors import RunStopped, StoreUnavailable
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Leases:
         """Return the end of a lease that begins now."""
         return rfc3339(self._clock.now() + timedelta(seconds=self._seconds))
 
-    async def keep(self, lanes: Lanes) -> None:
+    async def keep(self, lanes: ActiveRuns) -> None:
         """Renew the leases and make stopped runs leave, until cancelled."""
         renewed = self._clock.monotonic()
         while True:
@@ -50,7 +50,7 @@ class Leases:
                 for run_id, stop in await self._database.read(
                     partial(self._runs.stops, self.owner)
                 ):
-                    lanes.leave(run_id, Stopped(stop.by, stop.via, stop.reason))
+                    lanes.leave(run_id, RunStopped(stop.by, stop.via, stop.reason))
                 if self._clock.monotonic() - renewed >= self._seconds / RENEWALS:
                     await self._database.write(partial(self._runs.renew, self.owner, self.until()))
                     renewed = self._clock.monotonic()

@@ -5,12 +5,12 @@ import itertools
 import logging
 from functools import partial
 
-from internal.agent.app.claiming import claim_run, requeue_run
-from internal.agent.app.coordinator import AgentCoordinator
-from internal.agent.app.lanes import Lanes
-from internal.agent.app.sweeping import Sweep
-from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import HandedOver, LarkspurError, StoreUnavailable, WayOut
+from internal.agent.app.runs.active import ActiveRuns
+from internal.agent.app.runs.claim import claim_run, requeue_run
+from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.domain.errors import LarkspurError, RunExit, RunHandedOver, StoreUnavailable
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.dispatch.leases import Leases
@@ -25,12 +25,12 @@ SWEEP_BEATS = 10
 class LocalDispatcher:
     """One per data folder. `concurrency` runs at once; waiting ones do not count."""
 
-    def __init__(self, queue: Queue, leases: Leases, sweep: Sweep, concurrency: int) -> None:
+    def __init__(self, queue: Queue, leases: Leases, sweep: Recovery, concurrency: int) -> None:
         self._queue = queue
         self._leases = leases
         self._sweep = sweep
         self._concurrency = concurrency
-        self._lanes = Lanes()
+        self._lanes = ActiveRuns()
         self._starting: set[RunId] = set()
         self._woken = asyncio.Event()
         self._stopping = False
@@ -49,7 +49,7 @@ class LocalDispatcher:
         """Say that there may be something to start."""
         self._woken.set()
 
-    def leave(self, run_id: RunId, way_out: WayOut) -> bool:
+    def leave(self, run_id: RunId, way_out: RunExit) -> bool:
         """Make a run of this process leave; False when it is not at work here."""
         return self._lanes.leave(run_id, way_out)
 
@@ -57,7 +57,7 @@ class LocalDispatcher:
         """Start nothing more and hand over what is at work; `run` returns when that is stored."""
         self._stopping = True
         for live in self._lanes:
-            live.leave(HandedOver("the process stops"))
+            live.leave(RunHandedOver("the process stops"))
         self._woken.set()
 
     async def run(self, coordinator: AgentCoordinator) -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from internal.agent.ports.clock import Clock
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
 
 
 @dataclass(frozen=True, slots=True)

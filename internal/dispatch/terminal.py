@@ -4,13 +4,13 @@ import asyncio
 import logging
 from functools import partial
 
-from internal.agent.app.children import child
-from internal.agent.app.claiming import claim_run
-from internal.agent.app.coordinator import AgentCoordinator
-from internal.agent.app.lanes import Lanes
-from internal.agent.app.sweeping import Sweep
-from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import NotFound, StoreUnavailable, WayOut
+from internal.agent.app.child_task import child
+from internal.agent.app.runs.active import ActiveRuns
+from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.domain.errors import NotFound, RunExit, StoreUnavailable
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.dispatch.leases import Leases
@@ -28,18 +28,18 @@ LOOK_SECONDS = 1.0
 class TerminalDispatcher:
     """Runs what its terminal submits, beside other terminals on the same data folder."""
 
-    def __init__(self, queue: Queue, leases: Leases, sweep: Sweep) -> None:
+    def __init__(self, queue: Queue, leases: Leases, sweep: Recovery) -> None:
         self._queue = queue
         self._leases = leases
         self._sweep = sweep
-        self._lanes = Lanes()
+        self._lanes = ActiveRuns()
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
         """Say that something changed: a question may be answered."""
         self._woken.set()
 
-    def leave(self, run_id: RunId, way_out: WayOut) -> bool:
+    def leave(self, run_id: RunId, way_out: RunExit) -> bool:
         """Make a run of this process leave; False when it is not at work here."""
         return self._lanes.leave(run_id, way_out)
 

@@ -6,13 +6,12 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 from internal.agent.domain.errors import ModelError
-from internal.agent.ports.llm import ModelPiece, ModelRequest
-from internal.llm.anthropic_errors import ANTHROPIC, is_stale_thinking
-from internal.llm.anthropic_reply import AnthropicReader
+from internal.agent.ports.llm import ModelRequest, ModelStreamEvent
 from internal.llm.anthropic_request import encode_request, has_thinking
+from internal.llm.anthropic_stream import ANTHROPIC, AnthropicReader, is_stale_thinking
 from internal.llm.errors import error_of_status, retry_after
-from internal.llm.sdk import Refusal, SdkClient
 from internal.llm.secrets import Secret
+from internal.llm.transport import Refusal, SdkClient
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -52,13 +51,13 @@ class AnthropicModel:
             api_key=self._key.reveal(),
             base_url=self._address,
             timeout=timeout,
-            max_retries=0,  # internal/llm/retrying.py is the only layer that tries again
+            max_retries=0,  # internal/llm/retry.py is the only layer that tries again
             http_client=anthropic.DefaultAioHttpClient(),
             open_telemetry=False,
         )
         return anthropic, client
 
-    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelPiece, None]:
+    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the reply as it comes, then one Reply. The port says what is raised."""
         self.check_key()
         self._tell_temperature(request)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import (
     ContextTooLong,
-    ModelBusy,
     ModelError,
-    ModelKeyRefused,
+    ModelKeyRejected,
+    ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
 )
-from internal.llm.text import clip
+from internal.llm.json_text import clip
 
 # One line a provider or server, because none of them says it like another.
 _TOO_LONG = re.compile(
@@ -36,28 +36,33 @@ _FLAGGED = re.compile(r"moderation|flagged|content policy", re.IGNORECASE)
 _MAY_BE_LENGTH = {400, 413, 422, 500}
 
 
-class Peer(NamedTuple):
+class ProviderInfo(NamedTuple):
     """Who is spoken to: its name, and the variable that its key comes from, if it needs one."""
 
     name: str
     key_name: str | None
 
 
-def key_missing(peer: Peer) -> ModelKeyRefused:
+def key_missing(peer: ProviderInfo) -> ModelKeyRejected:
     """The sentence for a missing key."""
-    return ModelKeyRefused(
+    return ModelKeyRejected(
         f"No key for {peer.name}: set {peer.key_name} or llm.api_key, or use the offline demo "
         "model with llm.provider: offline."
     )
 
 
-def key_unusable(peer: Peer) -> ModelKeyRefused:
+def key_unusable(peer: ProviderInfo) -> ModelKeyRejected:
     """The sentence for a key that cannot stand in a request."""
-    return ModelKeyRefused(f"The key in {_key(peer)} has characters that no key has.")
+    return ModelKeyRejected(f"The key in {_key(peer)} has characters that no key has.")
 
 
 def error_of_status(
-    peer: Peer, status: int, message: str, *, code: str = "", retry_after: float | None = None
+    peer: ProviderInfo,
+    status: int,
+    message: str,
+    *,
+    code: str = "",
+    retry_after: float | None = None,
 ) -> ModelError:
     """Return our error for an HTTP status, the provider's message, and its code if it has codes."""
     said = clip(message)
@@ -70,29 +75,29 @@ def error_of_status(
     return _by_status(peer, status, said, retry_after)
 
 
-def _by_status(peer: Peer, status: int, said: str, retry_after: float | None) -> ModelError:
+def _by_status(peer: ProviderInfo, status: int, said: str, retry_after: float | None) -> ModelError:
     if status in {401, 403}:
-        return ModelKeyRefused(f"{peer.name} refused the key in {_key(peer)}: {said}")
+        return ModelKeyRejected(f"{peer.name} refused the key in {_key(peer)}: {said}")
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return _too_long(peer, said)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return ModelBusy(f"{peer.name} limits the rate of requests: {said}", retry_after)
+        return ModelOverloaded(f"{peer.name} limits the rate of requests: {said}", retry_after)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return ModelBusy(f"{peer.name} cannot answer now ({status}): {said}", retry_after)
+        return ModelOverloaded(f"{peer.name} cannot answer now ({status}): {said}", retry_after)
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return ModelUnreachable(f"{peer.name} did not get the whole request in time: {said}")
     return _rejected(peer, status, said)
 
 
-def _too_long(peer: Peer, said: str) -> ContextTooLong:
+def _too_long(peer: ProviderInfo, said: str) -> ContextTooLong:
     return ContextTooLong(f"{peer.name} says that the request is too long: {said}")
 
 
-def _rejected(peer: Peer, status: int, said: str) -> ModelRejected:
+def _rejected(peer: ProviderInfo, status: int, said: str) -> ModelRejected:
     return ModelRejected(f"{peer.name} will not take this request ({status}): {said}")
 
 
-def _key(peer: Peer) -> str:
+def _key(peer: ProviderInfo) -> str:
     return peer.key_name or "llm.api_key"
 
 

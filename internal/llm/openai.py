@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from internal.agent.domain.errors import ModelError
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply
-from internal.llm.errors import Peer, retry_after
-from internal.llm.openai_dialect import MOST_LESSONS, Dialect, learned
-from internal.llm.openai_errors import error_of_body
-from internal.llm.openai_reply import OpenAIReader
-from internal.llm.openai_request import encode_request, estimated_tokens
-from internal.llm.sdk import Refusal, SdkClient
+from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
+from internal.llm.errors import ProviderInfo, retry_after
+from internal.llm.openai_request import (
+    MOST_LESSONS,
+    Dialect,
+    adapt_to_error,
+    encode_request,
+    estimated_tokens,
+)
+from internal.llm.openai_stream import OpenAIReader, error_of_body
 from internal.llm.secrets import Secret
+from internal.llm.transport import Refusal, SdkClient
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -34,7 +38,7 @@ class Service(NamedTuple):
     """Somebody who speaks Chat Completions: our name, who it is, its address and its dialect."""
 
     provider: str
-    peer: Peer
+    peer: ProviderInfo
     address: str
     dialect: Dialect = Dialect()
 
@@ -83,12 +87,12 @@ class OpenAIModel:
             api_key=self._key.reveal() or _NO_KEY,
             base_url=self._address,
             timeout=timeout,
-            max_retries=0,  # internal/llm/retrying.py is the only layer that tries again
+            max_retries=0,  # internal/llm/retry.py is the only layer that tries again
             http_client=openai.DefaultAioHttpClient(event_hooks={"request": [bare]}),
         )
         return openai, client
 
-    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelPiece, None]:
+    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the reply as it comes, then one Reply. The port says what is raised."""
         self.check_key()
         response = await self._open(request)
@@ -111,7 +115,7 @@ class OpenAIModel:
             try:
                 return await self._post(request, dialect)
             except ModelError as refusal:
-                better = learned(dialect, refusal)
+                better = adapt_to_error(dialect, refusal)
                 if better is None:
                     raise
                 fields = {"model": request.model, "refusal": str(refusal)}
@@ -131,7 +135,7 @@ class OpenAIModel:
         error.args = (self._sdk.hide_key_in(str(error)),)
         return error
 
-    def _estimated(self, reply: Reply, request: ModelRequest) -> Reply:
+    def _estimated(self, reply: ModelResponse, request: ModelRequest) -> ModelResponse:
         """Return the reply with a guess at its input: no count at all would cost nothing."""
         if request.model not in self._uncounted:
             self._uncounted.add(request.model)

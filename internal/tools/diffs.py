@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from internal.agent.domain.showing import escaped
+from internal.agent.domain.text import escape_invisible
 
 MOST_BYTES = 12_000
 """A preview takes so much as JSON, also when all in it has to be escaped."""
@@ -46,7 +46,9 @@ def shortened(diff: str) -> str:
     room = MOST_BYTES - _NOTE_BYTES
     kept: list[str] = []
     for line in map(_cut, lines):
-        room -= len(msgspec.json.encode(escaped(f"{line}\n"))) - 2  # without the quotes around it
+        room -= (
+            len(msgspec.json.encode(escape_invisible(f"{line}\n"))) - 2
+        )  # without the quotes around it
         if room < 0:
             return "\n".join((*kept, f"… {len(lines) - len(kept):,} more lines"))
         kept.append(line)

@@ -13,9 +13,9 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.sandbox import Command, Finished
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.clip import LIMIT
-from internal.tools.files import printable
-from internal.tools.scan import LEFT_OUT, MAX_FILE, MAX_LINE, Options
+from internal.tools.filesystem import printable
+from internal.tools.output_limit import LIMIT
+from internal.tools.search_fallback import LEFT_OUT, MAX_FILE, MAX_LINE, Options
 from internal.tools.tool import ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
 
@@ -70,7 +70,7 @@ def _place(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
 
 
 def _scan(options: Options) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-m", "internal.tools.scan", json.dumps(options))
+    return (sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(options))
 
 
 def _ripgrep(program: str, options: Options) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.permissions import Risk
+from internal.agent.domain.permissions.policy import Risk
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.tools.urls import PublicUrl
-from internal.tools.web import Fetcher
+from internal.tools.http_client import Fetcher
+from internal.tools.http_urls import PublicUrl
 from internal.tools.workspace import Workspace, WorkspacePath
 
 

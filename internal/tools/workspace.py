@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.beneath import open_beneath
+from internal.tools.open_beneath import open_beneath
 
 MAX_BYTES = 16 * 1024 * 1024
 """No file tool reads or writes more than this."""

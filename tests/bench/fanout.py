@@ -14,8 +14,8 @@ from pathlib import Path
 
 import uvloop
 
-from internal.agent.domain.envelope import RunIds, encoded, wrap
-from internal.agent.domain.events import OutputDelta
+from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.types import OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from tests.fakes.web_house import TOKEN, open_web_house
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.briefing import Options, brief_for
-from internal.agent.app.broadcaster import EventBroadcaster
-from internal.agent.app.children import child
-from internal.agent.app.claiming import claim_run
+from internal.agent.app.child_task import child
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.intake import Submission
-from internal.agent.app.stream import SerializingEventListener
-from internal.agent.domain.envelope import RunIds
-from internal.agent.domain.events import NodeStarted
+from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.types import NodeStarted
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.ports.stores import make_stores
+from internal.agent.store.stores import make_stores
 from internal.observability.clock import SystemClock
-from internal.storage.database import open_database
+from internal.storage.database_url import open_database
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
 from tests.fakes.web_house import IdleDispatcher, defaults
@@ -51,7 +51,7 @@ async def _rate(file: Path, writers: int, together: int) -> float:
         gateway = Gateway(database, stores, broadcaster, IdleDispatcher(), clock)
         streams = []
         for _ in range(writers):
-            brief = brief_for(defaults(), Options(), LOCAL_OWNER)
+            brief = build_run_spec(defaults(), TaskOptions(), LOCAL_OWNER)
             given = await gateway.submit(Submission("append", brief, "web"), LOCAL_OWNER)
             claimed = await database.write(
                 partial(claim_run, stores, given.run_id, "bench", LATER, LATER)

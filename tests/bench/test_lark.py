@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.larksim.model import App, Chat, Person
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark.model import App, Chat, Person
+from internal.simulators.lark.simulator import LarkSim
 from tests.bench.processes import gateway, with_model
 from tests.bench.table import Row, Table, most
 

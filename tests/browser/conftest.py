@@ -16,7 +16,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from internal.channels.web.page import DIST
+from internal.channels.web.static_page import DIST
 from tests.browser.gateway import ROOT, Gateway, Model
 from tests.fakes.anthropic_server import Reply
 

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import (
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
     NodeCompleted,
     NodeStarted,
     OutputSummary,
     ToolCompleted,
     ToolStarted,
 )
+from internal.agent.domain.usage import Usage
 from tests.fakes.web_house import open_web_house
 
 ITERATIONS = 2_000

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from internal.channels.web.page import DIST, read_page
+from internal.channels.web.static_page import DIST, read_page
 
 pytestmark = pytest.mark.browser
 

@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from internal.agent.app.sweeping import Sweep
+from internal.agent.app.runs.recovery import Recovery
 from tests.fakes.anthropic_server import Reply
 from tests.fakes.core import core, sound
 
@@ -15,7 +15,7 @@ async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Pat
         ground = here.house.coordinator._ground
         owner = (await here.run(made)).owner
         await ground.database.write(partial(ground.stores.runs.renew, owner, "2000"))
-        sweep = Sweep(ground.database, ground.stores, ground.broadcaster, ground.clock)
+        sweep = Recovery(ground.database, ground.stores, ground.broadcaster, ground.clock)
         assert await sweep.lost({made.run_id}) == []
         here.model.release("go")
         events = await here.end_of(made)

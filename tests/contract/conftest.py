@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import Stores, make_stores
-from internal.storage.database import open_database
+from internal.agent.store.database import Database, Row
+from internal.agent.store.stores import Stores, make_stores
+from internal.storage.database_url import open_database
 
 
 class Kind(NamedTuple):

@@ -4,10 +4,10 @@ from typing import Any
 
 from internal.agent.domain import ids
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.tasks import Brief, Origin, Run, Session, Task
-from internal.agent.ports.database import Database, Write
-from internal.agent.ports.log import NumberedEvent
-from internal.agent.ports.stores import Stores
+from internal.agent.domain.tasks import Origin, Run, RunSpec, Session, Task
+from internal.agent.store.database import Database, Write
+from internal.agent.store.events import NumberedEvent
+from internal.agent.store.stores import Stores
 
 T0 = "2026-01-31T08:00:00.000Z"
 T1 = "2026-01-31T08:00:01.000Z"
@@ -28,7 +28,7 @@ def a_session(session_id: str = "session-1", **fields: Any) -> Session:
 
 def a_task(task_id: str = "task-1", session_id: str = "session-1", **fields: Any) -> Task:
     values: dict[str, Any] = {
-        "kind": "chat", "lane": session_id, "instruction": "count", "brief": Brief(),
+        "kind": "chat", "lane": session_id, "instruction": "count", "brief": RunSpec(),
         "origin": Origin("web", "local"), "status": "queued", "created": T0, **fields,
     }  # fmt: skip
     return Task(TaskId(task_id), SessionId(session_id), **values)

@@ -13,12 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.errors import (
     ContextTooLong,
-    ModelBusy,
     ModelError,
-    ModelKeyRefused,
+    ModelKeyRejected,
+    ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
 )
@@ -33,10 +32,11 @@ from internal.agent.domain.messages import (
     said_by_user,
 )
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, Words
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.reading import MAX_REPLY_CHARACTERS
 from internal.llm.secrets import Secret
+from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
 from tests.fakes.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
 from tests.fakes.anthropic_server import Reply as Scripted
 
@@ -62,14 +62,16 @@ async def model(server: ScriptedAnthropic) -> AsyncIterator[AnthropicModel]:
     await client.close()
 
 
-async def heard(model: AnthropicModel, request: ModelRequest) -> tuple[list[Words], Reply]:
-    pieces: list[ModelPiece] = [piece async for piece in model.stream(request)]
+async def heard(
+    model: AnthropicModel, request: ModelRequest
+) -> tuple[list[TextDelta], ModelResponse]:
+    pieces: list[ModelStreamEvent] = [piece async for piece in model.stream(request)]
     *words, reply = pieces
-    assert isinstance(reply, Reply)
-    return [piece for piece in words if isinstance(piece, Words)], reply
+    assert isinstance(reply, ModelResponse)
+    return [piece for piece in words if isinstance(piece, TextDelta)], reply
 
 
-def spoken(words: list[Words], *, reasoning: bool = False) -> str:
+def spoken(words: list[TextDelta], *, reasoning: bool = False) -> str:
     return "".join(piece.text for piece in words if piece.reasoning is reasoning)
 
 
@@ -252,7 +254,7 @@ async def test_a_stream_cut_at_any_byte_is_never_a_reply(clean: bool) -> None:
         where = int(request["messages"][-1]["content"][-1]["text"])
         return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
 
-    async def outcome(client: AnthropicModel, where: int) -> Reply | None:
+    async def outcome(client: AnthropicModel, where: int) -> ModelResponse | None:
         try:
             _, reply = await heard(client, asking(said_by_user(str(where))))
         except ModelUnreachable:
@@ -276,7 +278,7 @@ async def test_a_stream_cut_at_any_byte_is_never_a_reply(clean: bool) -> None:
     pieces=st.integers(1, 12),
 )
 def test_chunks_of_any_size_give_the_same_reply(sizes: list[int], crlf: bool, pieces: int) -> None:
-    async def run() -> tuple[list[Words], Reply]:
+    async def run() -> tuple[list[TextDelta], ModelResponse]:
         scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces)
         async with ScriptedAnthropic([scripted]) as server:
             model = AnthropicModel(Secret("k"), base_url=server.base_url)
@@ -300,8 +302,8 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
 @pytest.mark.parametrize(
     ("fault", "ours", "says"),
     [
-        (Fault("status", status=401, message="invalid x-api-key"), ModelKeyRefused, "invalid"),
-        (Fault("status", status=403, message="no access"), ModelKeyRefused, "ANTHROPIC_API_KEY"),
+        (Fault("status", status=401, message="invalid x-api-key"), ModelKeyRejected, "invalid"),
+        (Fault("status", status=403, message="no access"), ModelKeyRejected, "ANTHROPIC_API_KEY"),
         (Fault("status", status=413, message="too many bytes"), ContextTooLong, "too many bytes"),
         (Fault("status", status=400, message=TOO_LONG), ContextTooLong, "208656"),
         (Fault("status", status=400, message=TOO_LONG_WITH_REPLY), ContextTooLong, "199000"),
@@ -309,16 +311,16 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
         (Fault("status", status=402, message="no credit"), ModelRejected, "no credit"),
         (Fault("status", status=404, message="model: claude-y"), ModelRejected, "claude-y"),
         (Fault("status", status=408, message="slow"), ModelUnreachable, "slow"),
-        (Fault("status", status=429, message="slow down"), ModelBusy, "slow down"),
-        (Fault("status", status=500, message="oh"), ModelBusy, "500"),
-        (Fault("status", status=503, message="oh"), ModelBusy, "503"),
-        (Fault("status", status=529), ModelBusy, "Overloaded"),
-        (Fault("overloaded_in_stream"), ModelBusy, "Overloaded"),
-        (Fault("overloaded_in_stream", after_pieces=2), ModelBusy, "Overloaded"),
-        (Fault("error_in_stream", error="rate_limit_error"), ModelBusy, "rate"),
-        (Fault("error_in_stream", error="api_error"), ModelBusy, "cannot answer"),
+        (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),
+        (Fault("status", status=500, message="oh"), ModelOverloaded, "500"),
+        (Fault("status", status=503, message="oh"), ModelOverloaded, "503"),
+        (Fault("status", status=529), ModelOverloaded, "Overloaded"),
+        (Fault("overloaded_in_stream"), ModelOverloaded, "Overloaded"),
+        (Fault("overloaded_in_stream", after_pieces=2), ModelOverloaded, "Overloaded"),
+        (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "rate"),
+        (Fault("error_in_stream", error="api_error"), ModelOverloaded, "cannot answer"),
         (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "not take"),
-        (Fault("error_in_stream", error="authentication_error"), ModelKeyRefused, "key"),
+        (Fault("error_in_stream", error="authentication_error"), ModelKeyRejected, "key"),
         (Fault("garbage"), ModelUnreachable, "not a reply"),
         (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "broke off"),
         (Fault("garbage", body='data: {"type": 7}\n\n'), ModelUnreachable, "not a reply"),
@@ -360,7 +362,7 @@ async def test_the_wait_that_a_provider_asks_for(
     server: ScriptedAnthropic, model: AnthropicModel, asked: float | None, wait: float | None
 ) -> None:
     server.add(Scripted(fault=Fault("status", status=429, retry_after=asked)))
-    with pytest.raises(ModelBusy) as error:
+    with pytest.raises(ModelOverloaded) as error:
         await heard(model, asking())
     assert error.value.retry_after == wait
 
@@ -417,7 +419,7 @@ async def test_closing_the_generator_closes_the_connection(
     server.add(Scripted(text="one two three", pieces=3, after_pieces=1, hang=True))
     async with aclosing(model.stream(asking())) as pieces:
         first = await anext(pieces)
-        assert isinstance(first, Words)
+        assert isinstance(first, TextDelta)
         await server.until_open(1)
     await server.until_open(0)
 
@@ -474,9 +476,9 @@ async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(
     server: ScriptedAnthropic, key: str
 ) -> None:
     model = AnthropicModel(Secret(key), base_url=server.base_url)
-    with pytest.raises(ModelKeyRefused, match="ANTHROPIC_API_KEY") as error:
+    with pytest.raises(ModelKeyRejected, match="ANTHROPIC_API_KEY") as error:
         model.check_key()
-    with pytest.raises(ModelKeyRefused):
+    with pytest.raises(ModelKeyRejected):
         await heard(model, asking())
     assert len(str(error.value).splitlines()) == 1
     assert not key.strip() or key not in str(error.value)

@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.errors import (
     ContextTooLong,
-    ModelBusy,
     ModelError,
-    ModelKeyRefused,
+    ModelKeyRejected,
+    ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
 )
@@ -36,19 +35,20 @@ from internal.agent.domain.messages import (
     said_by_user,
 )
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, Words
-from internal.llm.errors import Peer
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
-from internal.llm.openai_dialect import Dialect
-from internal.llm.reading import MAX_REPLY_CHARACTERS
+from internal.llm.openai_request import Dialect
 from internal.llm.secrets import Secret
+from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
 from tests.fakes.openai_server import Manners, ScriptedOpenAI, answer_to, sse
 from tests.fakes.scripted import Call, Fault
 from tests.fakes.scripted import Reply as Scripted
 
 CANARY = "sk-canary-0123456789"
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
-ACME = Service("acme", Peer("Acme", "ACME_API_KEY"), "http://127.0.0.1:9/v1")
+ACME = Service("acme", ProviderInfo("Acme", "ACME_API_KEY"), "http://127.0.0.1:9/v1")
 
 
 def asking(*messages: Message, **fields: Any) -> ModelRequest:
@@ -74,14 +74,14 @@ async def model(server: ScriptedOpenAI) -> AsyncIterator[OpenAIModel]:
     await client.close()
 
 
-async def heard(model: OpenAIModel, request: ModelRequest) -> tuple[list[Words], Reply]:
-    pieces: list[ModelPiece] = [piece async for piece in model.stream(request)]
+async def heard(model: OpenAIModel, request: ModelRequest) -> tuple[list[TextDelta], ModelResponse]:
+    pieces: list[ModelStreamEvent] = [piece async for piece in model.stream(request)]
     *words, reply = pieces
-    assert isinstance(reply, Reply)
-    return [piece for piece in words if isinstance(piece, Words)], reply
+    assert isinstance(reply, ModelResponse)
+    return [piece for piece in words if isinstance(piece, TextDelta)], reply
 
 
-def spoken(words: list[Words], *, reasoning: bool = False) -> str:
+def spoken(words: list[TextDelta], *, reasoning: bool = False) -> str:
     return "".join(piece.text for piece in words if piece.reasoning is reasoning)
 
 
@@ -394,7 +394,7 @@ async def test_a_stream_cut_at_any_byte_before_its_reason_is_never_a_reply(clean
         where = int(request["messages"][-1]["content"])
         return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
 
-    async def outcome(client: OpenAIModel, where: int) -> Reply | None:
+    async def outcome(client: OpenAIModel, where: int) -> ModelResponse | None:
         try:
             _, reply = await heard(client, asking(said_by_user(str(where))))
         except ModelUnreachable:
@@ -423,7 +423,7 @@ async def test_a_stream_cut_at_any_byte_before_its_reason_is_never_a_reply(clean
 def test_chunks_of_any_size_give_the_same_reply(
     sizes: list[int], crlf: bool, pieces: int, quirks: list[str]
 ) -> None:
-    async def run() -> tuple[list[Words], Reply]:
+    async def run() -> tuple[list[TextDelta], ModelResponse]:
         scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces, quirks=quirks)
         async with ScriptedOpenAI([scripted]) as server:
             model = client_of(server)
@@ -473,8 +473,8 @@ ERRORS = [
     (refused(400, TOO_MANY_TOKENS), ContextTooLong, "too long"),
     (Fault("status", status=500, message=LONG[4]), ContextTooLong, "context size"),
     (Fault("status", status=413, message="too many bytes"), ContextTooLong, "too many bytes"),
-    (Fault("status", status=401, message="Incorrect API key"), ModelKeyRefused, "ACME_API_KEY"),
-    (Fault("status", status=403, message="Country not supported"), ModelKeyRefused, "Country"),
+    (Fault("status", status=401, message="Incorrect API key"), ModelKeyRejected, "ACME_API_KEY"),
+    (Fault("status", status=403, message="Country not supported"), ModelKeyRejected, "Country"),
     (Fault("status", status=403, message="input was flagged"), ModelRejected, "flagged"),
     (Fault("status", status=402, message="Insufficient Balance"), ModelRejected, "no credit"),
     (Fault("status", status=429, error="insufficient_quota"), ModelRejected, "no credit"),
@@ -483,13 +483,17 @@ ERRORS = [
         ModelRejected,
         "no c",
     ),
-    (Fault("status", status=429, message="slow down"), ModelBusy, "slow down"),
-    (Fault("status", status=429, message="tokens per min: context length"), ModelBusy, "limits"),
+    (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),
+    (
+        Fault("status", status=429, message="tokens per min: context length"),
+        ModelOverloaded,
+        "limits",
+    ),
     (Fault("status", status=400, message="tools.0: no"), ModelRejected, "tools.0: no"),
     (Fault("status", status=404, message='model "x" not found'), ModelRejected, "not found"),
     (Fault("status", status=408, message="slow"), ModelUnreachable, "slow"),
-    (Fault("status", status=500, message="oh"), ModelBusy, "500"),
-    (Fault("status", status=503, message="oh"), ModelBusy, "503"),
+    (Fault("status", status=500, message="oh"), ModelOverloaded, "500"),
+    (Fault("status", status=503, message="oh"), ModelOverloaded, "503"),
     (
         Fault("status", status=400, message="gemma:2b does not support tools"),
         ModelRejected,
@@ -502,35 +506,35 @@ ERRORS = [
     (refused(400, {"object": "error", "message": "flat", "code": 400}), ModelRejected, "flat"),
     (refused(400, {"msg": "odd"}), ModelRejected, "odd"),
     (refused(400, ""), ModelRejected, "no reason"),
-    (refused(502, "<html>Bad Gateway</html>"), ModelBusy, "Bad Gateway"),
+    (refused(502, "<html>Bad Gateway</html>"), ModelOverloaded, "Bad Gateway"),
     (
         refused(400, {"error": {"message": "Provider error", "metadata": {"raw": "the cause"}}}),
         ModelRejected,
         "the cause",
     ),
-    (Fault("error_in_stream"), ModelBusy, "Overloaded"),
-    (Fault("error_in_stream", after_pieces=2), ModelBusy, "Overloaded"),
-    (Fault("error_in_stream", error="rate_limit_error"), ModelBusy, "limits the rate"),
+    (Fault("error_in_stream"), ModelOverloaded, "Overloaded"),
+    (Fault("error_in_stream", after_pieces=2), ModelOverloaded, "Overloaded"),
+    (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "limits the rate"),
     (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "not take"),
     (Fault("error_in_stream", error="insufficient_quota"), ModelRejected, "no credit"),
-    (inside({"code": 429, "message": "wait"}), ModelBusy, "limits the rate"),
-    (inside({"code": "502", "message": "upstream"}), ModelBusy, "502"),
-    (inside({"code": 401, "message": "who"}), ModelKeyRefused, "who"),
+    (inside({"code": 429, "message": "wait"}), ModelOverloaded, "limits the rate"),
+    (inside({"code": "502", "message": "upstream"}), ModelOverloaded, "502"),
+    (inside({"code": 401, "message": "who"}), ModelKeyRejected, "who"),
     (inside({"code": "context_length_exceeded", "message": "x"}), ContextTooLong, "too long"),
-    (inside("just a sentence"), ModelBusy, "just a sentence"),
-    (inside({"no": "message"}), ModelBusy, "no"),
+    (inside("just a sentence"), ModelOverloaded, "just a sentence"),
+    (inside({"no": "message"}), ModelOverloaded, "no"),
     (
         Fault("garbage", body=sse({"object": "error", "message": "m", "code": 400}).decode()),
         ModelRejected,
         "m",
     ),
-    (Fault("garbage", body=chunk({}, "error")), ModelBusy, "ended with error"),
+    (Fault("garbage", body=chunk({}, "error")), ModelOverloaded, "ended with error"),
     (
         Fault("garbage", body=chunk({}, "insufficient_system_resource")),
-        ModelBusy,
+        ModelOverloaded,
         "system_resource",
     ),
-    (Fault("garbage", body='{"error": {"message": "m", "code": 503}}'), ModelBusy, "503"),
+    (Fault("garbage", body='{"error": {"message": "m", "code": 503}}'), ModelOverloaded, "503"),
     (Fault("garbage", body='{"half": '), ModelUnreachable, "not a reply"),
     (Fault("garbage"), ModelUnreachable, "not a reply"),
     (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "broke off"),
@@ -587,7 +591,7 @@ async def test_the_wait_that_a_provider_asks_for(
     server: ScriptedOpenAI, model: OpenAIModel, asked: float | None, wait: float | None
 ) -> None:
     server.add(Scripted(fault=Fault("status", status=429, retry_after=asked)))
-    with pytest.raises(ModelBusy) as error:
+    with pytest.raises(ModelOverloaded) as error:
         await heard(model, asking())
     assert error.value.retry_after == wait
 
@@ -636,7 +640,7 @@ async def test_closing_the_generator_closes_the_connection(
     server.add(Scripted(text="one two three", pieces=3, after_pieces=1, hang=True))
     async with aclosing(model.stream(asking())) as pieces:
         first = await anext(pieces)
-        assert isinstance(first, Words)
+        assert isinstance(first, TextDelta)
         await server.until_open(1)
     await server.until_open(0)
 
@@ -686,17 +690,17 @@ async def test_nobody_there() -> None:
 @pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", " "])
 async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(key: str) -> None:
     model = OpenAIModel(ACME, Secret(key))
-    with pytest.raises(ModelKeyRefused, match="ACME_API_KEY") as error:
+    with pytest.raises(ModelKeyRejected, match="ACME_API_KEY") as error:
         model.check_key()
-    with pytest.raises(ModelKeyRefused):
+    with pytest.raises(ModelKeyRejected):
         await heard(model, asking())
     assert len(str(error.value).splitlines()) == 1
     assert not key.strip() or key not in str(error.value)
     await model.close()
 
 
-@pytest.mark.parametrize("peer", [ACME.peer, Peer("Home", None)])
-async def test_a_server_of_ones_own_needs_no_key_and_gets_none(peer: Peer) -> None:
+@pytest.mark.parametrize("peer", [ACME.peer, ProviderInfo("Home", None)])
+async def test_a_server_of_ones_own_needs_no_key_and_gets_none(peer: ProviderInfo) -> None:
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(no_key=True)) as server:
         service = ACME._replace(peer=peer)
         model = OpenAIModel(service, Secret(""), base_url=server.base_url)
@@ -728,7 +732,7 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
         "import asyncio, sys\n"
         "from internal.agent.domain.messages import said_by_user\n"
         "from internal.agent.ports.llm import ModelRequest\n"
-        "from internal.llm.providers import *\n"
+        "from internal.llm.registry import *\n"
         "async def ask():\n"
         "    access = {'deepseek': Access(Secret('ours'), sys.argv[1])}\n"
         "    model = build_model(ModelSettings('deepseek', access=access))\n"

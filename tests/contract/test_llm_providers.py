@@ -15,12 +15,24 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from internal.agent.domain.errors import Malformed, ModelError, ModelKeyRefused, ModelRejected
+from internal.agent.domain.errors import InvalidRequest, ModelError, ModelKeyRejected, ModelRejected
 from internal.agent.domain.messages import Image, Message, Text, ToolCall, ToolResult, said_by_user
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, StartsOver, Words
+from internal.agent.ports.llm import (
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    StreamRestarted,
+    TextDelta,
+)
 from internal.config.vendors import VENDORS
-from internal.llm.providers import PROVIDERS, Access, ModelSettings, build_model, provider_named
+from internal.llm.registry import (
+    PROVIDERS,
+    ModelSettings,
+    ProviderCredentials,
+    build_model,
+    provider_named,
+)
 from internal.llm.secrets import Secret
 from tests.fakes.anthropic_server import ScriptedAnthropic
 from tests.fakes.openai_server import Manners, ScriptedOpenAI
@@ -90,7 +102,7 @@ async def staged(name: str, *, in_text: bool = False) -> AsyncGenerator[Stage]:
         fake = ScriptedOpenAI(script, manners=MANNERS[name])
     async with fake as server:
         key = "" if name == "ollama" else "k"
-        access = {name: Access(Secret(key), server.base_url)}
+        access = {name: ProviderCredentials(Secret(key), server.base_url)}
         settings = ModelSettings(name, access=access, tool_calls=tool_calls)
         yield Stage(settings, script.faults.append, lambda: server.count)
 
@@ -118,15 +130,15 @@ def asking(settings: ModelSettings, *messages: Message) -> ModelRequest:
 
 async def test_words_come_first_and_one_reply_last(settings: ModelSettings) -> None:
     model = build_model(settings)
-    pieces: list[ModelPiece] = [
+    pieces: list[ModelStreamEvent] = [
         piece async for piece in model.stream(asking(settings, said_by_user("hello")))
     ]
     *words, reply = pieces
     assert words
-    assert all(isinstance(piece, Words) for piece in words)
-    assert isinstance(reply, Reply)
+    assert all(isinstance(piece, TextDelta) for piece in words)
+    assert isinstance(reply, ModelResponse)
     assert reply.stop == "end"
-    said = "".join(piece.text for piece in words if isinstance(piece, Words))
+    said = "".join(piece.text for piece in words if isinstance(piece, TextDelta))
     assert said == "".join(part.text for part in reply.parts if isinstance(part, Text))
     assert reply.model
     assert reply.usage.input_tokens > 0
@@ -139,7 +151,7 @@ async def test_a_job_goes_through_calls_to_an_answer(settings: ModelSettings) ->
     messages = [said_by_user(ASK)]
     for _ in range(8):
         *_, reply = [piece async for piece in model.stream(asking(settings, *messages))]
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, ModelResponse)
         messages.append(Message("assistant", reply.parts))
         calls = [part for part in reply.parts if isinstance(part, ToolCall)]
         assert bool(calls) is (reply.stop == "tools")
@@ -158,9 +170,9 @@ async def test_it_can_be_left_in_mid_reply(settings: ModelSettings) -> None:
     model = build_model(settings)
     request = asking(settings, said_by_user("hello"))
     async with aclosing(model.stream(request)) as pieces:
-        assert isinstance(await anext(pieces), Words)
+        assert isinstance(await anext(pieces), TextDelta)
     *_, reply = [piece async for piece in model.stream(request)]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ModelResponse)
     await model.close()
 
 
@@ -170,9 +182,9 @@ async def test_many_runs_may_use_it_at_once(settings: ModelSettings) -> None:
     model.warm()
     request = asking(settings, said_by_user("hello"))
 
-    async def hear() -> Reply:
+    async def hear() -> ModelResponse:
         *_, reply = [piece async for piece in model.stream(request)]
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, ModelResponse)
         return reply
 
     async with asyncio.TaskGroup() as group:
@@ -200,11 +212,11 @@ async def test_what_passes_is_tried_again(stage: Stage, fault: Fault) -> None:
     said = ""
     async for piece in model.stream(asking(stage.settings, said_by_user("hello"))):
         match piece:
-            case Words(text):
+            case TextDelta(text):
                 said += text
-            case StartsOver():
+            case StreamRestarted():
                 said = ""
-            case Reply():
+            case ModelResponse():
                 assert said == "".join(part.text for part in piece.parts if isinstance(part, Text))
                 assert piece.stop == "end"
     assert said
@@ -221,7 +233,7 @@ async def test_what_does_not_pass_is_told_at_once(stage: Stage, status: int) -> 
     request = replace(asking(stage.settings, said_by_user("hello")), tools=())
     with pytest.raises(ModelError, match="not here") as error:
         await anext(model.stream(request))
-    assert type(error.value) is (ModelKeyRefused if status == 401 else ModelRejected)
+    assert type(error.value) is (ModelKeyRejected if status == 401 else ModelRejected)
     assert stage.asked() == 1
     await model.close()
 
@@ -232,7 +244,7 @@ async def test_temperature_and_pictures_are_taken_or_left_out(stage: Stage) -> N
     told = said_by_user("hello", [picture])
     request = replace(asking(stage.settings, told), temperature=0.3)
     *_, reply = [piece async for piece in model.stream(request)]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ModelResponse)
     assert reply.parts
     await model.close()
 
@@ -241,10 +253,10 @@ async def test_temperature_and_pictures_are_taken_or_left_out(stage: Stage) -> N
 async def test_a_missing_key_is_one_sentence_that_names_it(provider: object) -> None:
     name, key_name = str(vars(provider)["name"]), str(vars(provider)["key_name"])
     model = build_model(ModelSettings(name))
-    with pytest.raises(ModelKeyRefused, match=key_name) as error:
+    with pytest.raises(ModelKeyRejected, match=key_name) as error:
         model.check_key()
     assert len(str(error.value).splitlines()) == 1
-    with pytest.raises(ModelKeyRefused, match=key_name):
+    with pytest.raises(ModelKeyRejected, match=key_name):
         await anext(model.stream(asking(ModelSettings(name), said_by_user("hello"))))
     await model.close()
 
@@ -257,16 +269,16 @@ async def test_a_fallback_of_another_provider_has_its_own_key_and_address() -> N
         ScriptedOpenAI([Scripted(text="at last")], manners=Manners(no_key=True)) as home,
     ):
         access = {
-            "anthropic": Access(Secret("claude's"), claude.base_url),
-            "deepseek": Access(Secret("deep's"), deep.base_url),
-            "ollama": Access(base_url=home.base_url),
+            "anthropic": ProviderCredentials(Secret("claude's"), claude.base_url),
+            "deepseek": ProviderCredentials(Secret("deep's"), deep.base_url),
+            "ollama": ProviderCredentials(base_url=home.base_url),
         }
         fallbacks = ("deepseek:deepseek-flash", "ollama:qwen3:8b")
         model = build_model(ModelSettings("anthropic", access, max_retries=0, fallbacks=fallbacks))
         model.check_key()
         request = ModelRequest("claude-x", "", (said_by_user("hello"),), tools=TOOLS)
         *_, reply = [piece async for piece in model.stream(request)]
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, ModelResponse)
         assert (reply.parts, reply.model) == ((Text("at last"),), "qwen3:8b")
         models = [server.requests[0]["model"] for server in (claude, deep, home)]
         assert models == ["claude-x", "deepseek-flash", "qwen3:8b"]
@@ -281,8 +293,8 @@ async def test_only_the_named_provider_is_told_of_tools_in_words() -> None:
         ScriptedOpenAI([Scripted(text="well")]) as second,
     ):
         access = {
-            "ollama": Access(base_url=first.base_url),
-            "openrouter": Access(Secret("k"), second.base_url),
+            "ollama": ProviderCredentials(base_url=first.base_url),
+            "openrouter": ProviderCredentials(Secret("k"), second.base_url),
         }
         settings_ = ModelSettings(
             "ollama", access, max_retries=0, fallbacks=("openrouter:x",), tool_calls="text"
@@ -290,7 +302,7 @@ async def test_only_the_named_provider_is_told_of_tools_in_words() -> None:
         model = build_model(settings_)
         request = ModelRequest("m", "", (said_by_user("hello"),), tools=TOOLS)
         *_, reply = [piece async for piece in model.stream(request)]
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, ModelResponse)
         assert "tools" not in first.requests[0]
         assert len(second.requests[0]["tools"]) == len(TOOLS)
         await model.close()
@@ -304,7 +316,7 @@ def test_the_roster_is_that_of_the_settings() -> None:
 
 def test_the_key_of_a_fallback_is_checked_too() -> None:
     model = build_model(ModelSettings("offline", fallbacks=("anthropic:claude-x",)))
-    with pytest.raises(ModelKeyRefused, match="ANTHROPIC_API_KEY"):
+    with pytest.raises(ModelKeyRejected, match="ANTHROPIC_API_KEY"):
         model.check_key()
 
 
@@ -312,12 +324,14 @@ def test_the_key_of_a_fallback_is_checked_too() -> None:
     "settings_", [ModelSettings("acme"), ModelSettings("offline", fallbacks=("claude-x",))]
 )
 def test_settings_that_name_nothing_are_refused(settings_: ModelSettings) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidRequest):
         build_model(settings_)
 
 
 def test_settings_do_not_show_keys() -> None:
-    settings_ = ModelSettings("anthropic", access={"anthropic": Access(Secret("canary"))})
+    settings_ = ModelSettings(
+        "anthropic", access={"anthropic": ProviderCredentials(Secret("canary"))}
+    )
     assert "canary" not in repr(settings_)
     assert "canary" not in f"{settings_} {settings_.access['anthropic'].key}"
 
@@ -325,7 +339,7 @@ def test_settings_do_not_show_keys() -> None:
 def test_building_a_model_imports_no_sdk() -> None:
     program = (
         "import sys\n"
-        "from internal.llm.providers import *\n"
+        "from internal.llm.registry import *\n"
         "for provider in PROVIDERS:\n"
         "    build_model(ModelSettings(provider.name))\n"
         "slow = {'anthropic', 'openai', 'aiohttp', 'httpx2', 'pydantic'}\n"

@@ -9,16 +9,22 @@ import pytest
 
 from internal.agent.domain.errors import (
     ContextTooLong,
-    ModelBusy,
     ModelError,
-    ModelKeyRefused,
+    ModelKeyRejected,
+    ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
 )
 from internal.agent.domain.messages import Text, said_by_user
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, StartsOver, Words
+from internal.agent.ports.llm import (
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    StreamRestarted,
+    TextDelta,
+)
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.retrying import Patience, RetryingModel, Route
+from internal.llm.retry import RetryingModel, RetryPolicy, Route
 from internal.llm.secrets import Secret
 from tests.fakes.anthropic_server import Fault, ScriptedAnthropic
 from tests.fakes.anthropic_server import Reply as Scripted
@@ -39,13 +45,13 @@ class House:
         self.client = AnthropicModel(Secret("k"), base_url=server.base_url)
         routes = [Route(self.client), *(Route(self.client, name) for name in fallbacks)]
         self.model = RetryingModel(
-            routes, patience=Patience(retries=3), concurrency=2, sleep=self._sleep
+            routes, patience=RetryPolicy(retries=3), concurrency=2, sleep=self._sleep
         )
 
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    async def hear(self) -> list[ModelPiece]:
+    async def hear(self) -> list[ModelStreamEvent]:
         return [piece async for piece in self.model.stream(REQUEST)]
 
     @property
@@ -73,7 +79,7 @@ async def alone(server: ScriptedAnthropic) -> AsyncIterator[House]:
     await built.model.close()
 
 
-def kinds(pieces: list[ModelPiece]) -> str:
+def kinds(pieces: list[ModelStreamEvent]) -> str:
     return " ".join(type(piece).__name__ for piece in pieces)
 
 
@@ -102,7 +108,7 @@ async def test_the_provider_is_waited_for_but_not_for_ever(alone: House) -> None
 
 async def test_after_the_last_try_the_error_is_told(alone: House) -> None:
     alone.server.add(*[BUSY] * 9)
-    with pytest.raises(ModelBusy, match="Overloaded"):
+    with pytest.raises(ModelOverloaded, match="Overloaded"):
         await alone.hear()
     assert len(alone.asked) == 4
 
@@ -111,17 +117,17 @@ async def test_after_the_first_words_it_begins_anew_once(alone: House) -> None:
     alone.server.add(BROKEN, Scripted(text="whole", pieces=2))
     pieces = await alone.hear()
     assert kinds(pieces) == "Words StartsOver Words Reply"
-    assert isinstance(pieces[1], StartsOver)
+    assert isinstance(pieces[1], StreamRestarted)
     assert "Overloaded" in pieces[1].reason
     reply = pieces[-1]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ModelResponse)
     assert reply.parts == (Text("whole"),)
 
 
 async def test_begun_anew_twice_is_given_up(alone: House) -> None:
     alone.server.add(BROKEN, BROKEN, Scripted(text="never heard"))
-    pieces: list[ModelPiece] = []
-    with pytest.raises(ModelBusy):
+    pieces: list[ModelStreamEvent] = []
+    with pytest.raises(ModelOverloaded):
         pieces.extend([piece async for piece in alone.model.stream(REQUEST)])
     assert len(alone.asked) == 2
 
@@ -131,7 +137,7 @@ async def test_a_cut_stream_begins_anew(alone: House) -> None:
         text="a b", pieces=2, after_pieces=1, hold="heard", fault=Fault("cut_after_bytes", bytes=0)
     )
     alone.server.add(cut, Scripted(text="whole"))
-    pieces: list[ModelPiece] = []
+    pieces: list[ModelStreamEvent] = []
     async for piece in alone.model.stream(REQUEST):
         alone.server.release("heard")  # cut only what was heard: a reset may overtake its bytes
         pieces.append(piece)
@@ -147,7 +153,7 @@ async def test_busy_tries_after_a_start_over_still_count(alone: House) -> None:
 @pytest.mark.parametrize(
     ("status", "message", "ours"),
     [
-        (401, "no", ModelKeyRefused),
+        (401, "no", ModelKeyRejected),
         (400, "no", ModelRejected),
         (400, "prompt is too long: 2 tokens > 1 maximum", ContextTooLong),
         (413, "no", ContextTooLong),
@@ -171,7 +177,7 @@ async def test_fallbacks_come_in_order_and_are_never_silent(
     assert house.asked == ["claude-first"] * 4 + ["claude-second"] * 4 + ["claude-third"]
     assert kinds(pieces) == "Words Reply"
     reply = pieces[-1]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ModelResponse)
     assert reply.model == "claude-third"
     told = [record for record in caplog.records if "falling back" in record.message]
     assert [vars(record)["fallback"] for record in told] == ["claude-second", "claude-third"]
@@ -181,7 +187,7 @@ async def test_a_fallback_after_words_begins_anew(house: House) -> None:
     house.server.add(BROKEN, BROKEN, Scripted(text="from another"))
     pieces = await house.hear()
     assert kinds(pieces) == "Words StartsOver Words StartsOver Words Reply"
-    assert isinstance(pieces[3], StartsOver)
+    assert isinstance(pieces[3], StreamRestarted)
     assert "claude-second" in pieces[3].reason
 
 
@@ -216,7 +222,7 @@ async def test_who_waits_for_the_next_try_holds_no_place(server: ScriptedAnthrop
 
         async def hear() -> str:
             pieces = [piece async for piece in model.stream(REQUEST)]
-            return "".join(piece.text for piece in pieces if isinstance(piece, Words))
+            return "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
 
         first = group.create_task(hear())
         await asleep.wait()

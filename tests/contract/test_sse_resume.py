@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.envelope import RunIds
-from internal.agent.domain.events import (
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.types import (
     LifecycleUpdated,
     OutputDelta,
     OutputSummary,
     ToolProgress,
 )
+from internal.agent.domain.usage import Usage
 from tests.fakes.http_client import EventStream, Frames, SseFrame, read_head
 from tests.fakes.web_house import WebHouse, ids_of, open_web_house
 

@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.diagnostics import DiagnosticError
-from internal.agent.domain.events import (
+from internal.agent.domain.events.types import (
+    DiagnosticError,
     LifecycleUpdated,
     OutputDelta,
     OutputSummary,
 )
+from internal.agent.domain.usage import Usage
 from tests.fakes.http_client import Reply, SseFrame, StreamRefused
 from tests.fakes.web_house import WebHouse, ids_of, open_web_house
 

@@ -10,8 +10,8 @@ import pytest
 from internal.agent.app.access import Access, TooManyTries, WrongCode
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import Stores
+from internal.agent.store.database import Database, Row
+from internal.agent.store.stores import Stores
 
 ANN, BOB = "lark:cli_a:ou_ann", "lark:cli_a:ou_bob"
 

@@ -4,26 +4,30 @@ from functools import partial
 
 import msgspec
 
-from internal.agent.ports.chats import ChatWish
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.outbox import Outgoing
+from internal.agent.store.chats import ChatSettings
+from internal.agent.store.database import Database
+from internal.agent.store.outbox import OutgoingMessage
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1
 
 CHAT, OTHER = "lark:cli_a:oc_1", "lark:cli_a:oc_2"
 
 
 async def test_the_last_wish_of_a_chat_counts(database: Database, stores: Stores) -> None:
-    assert await database.read(partial(stores.chats.wish, CHAT)) == ChatWish()
-    for wish in (ChatWish("always"), ChatWish("off", HOSTILE), ChatWish(None, "claude-y")):
+    assert await database.read(partial(stores.chats.wish, CHAT)) == ChatSettings()
+    for wish in (
+        ChatSettings("always"),
+        ChatSettings("off", HOSTILE),
+        ChatSettings(None, "claude-y"),
+    ):
         await database.write(partial(stores.chats.keep, CHAT, wish))
         kept = await database.read(partial(stores.chats.wish, CHAT))
         assert kept == wish._replace(model=HARMLESS if wish.model == HOSTILE else wish.model)
-    assert await database.read(partial(stores.chats.wish, OTHER)) == ChatWish()
+    assert await database.read(partial(stores.chats.wish, OTHER)) == ChatSettings()
 
 
 async def test_a_message_tells_which_question_it_is(database: Database, stores: Stores) -> None:
-    question = Outgoing(
+    question = OutgoingMessage(
         "question-1:asked", "lark", "cli_a", "oc_1", "om_0", "May I?", question_id="question-1"
     )
     answer = msgspec.structs.replace(question, key="run-1:answer", question_id="")

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Session
-from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.costs import CostKey, CostSum
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Database, Row
+from internal.agent.store.stores import Stores
+from internal.agent.store.usage import UsageKey, UsageSum
 from tests.contract.store_facts import T0, T1
 
 
@@ -46,23 +46,23 @@ async def test_costs_are_summed_by_day_session_and_model(
             partial(stores.costs.add, session, run, model, Usage(1, 2, 3, 4), cost, now)
         )
 
-    async def sums(by: CostKey, session: SessionId | None, who: str | None) -> list[CostSum]:
+    async def sums(by: UsageKey, session: SessionId | None, who: str | None) -> list[UsageSum]:
         return await database.read(partial(stores.costs.sums, by, session, who, 50))
 
     one, two = Usage(1, 2, 3, 4), Usage(2, 4, 6, 8)
     assert await sums("day", None, None) == [
-        CostSum("2026-02-01", two, 0.25),
-        CostSum("2026-01-31", one, 0.5),
+        UsageSum("2026-02-01", two, 0.25),
+        UsageSum("2026-01-31", one, 0.5),
     ]
     assert await sums("session", None, None) == [
-        CostSum(other, one, 0.25),
-        CostSum(mine, two, 0.5),
+        UsageSum(other, one, 0.25),
+        UsageSum(mine, two, 0.5),
     ]
     assert await sums("model", mine, None) == [
-        CostSum("free", one, None),
-        CostSum("big", one, 0.5),
+        UsageSum("free", one, None),
+        UsageSum("big", one, 0.5),
     ]
-    assert await sums("model", None, "you") == [CostSum("big", one, 0.25)]
+    assert await sums("model", None, "you") == [UsageSum("big", one, 0.25)]
     assert await database.read(partial(stores.costs.sums, "model", None, None, 1)) == [
-        CostSum("big", two, 0.75)
+        UsageSum("big", two, 0.75)
     ]

@@ -9,8 +9,8 @@ import pytest
 
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.database import Batch, Database, Read, Statement, Write
-from internal.agent.ports.stores import Stores
+from internal.agent.store.database import Batch, Database, Read, Statement, Write
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import T0, a_session
 
 

@@ -5,28 +5,28 @@ from functools import partial
 import msgspec
 
 from internal.agent.domain.ids import RunId
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.outbox import DeadLetter, Outgoing, Pending
-from internal.storage.stores.showings import Showing
+from internal.agent.store.database import Database
+from internal.agent.store.outbox import DeadLetter, OutgoingMessage, PendingMessage
+from internal.agent.store.run_displays import RunDisplay
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1, T2, T3
 
 DOOR = "lark:app"
 RUN = RunId("run-1")
 
 
-def reply(number: int, chat: str = "chat", app: str = "app") -> Outgoing:
-    return Outgoing(
+def reply(number: int, chat: str = "chat", app: str = "app") -> OutgoingMessage:
+    return OutgoingMessage(
         f"run-{number}:answer", "lark", app, chat, f"om_{number}", "body", f"run-{number}"
     )
 
 
-async def promised(database: Database, stores: Stores, *replies: Outgoing) -> None:
+async def promised(database: Database, stores: Stores, *replies: OutgoingMessage) -> None:
     for each in replies:
         assert await database.write(partial(stores.outbox.add, each, T0))
 
 
-async def due(database: Database, stores: Stores, now: str = T1) -> list[Pending]:
+async def due(database: Database, stores: Stores, now: str = T1) -> list[PendingMessage]:
     return await database.read(lambda: stores.outbox.due("lark", "app", now, 10))
 
 
@@ -78,12 +78,12 @@ async def test_what_is_given_up_is_seen_and_blocks_nobody(
 
 
 async def test_a_showing_has_one_owner(database: Database, stores: Stores) -> None:
-    async def claim(owner: str, now: str, until: str = T2) -> Showing | None:
+    async def claim(owner: str, now: str, until: str = T2) -> RunDisplay | None:
         return await database.write(lambda: stores.showings.claim(RUN, DOOR, owner, until, now))
 
-    assert await claim("one", T0) == Showing(RUN, 0, "")
+    assert await claim("one", T0) == RunDisplay(RUN, 0, "")
     assert await claim("two", T1) is None
-    kept = Showing(RUN, 7, '{"card": "om_1"}')
+    kept = RunDisplay(RUN, 7, '{"card": "om_1"}')
     assert await database.write(lambda: stores.showings.keep(kept, DOOR, "one", T2))
     assert not await database.write(lambda: stores.showings.keep(kept, DOOR, "two", T2))
     assert await claim("one", T1) == kept
@@ -99,5 +99,5 @@ async def test_a_showing_whose_owner_died_is_found(database: Database, stores: S
         claim = partial(stores.showings.claim, RunId(run), DOOR, owner, until, T0)
         await database.write(claim)
     found = await database.read(lambda: stores.showings.abandoned(DOOR, T2))
-    assert found == [Showing(RUN, 0, "")]
+    assert found == [RunDisplay(RUN, 0, "")]
     assert await database.read(lambda: stores.showings.abandoned("elsewhere", T2)) == []

@@ -9,21 +9,28 @@ import pytest
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.database import Database, Row
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.inbox import Inbound, Steering
+from internal.agent.store.database import Database, Row
+from internal.agent.store.inbox import InboundMessage, Steering
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0
 
 SESSION, RUN, NEXT = SessionId("session-1"), RunId("run-1"), RunId("run-2")
 
 
-def said(text: str, message_id: str = "", channel: Channel = "web", app: str = "") -> Inbound:
+def said(
+    text: str, message_id: str = "", channel: Channel = "web", app: str = ""
+) -> InboundMessage:
     raw = msgspec.json.encode({"text": text, "more": 1}).decode()
-    return Inbound(channel, app, message_id or f"msg-{text}", "chat", "ana", raw, T0)
+    return InboundMessage(channel, app, message_id or f"msg-{text}", "chat", "ana", raw, T0)
 
 
 async def take(
-    database: Database, stores: Stores, message: Inbound, run: RunId = RUN, *, steer: bool = True
+    database: Database,
+    stores: Stores,
+    message: InboundMessage,
+    run: RunId = RUN,
+    *,
+    steer: bool = True,
 ) -> None:
     await database.write(lambda: stores.inbox.take(message, SESSION, run, steer=steer))
 
@@ -37,7 +44,7 @@ async def test_a_message_is_accepted_once(
 ) -> None:
     message = said("hi", "om_1", "lark", "app")
 
-    async def accept(message: Inbound) -> bool:
+    async def accept(message: InboundMessage) -> bool:
         return await database.write(lambda: stores.inbox.accept(message))
 
     assert await accept(message)
@@ -85,7 +92,7 @@ async def test_words_that_no_database_takes_are_made_harmless(
     database: Database, stores: Stores
 ) -> None:
     raw = '{"text":"' + HOSTILE.replace("\0", "\\u0000").replace("\a", "\\u0007") + '"}'
-    await take(database, stores, Inbound("web", "", "msg-1", "", "ana", raw, T0))
+    await take(database, stores, InboundMessage("web", "", "msg-1", "", "ana", raw, T0))
 
     assert [words.text for words in await untold(database, stores)] == [HARMLESS]
 
@@ -127,7 +134,7 @@ async def test_what_was_accepted_waits_to_be_taken_in(database: Database, stores
     for message in (*messages, said("other", channel="lark", app="b"), said("web")):
         await database.write(partial(stores.inbox.accept, message))
 
-    async def waiting(limit: int = 9) -> list[Inbound]:
+    async def waiting(limit: int = 9) -> list[InboundMessage]:
         return await database.read(lambda: stores.inbox.accepted("lark", "a", limit))
 
     assert await waiting() == messages

@@ -5,13 +5,13 @@ from functools import partial
 
 import pytest
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.errors import Conflict, Fenced
+from internal.agent.domain.errors import Conflict, LeaseLost
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.database import Database
-from internal.agent.ports.log import LogBounds
-from internal.agent.ports.runs import RunEnd
-from internal.agent.ports.stores import Stores
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Database
+from internal.agent.store.events import LogBounds
+from internal.agent.store.runs import RunEnd
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import T1, a_run, a_session, an_event, queued, running, say
 
 A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
@@ -40,7 +40,7 @@ async def test_a_wrong_fence_numbers_nothing(
     run = await running(database, stores, a_run())
     assert run.fence == 1
 
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         await database.write(lambda: stores.log.number(run.id, fence, 1))
 
     assert await database.write(lambda: stores.log.number(run.id, 1, 1)) == 1
@@ -52,9 +52,9 @@ async def test_only_a_running_run_numbers_under_its_fence(
     run = await running(database, stores, a_run())
     await database.write(lambda: stores.runs.pause(run.id, run.fence))
 
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         await database.write(lambda: stores.log.number(run.id, run.fence, 0))
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         await database.write(lambda: stores.log.number(RunId("run-unknown"), 1, 0))
 
 

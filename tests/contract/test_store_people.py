@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.people import Deed, KnownPerson, WrittenRule
+from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1, T2
 
 
-def a_rule(place: str, rule: str) -> WrittenRule:
-    return WrittenRule(0, place, rule, "local", "web", "question-1", T0)
+def a_rule(place: str, rule: str) -> PermissionRule:
+    return PermissionRule(0, place, rule, "local", "web", "question-1", T0)
 
 
 async def test_a_rule_holds_in_its_place(database: Database, stores: Stores) -> None:
@@ -48,10 +48,10 @@ async def test_a_code_gives_its_right_once_and_in_time(database: Database, store
 
 
 async def test_people_are_kept_until_removed(database: Database, stores: Stores) -> None:
-    ana = KnownPerson("lark:a:ou_1", "Ana", "talk", "lark", T0)
+    ana = RoleAssignment("lark:a:ou_1", "Ana", "talk", "lark", T0)
     await database.write(lambda: stores.people.add(ana))
     await database.write(lambda: stores.people.add(ana._replace(role="operate", created=T1)))
-    bo = KnownPerson("lark:a:ou_2", HOSTILE, "owner", "lark", T2)
+    bo = RoleAssignment("lark:a:ou_2", HOSTILE, "owner", "lark", T2)
     await database.write(lambda: stores.people.add(bo))
 
     assert await database.read(lambda: stores.people.get("lark:a:ou_1")) == ana._replace(
@@ -66,9 +66,11 @@ async def test_people_are_kept_until_removed(database: Database, stores: Stores)
 
 async def test_deeds_are_counted_since_an_instant(database: Database, stores: Stores) -> None:
     for at, who in ((T0, "ana"), (T1, "ana"), (T2, "bo")):
-        deed = Deed(at, who, "lark", "pairing.refused", "code", HOSTILE)
+        deed = AuditEntry(at, who, "lark", "pairing.refused", "code", HOSTILE)
         await database.write(partial(stores.audit.add, deed))
-    await database.write(lambda: stores.audit.add(Deed(T2, "ana", "lark", "pairing.taken", "x")))
+    await database.write(
+        lambda: stores.audit.add(AuditEntry(T2, "ana", "lark", "pairing.taken", "x"))
+    )
 
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T0)) == 2
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T1)) == 1

@@ -7,17 +7,17 @@ import pytest
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, numbered
-from internal.agent.domain.questions import Answer, Asking, Decision, Question
-from internal.agent.ports.database import Database, Read, Row
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.questions import Asked, AskedQuestion, QuestionStatus
+from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question
+from internal.agent.store.database import Database, Read, Row
+from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import T0, T1, T2, T3
 
 SESSION, RUN = SessionId("session-1"), RunId("run-1")
 
 
 def a_question(name: str = "q") -> Question:
-    asking = Asking("c1", "shell", "rm -r /", "exec", "a rule", "hash")
+    asking = ApprovalItem("c1", "shell", "rm -r /", "exec", "a rule", "hash")
     return Question(QuestionId(name), "approval", "Run?", options=("yes", "no"), calls=(asking,))
 
 
@@ -27,17 +27,17 @@ def an_answer(name: str = "q", by: str = "ana", decision: Decision = "approve") 
 
 async def ask(
     database: Database, stores: Stores, name: str = "q", asked: str = T0, expires: str = T2
-) -> AskedQuestion:
-    facts = Asked(
+) -> StoredQuestion:
+    facts = QuestionRecord(
         *(a_question(name), RUN, TaskId("task-1"), SESSION, "local", "lark:app:oc_1", "operators"),
         asked=asked,
         expires=expires,
     )
     await database.write(lambda: stores.questions.ask(facts))
-    return AskedQuestion(facts, "open", None)
+    return StoredQuestion(facts, "open", None)
 
 
-async def get(database: Database, stores: Stores, name: str = "q") -> AskedQuestion | None:
+async def get(database: Database, stores: Stores, name: str = "q") -> StoredQuestion | None:
     return await database.read(lambda: stores.questions.get(QuestionId(name)))
 
 
@@ -100,7 +100,7 @@ async def test_questions_are_paged_newest_first_and_by_whose_they_are(
         status: QuestionStatus | None = "open",
         before: str | None = None,
         limit: int = 10,
-    ) -> Callable[[], Read[list[AskedQuestion]]]:
+    ) -> Callable[[], Read[list[StoredQuestion]]]:
         return partial(stores.questions.page, principal, session, status, before, limit)
 
     assert await database.read(page()) == [second, first]

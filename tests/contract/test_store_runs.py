@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
-from internal.agent.ports.database import Database
-from internal.agent.ports.runs import Point, RunEnd
-from internal.agent.ports.stores import Stores
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Database
+from internal.agent.store.runs import CheckpointDelta, RunEnd
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import (
     HARMLESS,
     HOSTILE,
@@ -176,7 +176,7 @@ async def test_attempts_are_counted_from_the_last_that_got_further(
 ) -> None:
     run = await queued(database, stores, a_run())
 
-    async def attempts(*points: Point) -> int:
+    async def attempts(*points: CheckpointDelta) -> int:
         again = await claimed(database, stores, run)
         for point in points:
             await database.write(partial(stores.runs.keep, run.id, point))
@@ -184,9 +184,9 @@ async def test_attempts_are_counted_from_the_last_that_got_further(
         return (await get(database, stores, run)).attempt
 
     assert await attempts() == 1
-    assert await attempts(Point(b"{}", 0, ())) == 2
-    assert await attempts(Point(b"{}", 0, (b"1",)), Point(b"{}", 1, ())) == 1
-    assert await attempts(Point(b"{}", 1, ())) == 2
+    assert await attempts(CheckpointDelta(b"{}", 0, ())) == 2
+    assert await attempts(CheckpointDelta(b"{}", 0, (b"1",)), CheckpointDelta(b"{}", 1, ())) == 1
+    assert await attempts(CheckpointDelta(b"{}", 1, ())) == 2
 
 
 async def test_runs_that_go_on_start_before_new_ones_of_all_lanes(
@@ -323,20 +323,23 @@ async def test_a_checkpoint_is_the_head_and_every_message(
     run = await running(database, stores, a_run())
     other = await running(database, stores, a_run("run-2", "session-2"))
 
-    async def keep(point: Point, of: Run = run) -> tuple[bytes, list[bytes]] | None:
+    async def keep(point: CheckpointDelta, of: Run = run) -> tuple[bytes, list[bytes]] | None:
         await database.write(lambda: stores.runs.keep(of.id, point))
         return await database.read(lambda: stores.runs.checkpoint(of.id))
 
     assert await database.read(lambda: stores.runs.checkpoint(run.id)) is None
-    assert await keep(Point(b"{}", 0, ())) == (b"{}", [])
-    assert await keep(Point(b'{"n":1}', 0, (b'"a"', b'"b"'))) == (b'{"n":1}', [b'"a"', b'"b"'])
-    assert await keep(Point(b'{"n":2}', 2, ('"半"'.encode(),))) == (
+    assert await keep(CheckpointDelta(b"{}", 0, ())) == (b"{}", [])
+    assert await keep(CheckpointDelta(b'{"n":1}', 0, (b'"a"', b'"b"'))) == (
+        b'{"n":1}',
+        [b'"a"', b'"b"'],
+    )
+    assert await keep(CheckpointDelta(b'{"n":2}', 2, ('"半"'.encode(),))) == (
         b'{"n":2}',
         [b'"a"', b'"b"', '"半"'.encode()],
     )
-    assert await keep(Point(b"1", 0, (b"1",)), other) == (b"1", [b"1"])
-    assert await keep(Point(b'{"n":3}', 1, (b'"c"',))) == (b'{"n":3}', [b'"a"', b'"c"'])
-    assert await keep(Point(b'{"n":4}', 2, ())) == (b'{"n":4}', [b'"a"', b'"c"'])
+    assert await keep(CheckpointDelta(b"1", 0, (b"1",)), other) == (b"1", [b"1"])
+    assert await keep(CheckpointDelta(b'{"n":3}', 1, (b'"c"',))) == (b'{"n":3}', [b'"a"', b'"c"'])
+    assert await keep(CheckpointDelta(b'{"n":4}', 2, ())) == (b'{"n":4}', [b'"a"', b'"c"'])
 
 
 @pytest.mark.parametrize(
@@ -351,7 +354,7 @@ async def test_only_a_failed_run_can_still_be_resumed(
     database: Database, stores: Stores, end: RunEnd, kept: bool
 ) -> None:
     run = await running(database, stores, a_run())
-    point = Point(b"{}", 0, (b"1", b"2"))
+    point = CheckpointDelta(b"{}", 0, (b"1", b"2"))
     await database.write(lambda: stores.runs.keep(run.id, point))
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, end))
     assert await database.read(lambda: stores.runs.checkpoint(run.id)) is not None

@@ -5,19 +5,19 @@ from functools import partial
 
 import pytest
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import SessionSummary
-from internal.agent.ports.database import Database, Row
-from internal.agent.ports.runs import Point, RunEnd
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.inbox import Inbound
-from internal.storage.stores.people import WrittenRule
-from internal.storage.stores.questions import Asked
+from internal.agent.domain.usage import Usage
+from internal.agent.store.access import PermissionRule
+from internal.agent.store.database import Database, Row
+from internal.agent.store.inbox import InboundMessage
+from internal.agent.store.questions import QuestionRecord
+from internal.agent.store.runs import CheckpointDelta, RunEnd
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import (
     HARMLESS,
     HOSTILE,
@@ -157,15 +157,17 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
     await database.write(lambda: stores.tasks.add(task, None))
     run = await running(database, stores, run)
     question = Question(QuestionId(f"question-{number}"), "clarify", "?")
-    asked = Asked(question, run.id, task.id, session.id, "local", "", "operators", T0, T1)
-    received = Inbound("web", "", f"msg-{number}", "", "local", '{"text":"hi"}', T0)
+    asked = QuestionRecord(question, run.id, task.id, session.id, "local", "", "operators", T0, T1)
+    received = InboundMessage("web", "", f"msg-{number}", "", "local", '{"text":"hi"}', T0)
     said = Message("user", (Text("hi"),))
     for work in (
         lambda: say(stores, run, 2),
-        lambda: stores.runs.keep(run.id, Point(b"{}", 0, (b"1",))),
+        lambda: stores.runs.keep(run.id, CheckpointDelta(b"{}", 0, (b"1",))),
         lambda: stores.sessions.append(session.id, run.id, [said], T1),
         lambda: stores.questions.ask(asked),
-        lambda: stores.grants.add(WrittenRule(0, session.id, "shell(ls)", "local", "web", "", T0)),
+        lambda: stores.grants.add(
+            PermissionRule(0, session.id, "shell(ls)", "local", "web", "", T0)
+        ),
         lambda: stores.questions.add_plan(run.id, session.id, Plan(1, "g", "simple", ()), T0),
         lambda: stores.costs.add(session.id, run.id, "m", Usage(), None, T0),
         lambda: stores.inbox.take(received, session.id, run.id, steer=False),

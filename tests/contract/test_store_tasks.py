@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 
-from internal.agent.domain.budgets import Limits
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.profiles import Profile
-from internal.agent.domain.tasks import Attachment, Brief, Origin, Status
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores
+from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status
+from internal.agent.domain.usage import Limits
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import HARMLESS, HOSTILE, T0, T1, T2, a_session, a_task
 
 LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "oc_1", "om_1")
@@ -19,7 +19,7 @@ LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "o
 async def test_a_task_comes_back_as_it_was(database: Database, stores: Stores) -> None:
     task = a_task(
         kind="background", lane="task-1", origin=ANA, instruction="半角 😀\n\ttabs \x1b[0m",
-        brief=Brief(Profile("coder", tools=("shell",)), limits=Limits(max_cost=1.5), gates="off"),
+        brief=RunSpec(Profile("coder", tools=("shell",)), limits=Limits(max_cost=1.5), gates="off"),
         attachments=(Attachment("a.png", "image/png", "attachment:ab", "ab", 7),),
         parent_task_id=TaskId("task-0"), stop_reason="error", status="failed", team_id="team",
     )  # fmt: skip
@@ -35,7 +35,7 @@ async def test_text_that_no_database_takes_is_made_harmless(
     database: Database, stores: Stores
 ) -> None:
     origin = Origin("web", "local", chat_id=HOSTILE)
-    task = a_task(instruction=HOSTILE, origin=origin, brief=Brief(workspace=HOSTILE))
+    task = a_task(instruction=HOSTILE, origin=origin, brief=RunSpec(workspace=HOSTILE))
     await database.write(lambda: stores.tasks.add(task, None))
 
     stored = await database.read(lambda: stores.tasks.get(task.id))

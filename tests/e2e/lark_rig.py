@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from internal.channels.lark.channel import House, LarkDoor
 from internal.channels.lark.connection import Login, Pace
-from internal.channels.lark.door import House, LarkDoor
-from internal.channels.lark.gates import LarkRules
-from internal.larksim.model import App, Chat, Message, Person
-from internal.larksim.sim import LarkSim
-from internal.larksim.sockets import ClientConfig
+from internal.channels.lark.policy import LarkRules
+from internal.simulators.lark.model import App, Chat, Message, Person
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.ws_connection import ClientConfig
 from tests.fakes.anthropic_server import Reply, Rules
 from tests.fakes.core import Core, core
 

@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from internal.larksim.clicking import Press, find_part
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark.card_clicks import Press, find_part
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.lark_rig import APP
 from tests.e2e.test_lark_process import ROOT, RUN, Served, served
 from tests.fakes.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When

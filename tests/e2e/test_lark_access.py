@@ -15,10 +15,10 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import chat_name
-from internal.channels.lark.gates import GroupRules
-from internal.larksim.model import Chat
-from internal.larksim.sim import LarkSim
-from internal.storage.stores.questions import AskedQuestion
+from internal.agent.store.questions import StoredQuestion
+from internal.channels.lark.policy import GroupRules
+from internal.simulators.lark.model import Chat
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.lark_rig import APP, QUIET, Rig, rig
 from tests.fakes.anthropic_server import Call, Reply, Rules, When, seen_in
 from tests.fakes.core import plan
@@ -40,7 +40,7 @@ def needs(*calls: Call) -> list[Reply]:
     ]
 
 
-async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> list[AskedQuestion]:
+async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> list[StoredQuestion]:
     """Return the open questions of a chat as soon as there are so many and their cards are known.
 
     Cards are known to us a moment after they are seen.
@@ -48,7 +48,7 @@ async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> li
     gateway, stores = house.core.house.gateway, house.core.house.stores
     name = chat_name("lark", APP.app_id, (chat or house.dm).chat_id)
 
-    async def found() -> list[AskedQuestion] | None:
+    async def found() -> list[StoredQuestion] | None:
         open_ = await gateway.records.questions_in(name)
         keys = [f"{each.question.id}:asked" for each in open_]
         ids = [
@@ -67,7 +67,7 @@ async def until(house: Rig, wanted: Callable[[], Awaitable[T | None]]) -> T:
     return found
 
 
-async def card_of(house: Rig, asked: AskedQuestion) -> str:
+async def card_of(house: Rig, asked: StoredQuestion) -> str:
     """Return the message that shows a question."""
     stores, key = house.core.house.stores, f"{asked.question.id}:asked"
     return await house.core.house.database.read(partial(stores.outbox.remote_id, key))
@@ -348,7 +348,7 @@ async def test_feedback_on_a_plan_has_it_planned_again_and_a_yes_begins_it(tmp_p
         [first] = await open_questions(house, 1)
         await house.say("without digging")
 
-        async def next_one() -> AskedQuestion | None:
+        async def next_one() -> StoredQuestion | None:
             [found] = await open_questions(house, 1)
             return found if found.question.id != first.question.id else None
 

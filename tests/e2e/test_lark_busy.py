@@ -11,9 +11,9 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Task
-from internal.channels.lark.gates import GroupRules
-from internal.larksim import acting
-from internal.larksim.sim import LarkSim
+from internal.channels.lark.policy import GroupRules
+from internal.simulators.lark import user_actions
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.lark_rig import APP, QUIET, Rig, rig, shown_text
 from tests.e2e.test_lark_process import Served, replies, served
 from tests.fakes.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
@@ -26,7 +26,7 @@ TOUCH = Call("shell", {"command": "touch ran"})
 
 async def recall(house: Rig, message_id: str) -> None:
     """Take a message back, and wait until the bot has heard of it and done what is to be done."""
-    acting.recall(house.sim.lark.world, house.person.open_id, message_id)
+    user_actions.recall(house.sim.lark.world, house.person.open_id, message_id)
     await until(house, partial(handled, house, f"recall:{message_id}"))
 
 
@@ -300,7 +300,7 @@ async def test_killed_around_a_recall_it_holds(tmp_path: Path, plan: str) -> Non
             dead = asyncio.create_task(gateway.over())
             began = asyncio.create_task(model.until_open(1))
             await asyncio.wait([dead, began], return_when=asyncio.FIRST_COMPLETED)
-            acting.recall(sim.lark.world, person.open_id, recalled)
+            user_actions.recall(sim.lark.world, person.open_id, recalled)
             over = asyncio.create_task(sim.until(lambda _: all(p.done for p in sim.pushes), 60))
             await asyncio.wait([dead, over], return_when=asyncio.FIRST_COMPLETED)
             gateway.kill()

@@ -9,9 +9,9 @@ from typing import Self
 import pytest
 
 from internal.channels.lark.connection import LarkConnection, Login, Pace
-from internal.larksim.sim import LarkSim
-from internal.larksim.sockets import ClientConfig
 from internal.observability.clock import SystemClock
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.ws_connection import ClientConfig
 from tests.e2e.lark_rig import APP, rig
 from tests.fakes.anthropic_server import Reply
 

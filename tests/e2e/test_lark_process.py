@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from internal.config.home import prepare, read_token
-from internal.larksim.faults import AnswerFault
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.lark_rig import APP, shown_text
 from tests.fakes.anthropic_server import Reply, Rules, ScriptedAnthropic
 from tests.fakes.http_client import HttpClient

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.app.frames import Frame
-from internal.channels.lark.gates import LarkRules
-from internal.larksim.faults import AnswerFault
-from internal.larksim.model import Message
-from internal.larksim.sim import LarkSim
+from internal.agent.app.events.stream_items import Frame
+from internal.channels.lark.policy import LarkRules
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.model import Message
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.lark_rig import APP, Rig, lark, rig
 from tests.fakes.anthropic_server import Call, Reply
 from tests.fakes.core import plan

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.answering import Answerer
-from internal.agent.domain.answers import Given
+from internal.agent.app.runs.questions import Answerer
+from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.lark.gates import LarkRules
-from internal.larksim.faults import AnswerFault
-from internal.larksim.model import Chat, Json, Message, Person
-from internal.larksim.sim import LarkSim
-from internal.storage.stores.questions import AskedQuestion
+from internal.agent.store.questions import StoredQuestion
+from internal.channels.lark.policy import LarkRules
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.model import Chat, Json, Message, Person
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.lark_rig import APP, QUIET, Rig, lark, rig
 from tests.e2e.test_lark_process import replies, served
 from tests.fakes.anthropic_server import Call, Reply, ScriptedAnthropic, seen_in
@@ -68,7 +68,7 @@ class Desk:
         card = self.house.sim.card(self.card.message_id) or {}
         return str(card["header"]["title"]["content"])
 
-    async def asked(self, count: int = 1) -> AskedQuestion:
+    async def asked(self, count: int = 1) -> StoredQuestion:
         """Return the newest question as soon as its card is there, and known to be."""
         await self.house.sim.until(lambda _: len(self.cards) == count)
         name = json.loads(self.shown(self.card))["body"]["elements"][-1]["text"]["content"]
@@ -83,7 +83,7 @@ class Desk:
         key = f"{question_id}:asked"
         return await house.database.read(lambda: house.stores.outbox.remote_id(key))
 
-    async def question(self, question_id: str) -> AskedQuestion:
+    async def question(self, question_id: str) -> StoredQuestion:
         records = self.house.core.house.gateway.records
         return await records.question(QuestionId(question_id), LOCAL_OWNER)
 
@@ -493,7 +493,7 @@ async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Pat
         question = await one.asked()
         before = one.card.message_id
         gateway = one.house.core.house.gateway
-        given = Given("reject", "not today")
+        given = AnswerInput("reject", "not today")
         await gateway.answer(question.question.id, given, Answerer(LOCAL_OWNER, "web"))
         shown = await one.until_shown("not today")
         assert "By the owner on the page" in shown
@@ -584,7 +584,7 @@ async def test_a_card_that_lark_refuses_is_asked_in_words(tmp_path: Path, code: 
         assert "reply to this message with a number" in said
         question_id = said.split("\n")[-1]
         gateway = one.house.core.house.gateway
-        given = Given("text", choices=(2,))
+        given = AnswerInput("text", choices=(2,))
         await gateway.answer(QuestionId(question_id), given, Answerer(LOCAL_OWNER, "cli"))
         replies = await one.house.until_replies(3)
         assert "Answered: Which colour?" in replies[1]
@@ -599,7 +599,7 @@ async def test_a_card_that_is_too_old_is_followed_by_a_short_message(tmp_path: P
         one.house.sim.faults.answers.append(AnswerFault("code", "PATCH", times=1, code=230031))
         gateway = one.house.core.house.gateway
         answerer = Answerer(LOCAL_OWNER, "web")
-        await gateway.answer(question.question.id, Given("approve"), answerer)
+        await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         said = await one.house.until_replies(2)
         assert said[0].startswith("\u2753")
         assert "Allowed, once" in said[0]
@@ -662,7 +662,7 @@ async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
         await one.house.sim.until(lambda _: one.reactions(asked) == [])
         gateway = one.house.core.house.gateway
         name = json.loads(one.shown(one.card))["body"]["elements"][-1]["text"]["content"]
-        given, answerer = Given("approve"), Answerer(LOCAL_OWNER, "web")
+        given, answerer = AnswerInput("approve"), Answerer(LOCAL_OWNER, "web")
         await gateway.answer(QuestionId(name.split("\n")[-1]), given, answerer)
         await one.house.sim.until(lambda _: '"Done"' in one.progress())
         assert await one.house.until_replies(1) == ["over"]
@@ -683,7 +683,7 @@ async def test_what_was_answered_while_no_door_was_open_is_shown_by_the_next(
         await one.house.sim.until(lambda _: not one.house.sim.lark.delivery.connections)
         gateway = one.house.core.house.gateway
         answerer = Answerer(LOCAL_OWNER, "cli")
-        await gateway.answer(question.question.id, Given("approve"), answerer)
+        await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         async with lark(one.house.core, one.house.sim, shows):
             await one.house.sim.until(lambda _: one.title == "Allowed, once")
             await one.house.sim.until(lambda _: '"Done"' in one.progress())

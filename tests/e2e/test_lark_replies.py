@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from internal.larksim.acting import Draft
-from internal.larksim.delivery import Push
-from internal.larksim.faults import AnswerFault
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark.delivery import Push
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.user_actions import Draft
 from tests.e2e.lark_rig import APP, QUIET, Rig, rig
 from tests.fakes.anthropic_server import Fault, Reply, Rules, When
 from tests.fakes.core import plan

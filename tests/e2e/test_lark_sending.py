@@ -12,20 +12,20 @@ import pytest
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question
-from internal.agent.ports.stores import make_stores
+from internal.agent.store.inbox import InboundMessage
+from internal.agent.store.outbox import DeadLetter, OutgoingMessage
+from internal.agent.store.questions import QuestionRecord
+from internal.agent.store.stores import make_stores
 from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience
-from internal.channels.lark.calls import LarkCalls
+from internal.channels.lark.api_calls import LarkCalls
 from internal.channels.lark.connection import Login
-from internal.channels.lark.receiving import NotAccepted, Receiver
-from internal.channels.lark.replying import Replies
-from internal.channels.lark.sending import Sender
-from internal.larksim.faults import AnswerFault
-from internal.larksim.sim import LarkSim
+from internal.channels.lark.outbox_sender import Sender
+from internal.channels.lark.receiver import NotAccepted, Receiver
+from internal.channels.lark.replies import Replies
 from internal.observability.clock import SystemClock
-from internal.storage.database import open_database
-from internal.storage.stores.inbox import Inbound
-from internal.storage.stores.outbox import DeadLetter, Outgoing
-from internal.storage.stores.questions import Asked
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.simulator import LarkSim
+from internal.storage.database_url import open_database
 from tests.e2e.lark_rig import APP, shown_text
 
 HASTY = Patience(tries=2, longest_wait=1.0, seconds=1.0)
@@ -51,17 +51,19 @@ class Desk:
         self.sender = Sender(APP.app_id, replies, database, self.stores.outbox, self.clock)
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
-        outgoing = Outgoing(key, "lark", APP.app_id, chat_id, reply_to, body)
+        outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)
         await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
         self.sender.wake()
 
     async def ask(self, name: str, chat_id: str, reply_to: str) -> None:
         question = Question(QuestionId(name), "clarify", "What?")
         ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
-        asked = Asked(question, *ids, "p", "lark:a:c", "operators", "2026-01-01", "2027-01-01")
+        asked = QuestionRecord(
+            question, *ids, "p", "lark:a:c", "operators", "2026-01-01", "2027-01-01"
+        )
         await self.database.write(partial(self.stores.questions.ask, asked))
         key = f"{name}:asked"
-        outgoing = Outgoing(key, "lark", APP.app_id, chat_id, reply_to, "", question_id=name)
+        outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, "", question_id=name)
         await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
         self.sender.wake()
 
@@ -263,9 +265,9 @@ class Store:
     def __init__(self) -> None:
         self.free = asyncio.Event()
         self.broken = False
-        self.kept: list[Inbound] = []
+        self.kept: list[InboundMessage] = []
 
-    async def accept(self, message: Inbound) -> bool:
+    async def accept(self, message: InboundMessage) -> bool:
         await self.free.wait()
         if self.broken:
             raise StoreUnavailable("The disk is full.")

@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.answering import Answerer
-from internal.agent.app.intake import Submission
-from internal.agent.app.recalling import Recall
-from internal.agent.app.sweeping import Sweep
-from internal.agent.domain.answers import Given
-from internal.agent.domain.errors import Conflict, Forbidden, LarkspurError, Malformed, NotFound
+from internal.agent.app.recall import Recall
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LarkspurError,
+    NotFound,
+)
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Channel
-from internal.storage.stores.inbox import Inbound
+from internal.agent.store.inbox import InboundMessage
 from tests.fakes.anthropic_server import Call, Reply, Rules, When
 from tests.fakes.core import Core, core, plan, sound
 
@@ -131,9 +137,9 @@ class _Later:
         return 0.0
 
 
-def late_sweep(here: Core) -> Sweep:
+def late_sweep(here: Core) -> Recovery:
     house = here.house
-    return Sweep(house.database, house.stores, house.broadcaster, _Later(here))
+    return Recovery(house.database, house.stores, house.broadcaster, _Later(here))
 
 
 async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -> None:
@@ -307,9 +313,9 @@ async def test_no_rule_is_offered_for_what_runs_anything(home: Path) -> None:
         made = await here.submit("once", permission_mode="ask")
         asked = await here.asked(made)
         assert asked["calls"][0]["rules"] == []
-        with pytest.raises(Malformed, match="once only"):
+        with pytest.raises(InvalidRequest, match="once only"):
             await here.answer(asked["question_id"], grant="session")
-        with pytest.raises(Malformed, match="runs any"):
+        with pytest.raises(InvalidRequest, match="runs any"):
             await here.answer(asked["question_id"], grant="rule", rules=["shell(sh *)"])
         assert await here.house.gateway.records.questions(LOCAL_OWNER) != []
 
@@ -319,11 +325,13 @@ async def from_chat(
     verb: str = "submit", **options: Any,
 ) -> Any:  # fmt: skip
     """Hand a message of a chat in, as the Lark door does."""
-    from internal.agent.app.briefing import Options, brief_for  # noqa: PLC0415 - beside its use
+    from internal.agent.app.task_options import TaskOptions, build_run_spec  # noqa: PLC0415 - beside its use
 
-    message = Inbound("lark", "app", name, "oc_1", principal.id, "{}", "2026-01-31T08:00:00.000Z")
+    message = InboundMessage(
+        "lark", "app", name, "oc_1", principal.id, "{}", "2026-01-31T08:00:00.000Z"
+    )
     await here.house.gateway.accept(message)
-    brief = brief_for(here.house.defaults, Options(**options), principal)
+    brief = build_run_spec(here.house.defaults, TaskOptions(**options), principal)
     submission = Submission(text, brief, "lark", scope="s", message=message, direct=direct)
     return await getattr(here.house.gateway, verb)(submission, principal)
 
@@ -360,7 +368,7 @@ async def test_who_may_answer_a_question_of_a_chat(
         assert asked["who"] == ("asker" if direct else "operators")
         answer = here.house.gateway.answer(
             QuestionId(asked["question_id"]),
-            Given("text", choices=(2,)),
+            AnswerInput("text", choices=(2,)),
             Answerer(who, "lark", chat),
         )
         if error is None:
@@ -405,7 +413,7 @@ async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
 
         async def answer(number: int) -> str:
             via, who = doors[number % 3]
-            given = Given("text", "green" if number % 2 else "green!")
+            given = AnswerInput("text", "green" if number % 2 else "green!")
             try:
                 await here.house.gateway.answer(
                     QuestionId(asked["question_id"]), given, Answerer(who, via, CHAT)
@@ -458,7 +466,7 @@ async def test_an_answer_that_does_not_fit_changes_nothing(
     async with core(home, ask_once()) as here:
         made = await here.submit("paint")
         asked = await here.asked(made)
-        with pytest.raises(Malformed, match=sentence):
+        with pytest.raises(InvalidRequest, match=sentence):
             await here.answer(asked["question_id"], **given)
         assert (await here.run(made)).status == "waiting"
         await here.answer(asked["question_id"], "text", choices=[2])
@@ -470,12 +478,14 @@ async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> 
         gateway = here.house.gateway
         made = await from_chat(here, "paint", "m1")
         question = QuestionId((await here.asked(made))["question_id"])
-        reply = Inbound("lark", "app", "m2", "oc_1", OPERATOR.id, "{}", "2026-01-31T08:00:00.000Z")
+        reply = InboundMessage(
+            "lark", "app", "m2", "oc_1", OPERATOR.id, "{}", "2026-01-31T08:00:00.000Z"
+        )
         await gateway.accept(reply)
         answerer = Answerer(OPERATOR, "lark", CHAT)
-        with pytest.raises(Malformed):
-            await gateway.answer(question, Given("text"), answerer, reply)
-        await gateway.answer(question, Given("text", "green"), answerer, reply)
+        with pytest.raises(InvalidRequest):
+            await gateway.answer(question, AnswerInput("text"), answerer, reply)
+        await gateway.answer(question, AnswerInput("text", "green"), answerer, reply)
         accepted = partial(here.house.stores.inbox.accepted, "lark", "app", 10)
         assert await here.house.database.read(accepted) == []
         await here.end_of(made)
@@ -543,7 +553,9 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
             return await gateway.recall(Recall("lark", "app", name, TALKER.id))
 
         assert await recall("m0") == "nothing"
-        raw = Inbound("lark", "app", "m9", "oc_1", TALKER.id, "{}", "2026-01-31T08:00:00.000Z")
+        raw = InboundMessage(
+            "lark", "app", "m9", "oc_1", TALKER.id, "{}", "2026-01-31T08:00:00.000Z"
+        )
         await gateway.accept(raw)
         assert await recall("m9") == "unqueued"
         running = await from_chat(here, "sleep", "m1")

@@ -11,19 +11,25 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from internal.agent.app.briefing import Options, brief_for
-from internal.agent.app.children import child
-from internal.agent.app.claiming import claim_run
-from internal.agent.app.coordinator import AgentCoordinator
-from internal.agent.app.intake import Submission, Submitted
-from internal.agent.app.lanes import LiveRun
-from internal.agent.app.sweeping import Sweep
-from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import Conflict, Fenced, HandedOver, Stopped, StoreUnavailable
+from internal.agent.app.child_task import child
+from internal.agent.app.runs.active import LiveRun
+from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.errors import (
+    Conflict,
+    LeaseLost,
+    RunHandedOver,
+    RunStopped,
+    StoreUnavailable,
+)
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Run
-from internal.agent.ports.database import Database, Read, Write
-from internal.config.load import load
+from internal.agent.store.database import Database, Read, Write
+from internal.config.loader import load
 from larkspur.build import TerminalHouse, terminal_house
 from tests.fakes.anthropic_server import Call, Reply, Rules, When
 from tests.fakes.core import Core, core, plan, sound
@@ -32,10 +38,10 @@ T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
 
 
-def sweep(here: Core) -> Sweep:
+def sweep(here: Core) -> Recovery:
     house = here.house
     ground = house.coordinator._ground
-    return Sweep(ground.database, ground.stores, house.broadcaster, house.clock)
+    return Recovery(ground.database, ground.stores, house.broadcaster, house.clock)
 
 
 async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
@@ -81,7 +87,7 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
             submissions = [
                 Submission(
                     text,
-                    brief_for(terminal.defaults, Options(), LOCAL_OWNER),
+                    build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER),
                     "cli",
                     owner=terminal.owner,
                     lease_until="2026-01-01T00:00:00.000Z",
@@ -121,7 +127,7 @@ def painter() -> Rules:
 
 async def paint(terminal: TerminalHouse) -> Submitted:
     """Give a task to a terminal."""
-    brief = brief_for(terminal.defaults, Options(), LOCAL_OWNER)
+    brief = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
     owner, lease = terminal.owner, terminal.lease()
     submission = Submission("paint", brief, "cli", owner=owner, lease_until=lease)
     return await terminal.gateway.submit(submission, LOCAL_OWNER)
@@ -204,7 +210,7 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
             def monotonic(self) -> float:
                 return 0.0
 
-        late = Sweep(ground.database, ground.stores, here.house.broadcaster, Later())
+        late = Recovery(ground.database, ground.stores, here.house.broadcaster, Later())
         assert await late.expired() == 1
         here.house.dispatcher.wake()
         events = await here.end_of(made)
@@ -307,13 +313,13 @@ async def test_a_run_leaves_once_and_the_first_reason_holds() -> None:
     live = LiveRun(run)
     working = asyncio.create_task(live.work(work()))
     await begun.wait()
-    live.leave(Stopped("ana", "web"))
-    live.leave(HandedOver("the process stops"))
-    with pytest.raises(Stopped):
+    live.leave(RunStopped("ana", "web"))
+    live.leave(RunHandedOver("the process stops"))
+    with pytest.raises(RunStopped):
         await working
     early = LiveRun(run)
-    early.leave(Fenced("gone"))
-    with pytest.raises(Fenced):
+    early.leave(LeaseLost("gone"))
+    with pytest.raises(LeaseLost):
         await early.work(work())
     outer = LiveRun(run)
     begun.clear()
@@ -370,7 +376,7 @@ async def test_attachments_reach_the_model(home: Path) -> None:
             await put("notes.txt", "text/plain", "云雀 sings".encode()),
             await put("blob.bin", "application/octet-stream", b"\xff\xfe\x00"),
         )
-        brief = brief_for(here.house.defaults, Options(), LOCAL_OWNER)
+        brief = build_run_spec(here.house.defaults, TaskOptions(), LOCAL_OWNER)
         made = await here.house.gateway.submit(
             Submission("look", brief, "web", attachments=files), LOCAL_OWNER
         )

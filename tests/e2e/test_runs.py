@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.errors import Conflict, Malformed, NotFound
+from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.fakes.anthropic_server import Call, Fault, Reply, Rules, When
@@ -444,9 +444,9 @@ async def test_a_provider_that_finds_it_too_long_is_asked_again_with_less(home: 
 
 async def test_what_is_asked_wrongly_is_refused_with_a_sentence(home: Path) -> None:
     async with core(home, []) as here:
-        with pytest.raises(Malformed, match="empty"):
+        with pytest.raises(InvalidRequest, match="empty"):
             await here.submit("  \n")
-        with pytest.raises(Malformed, match="200,001 characters"):
+        with pytest.raises(InvalidRequest, match="200,001 characters"):
             await here.submit("x" * 200_001)
         with pytest.raises(NotFound, match="no session"):
             await here.submit("hi", SessionId("session-none"))
@@ -454,7 +454,7 @@ async def test_what_is_asked_wrongly_is_refused_with_a_sentence(home: Path) -> N
             await here.house.gateway.stop(TaskId("task-none"), LOCAL_OWNER, "web")
         with pytest.raises(NotFound, match="no question"):
             await here.answer("question-none")
-        with pytest.raises(Malformed, match="price"):
+        with pytest.raises(InvalidRequest, match="price"):
             await here.submit("hi", max_cost=1.0)
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from internal.agent.app.briefing import Options, brief_for
-from internal.agent.app.cursor import Cursor
-from internal.agent.app.frames import Frame
-from internal.agent.app.intake import Submission, Submitted
-from internal.agent.app.watching import Shown
-from internal.agent.domain.controls import Connected, ReplayDone, StreamDropped, StreamReset
+from internal.agent.app.events.cursor import Cursor
+from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.events.subscription import Shown
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.events.control import Connected, ReplayDone, StreamDropped, StreamReset
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.config.load import load
+from internal.config.loader import load
 from larkspur.build import TerminalHouse, terminal_house
 from tests.fakes.anthropic_server import Reply, Rules, When
 from tests.fakes.core import Core, core
@@ -175,7 +175,7 @@ async def test_runs_of_a_terminal_are_seen_at_the_gateway_in_order(home: Path) -
 async def in_terminal(here: Core, terminal: TerminalHouse, text: str) -> Submitted:
     submission = Submission(
         text,
-        brief_for(terminal.defaults, Options(), LOCAL_OWNER),
+        build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER),
         "cli",
         owner=terminal.owner,
         lease_until=terminal.lease(),

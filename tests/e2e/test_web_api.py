@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.events import LifecycleUpdated
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.messages import Message, Text, Thinking, ToolCall
-from internal.agent.ports.stores import make_stores
-from internal.channels.web.routes import ENDPOINTS
+from internal.agent.store.stores import make_stores
+from internal.channels.web.routes.table import ENDPOINTS
 from tests.fakes.http_client import read_reply
 from tests.fakes.web_house import TOKEN, WebHouse, healthy, open_web_house
 

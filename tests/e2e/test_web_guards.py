@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.channels.web.calls import Endpoint
-from internal.channels.web.routes import PAGES, ROUTES
+from internal.channels.web.endpoints import Endpoint
+from internal.channels.web.routes.table import PAGES, ROUTES
 from tests.fakes.http_client import Reply, StreamRefused, read_reply
 from tests.fakes.web_house import TOKEN, WebHouse, open_web_house
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.channels.web.logins import CODE_SECONDS, LOGIN_SECONDS, Logins, OneTimeCodes
-from internal.channels.web.page import read_page
+from internal.channels.web.auth import CODE_SECONDS, LOGIN_SECONDS, Logins, OneTimeCodes
+from internal.channels.web.static_page import read_page
 from tests.fakes.http_client import HttpClient, Reply
 from tests.fakes.web_house import TOKEN, WebHouse, open_web_house
 

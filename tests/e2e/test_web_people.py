@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.briefing import Options, brief_for
-from internal.agent.app.intake import Submission, Submitted
-from internal.agent.domain.envelope import rfc3339
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.channels.web import people, questions, tasks
-from internal.channels.web.calls import Call
+from internal.channels.web.endpoints import Call
 from internal.channels.web.guards import Exchange
-from internal.channels.web.people import AuditQuery, NewPairing
-from internal.channels.web.questions import GivenAnswer, QuestionsQuery
-from internal.channels.web.shapes import Nothing
+from internal.channels.web.routes import people, questions, tasks
+from internal.channels.web.routes.people import AuditQuery, NewPairing
+from internal.channels.web.routes.questions import GivenAnswer, QuestionsQuery
+from internal.channels.web.schemas import Nothing
 from tests.fakes.anthropic_server import Call as ToolCall
 from tests.fakes.anthropic_server import Reply
 from tests.fakes.working_house import WorkingHouse, open_working_house
@@ -47,7 +47,7 @@ def call_of(
 
 
 async def given_by(house: WorkingHouse, principal: Principal, **fields: Any) -> Submitted:
-    brief = brief_for(house.door.defaults, Options(), principal)
+    brief = build_run_spec(house.door.defaults, TaskOptions(), principal)
     return await house.door.gateway.submit(Submission("x", brief, "lark", **fields), principal)
 
 

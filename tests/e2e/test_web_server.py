@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from internal.attachments.store import LocalAttachments
-from internal.channels.web.door import DoorRefused, WebDoor, WebSettings
-from internal.channels.web.logins import Logins
+from internal.attachments.local import LocalAttachments
+from internal.channels.web.auth import Logins
+from internal.channels.web.channel import DoorRefused, WebDoor, WebSettings
 from internal.channels.web.server import WebServer
 from internal.observability.clock import SystemClock
 from tests.fakes.web_house import TOKEN, WebHouse, defaults, healthy, open_web_house

@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.answering import Answerer
-from internal.agent.app.briefing import Options, brief_for
-from internal.agent.app.children import child
-from internal.agent.app.cursor import Cursor
-from internal.agent.app.frames import Frame
-from internal.agent.app.intake import Submission, Submitted
-from internal.agent.domain.answers import Given
+from internal.agent.app.child_task import child
+from internal.agent.app.events.cursor import Cursor
+from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId, SessionId
-from internal.agent.domain.permissions import Mode
+from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Run
-from internal.config.load import load
-from internal.storage.stores.questions import AskedQuestion
+from internal.agent.store.questions import StoredQuestion
+from internal.config.loader import load
 from larkspur.build import GatewayHouse, gateway_house
 from tests.fakes.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 
@@ -45,18 +45,18 @@ class Core:
         attachments: tuple[Attachment, ...] = (),
         **options: Any,
     ) -> Submitted:
-        chosen = Options(**{"permission_mode": Mode.FULL, **options})
+        chosen = TaskOptions(**{"permission_mode": Mode.FULL, **options})
         brief = msgspec.structs.replace(
-            brief_for(self.house.defaults, chosen, LOCAL_OWNER), people=people
+            build_run_spec(self.house.defaults, chosen, LOCAL_OWNER), people=people
         )
         submission = Submission(text, brief, "web", session, attachments)
         return await self.house.gateway.submit(submission, LOCAL_OWNER)
 
     async def answer(
         self, question_id: str, decision: str = "approve", text: str = "", **more: Any
-    ) -> AskedQuestion:
+    ) -> StoredQuestion:
         """Answer a question as the local owner on the page."""
-        given = msgspec.convert({"decision": decision, "text": text, **more}, Given)
+        given = msgspec.convert({"decision": decision, "text": text, **more}, AnswerInput)
         who = Answerer(LOCAL_OWNER, "web")
         return await self.house.gateway.answer(QuestionId(question_id), given, who)
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
-from internal.larksim.model import App
-from internal.larksim.sim import PATIENCE_SECONDS, LarkSim
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import PATIENCE_SECONDS, LarkSim
 
 EVENTS = (
     "im_message_receive_v1",

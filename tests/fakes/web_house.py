@@ -13,26 +13,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from internal.agent.app.briefing import Defaults
-from internal.agent.app.broadcaster import Delivery, EventBroadcaster
+from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
+from internal.agent.app.events.records import record_resting
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.recording import record_resting
-from internal.agent.domain.budgets import Limits, PriceTable
-from internal.agent.domain.envelope import RunIds, rfc3339, wrap
-from internal.agent.domain.errors import WayOut
-from internal.agent.domain.event import Event
+from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.errors import RunExit
+from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap
+from internal.agent.domain.events.event import Event
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.permissions import Policy
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
-from internal.agent.ports.stores import make_stores
-from internal.attachments.store import LocalAttachments
-from internal.channels.web.door import Health, PartHealth, WebDoor, WebSettings
-from internal.channels.web.logins import Logins
-from internal.channels.web.page import Page
+from internal.agent.domain.usage import Limits, PriceTable
+from internal.agent.store.stores import make_stores
+from internal.attachments.local import LocalAttachments
+from internal.channels.web.auth import Logins
+from internal.channels.web.channel import Health, PartHealth, WebDoor, WebSettings
 from internal.channels.web.server import WebServer
+from internal.channels.web.static_page import Page
 from internal.observability.clock import SystemClock
-from internal.storage.database import open_database
-from internal.storage.sqlite import SqliteDatabase
+from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
 from tests.fakes.http_client import HttpClient
 
 TOKEN = "t0ken-" * 8
@@ -43,12 +43,12 @@ NOT_BUILT = Page(b"", {})
 class IdleDispatcher:
     """Starts nothing; says what it was asked."""
 
-    left: list[tuple[RunId, WayOut]] = field(default_factory=list)
+    left: list[tuple[RunId, RunExit]] = field(default_factory=list)
 
     def wake(self) -> None:
         pass
 
-    def leave(self, run_id: RunId, way_out: WayOut, /) -> bool:
+    def leave(self, run_id: RunId, way_out: RunExit, /) -> bool:
         self.left.append((run_id, way_out))
         return True
 
@@ -92,8 +92,8 @@ def healthy() -> Health:
     return Health(status="ok", database=part, dispatcher=part)
 
 
-def defaults() -> Defaults:
-    return Defaults(
+def defaults() -> TaskDefaults:
+    return TaskDefaults(
         profiles={"default": Profile(), "brief": Profile(name="brief", tone="short")},
         policy=Policy(),
         limits=Limits(),

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.intake import Submitted
-from internal.channels.web.door import WebDoor
-from internal.channels.web.logins import Logins
+from internal.agent.app.runs.creation import Submitted
+from internal.channels.web.auth import Logins
+from internal.channels.web.channel import WebDoor
 from tests.fakes.anthropic_server import Reply as ModelReply
 from tests.fakes.anthropic_server import Rules
 from tests.fakes.core import Core, core

@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.channels.cli.session.flow import TAIL_ROWS, Flow
-from internal.channels.cli.session.looks import ASCII, UNICODE
-from internal.channels.cli.session.text import Fragments, cells, plain
+from internal.channels.cli.render.stream import TAIL_ROWS, Flow
+from internal.channels.cli.render.text import Fragments, cells, plain
+from internal.channels.cli.render.theme import ASCII, UNICODE
 
 WHOLE = Path(__file__).with_name("whole.md").read_text(encoding="utf-8")
 """Markdown that a model may write, with all that can be in it."""

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.plans import read_steps
-from internal.channels.cli.session.looks import ASCII, UNICODE
-from internal.channels.cli.session.panel import Panel
-from internal.channels.cli.session.question import ENTER, OpenQuestion
-from internal.channels.cli.session.text import cells, plain
-from internal.channels.cli.session.words import words
+from internal.channels.cli.render.question_panel import Panel
+from internal.channels.cli.render.text import cells, plain
+from internal.channels.cli.render.theme import ASCII, UNICODE
+from internal.channels.cli.repl.open_question import ENTER, OpenQuestion
+from internal.channels.cli.repl.words import words
 
 
 def view(kind: str, **more: Any) -> dict[str, Any]:

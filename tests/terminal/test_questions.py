@@ -5,7 +5,7 @@ import re
 import signal
 from pathlib import Path
 
-from internal.channels.cli.session.looks import UNICODE
+from internal.channels.cli.render.theme import UNICODE
 from tests.e2e.test_cli_oneshot import BOTH_WAYS, LARKSPUR
 from tests.fakes.scripted import Call, Reply, Rules, When
 from tests.terminal.seat import seat

@@ -5,9 +5,9 @@ import tomllib
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from internal.channels.cli.session import words as module
-from internal.channels.cli.session.commands import COMMANDS
-from internal.channels.cli.session.words import Words, language_of, words
+from internal.channels.cli.repl import words as module
+from internal.channels.cli.repl.slash_commands import COMMANDS
+from internal.channels.cli.repl.words import Words, language_of, words
 
 
 def names(text: str) -> set[str]:

@@ -10,9 +10,9 @@ import sys
 
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
-from internal.agent.ports.database import Database
-from internal.agent.ports.stores import Stores, make_stores
-from internal.storage.database import open_database
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores, make_stores
+from internal.storage.database_url import open_database
 from tests.contract.store_facts import a_run, running, say
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from internal.agent.domain.messages import Message, Text, Thinking, ToolCall, ToolResult
-from internal.agent.domain.terms import Terms
+from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.ports.llm import ModelRequest
 from internal.llm.anthropic_request import encode_request
 from tests.fakes.anthropic_server import check_request
@@ -43,7 +43,7 @@ def check(messages: Sequence[Message], said: Sequence[str] = ()) -> None:
         place += len(words)
 
 
-def check_on_the_wire(messages: Sequence[Message], terms: Terms, *, final: bool) -> None:
+def check_on_the_wire(messages: Sequence[Message], terms: RunConfig, *, final: bool) -> None:
     """Raise Refusal when Anthropic's API would refuse the request that is made of it."""
     request = ModelRequest(
         model="claude-x",

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.answers import Given, answer_schema, fitting, read_answer
-from internal.agent.domain.errors import Malformed
+from internal.agent.domain.answers import AnswerInput, answer_schema, fitting, read_answer
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered, read_steps
-from internal.agent.domain.questions import Asking, Question
+from internal.agent.domain.questions import ApprovalItem, Question
 
 PLAN = Plan(1, "tidy", "complex", numbered(["look", "act"]))
 ABOUT_PLAN = Question(QuestionId("q1"), "plan", "tidy", call_id="p", plan=PLAN)
 OPEN = Question(QuestionId("q2"), "clarify", "which?", call_id="c")
 ONE_OF = msgspec.structs.replace(OPEN, options=("red", "green", "3"))
 SOME_OF = msgspec.structs.replace(ONE_OF, multiple=True)
-RULED = Asking("a", "shell", "git log", "exec", "no rule", "h1", ("shell(git log)",))
-UNRULED = Asking("b", "shell", "sh x", "exec", "runs anything", "h2")
+RULED = ApprovalItem("a", "shell", "git log", "exec", "no rule", "h1", ("shell(git log)",))
+UNRULED = ApprovalItem("b", "shell", "sh x", "exec", "runs anything", "h2")
 CALLS = Question(QuestionId("q3"), "approval", "Allow 2 calls?", calls=(RULED, UNRULED))
 ONE_CALL = msgspec.structs.replace(CALLS, calls=(RULED,))
 YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
@@ -28,115 +28,121 @@ YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
 @pytest.mark.parametrize(
     ("question", "given", "fitted"),
     [
-        (ABOUT_PLAN, Given("approve", "go"), Given("approve", "go")),
-        (ABOUT_PLAN, Given("reject"), Given("reject")),
-        (ABOUT_PLAN, Given("text", "less"), Given("text", "less")),
+        (ABOUT_PLAN, AnswerInput("approve", "go"), AnswerInput("approve", "go")),
+        (ABOUT_PLAN, AnswerInput("reject"), AnswerInput("reject")),
+        (ABOUT_PLAN, AnswerInput("text", "less"), AnswerInput("text", "less")),
         (
             ABOUT_PLAN,
-            Given("edit", edit=PlanEdit((" look ", "act"), " tidy up ")),
-            Given("edit", edit=PlanEdit(("look", "act"), "tidy up")),
+            AnswerInput("edit", edit=PlanEdit((" look ", "act"), " tidy up ")),
+            AnswerInput("edit", edit=PlanEdit(("look", "act"), "tidy up")),
         ),
         (
             ABOUT_PLAN,
-            Given("approve", edit=PlanEdit(("act",))),
-            Given("approve", edit=PlanEdit(("act",))),
+            AnswerInput("approve", edit=PlanEdit(("act",))),
+            AnswerInput("approve", edit=PlanEdit(("act",))),
         ),
-        (OPEN, Given("text", "red"), Given("text", "red")),
-        (OPEN, Given("approve"), Given("approve")),
-        (ONE_OF, Given("text", choices=(2,)), Given("text", "green", choices=(2,))),
+        (OPEN, AnswerInput("text", "red"), AnswerInput("text", "red")),
+        (OPEN, AnswerInput("approve"), AnswerInput("approve")),
+        (ONE_OF, AnswerInput("text", choices=(2,)), AnswerInput("text", "green", choices=(2,))),
         (
             SOME_OF,
-            Given("text", "pale", choices=(2, 1, 2)),
-            Given("text", "green; red; pale", choices=(2, 1, 2)),
+            AnswerInput("text", "pale", choices=(2, 1, 2)),
+            AnswerInput("text", "green; red; pale", choices=(2, 1, 2)),
         ),
-        (CALLS, Given("approve"), Given("approve")),
-        (CALLS, Given("text", "use rg"), Given("reject", "use rg")),
-        (CALLS, Given("reject", items={"a": True}), Given("reject", items={"a": True})),
+        (CALLS, AnswerInput("approve"), AnswerInput("approve")),
+        (CALLS, AnswerInput("text", "use rg"), AnswerInput("reject", "use rg")),
+        (CALLS, AnswerInput("reject", items={"a": True}), AnswerInput("reject", items={"a": True})),
         (
             ONE_CALL,
-            Given("approve", grant="session"),
-            Given("approve", grant="session", rules=("shell(git log)",)),
+            AnswerInput("approve", grant="session"),
+            AnswerInput("approve", grant="session", rules=("shell(git log)",)),
         ),
         (
             CALLS,
-            Given("approve", items={"b": False}, grant="rule"),
-            Given("approve", items={"b": False}, grant="rule", rules=("shell(git log)",)),
+            AnswerInput("approve", items={"b": False}, grant="rule"),
+            AnswerInput("approve", items={"b": False}, grant="rule", rules=("shell(git log)",)),
         ),
         (
             CALLS,
-            Given("approve", grant="rule", rules=("shell(git *)",)),
-            Given("approve", grant="rule", rules=("shell(git *)",)),
+            AnswerInput("approve", grant="rule", rules=("shell(git *)",)),
+            AnswerInput("approve", grant="rule", rules=("shell(git *)",)),
         ),
-        (CALLS, Given("reject", grant="session"), Given("reject")),
+        (CALLS, AnswerInput("reject", grant="session"), AnswerInput("reject")),
     ],
 )
-def test_what_fits_is_taken_as_it_counts(question: Question, given: Given, fitted: Given) -> None:
+def test_what_fits_is_taken_as_it_counts(
+    question: Question, given: AnswerInput, fitted: AnswerInput
+) -> None:
     assert fitting(question, given) == fitted
 
 
 @pytest.mark.parametrize(
     ("question", "given", "sentence"),
     [
-        (ABOUT_PLAN, Given("text", " \n"), "Say what should change"),
-        (ABOUT_PLAN, Given("edit"), "needs edit"),
-        (ABOUT_PLAN, Given("edit", edit=PlanEdit(())), "1 to 50 steps"),
-        (ABOUT_PLAN, Given("edit", edit=PlanEdit(("look", " "))), "none of them is empty"),
-        (ABOUT_PLAN, Given("edit", edit=PlanEdit(("x",) * 51)), "1 to 50 steps"),
-        (ABOUT_PLAN, Given("edit", edit=PlanEdit(("\u6b65" * 4000,) * 4)), "too long"),
-        (ABOUT_PLAN, Given("reject", edit=PlanEdit(("x",))), "edit goes with the decision edit"),
-        (ABOUT_PLAN, Given("approve", choices=(1,)), "choices have no meaning for a plan"),
-        (ABOUT_PLAN, Given("approve", items={"a": True}), "no meaning for a plan"),
-        (OPEN, Given("text"), "The answer is empty"),
-        (OPEN, Given("text", choices=(1,)), "no option 1"),
-        (ONE_OF, Given("text", choices=(0,)), "no option 0: the options are 1 to 3"),
-        (ONE_OF, Given("text", choices=(1, 2)), "Choose one option"),
-        (ONE_OF, Given("edit", edit=PlanEdit(("x",))), "edit has no meaning for a question"),
-        (ONE_OF, Given("edit"), "Only a plan can be edited"),
-        (ONE_OF, Given("approve", grant="rule"), "no meaning for a question"),
-        (CALLS, Given("approve", edit=PlanEdit(("x",))), "edit has no meaning for calls"),
-        (CALLS, Given("edit"), "Calls cannot be edited"),
-        (CALLS, Given("text"), "Say yes or no"),
-        (CALLS, Given("approve", items={"z": True}), "not about a call 'z'"),
-        (CALLS, Given("approve", choices=(1,)), "choices have no meaning for calls"),
-        (CALLS, Given("approve", grant="session"), "it can be allowed once only"),
-        (CALLS, Given("approve", rules=("shell(ls)",)), "Rules need a yes"),
-        (CALLS, Given("approve", grant="rule", rules=("shell(sudo *)",)), "runs any program"),
-        (CALLS, Given("approve", grant="rule", rules=("(",)), "is not a rule"),
+        (ABOUT_PLAN, AnswerInput("text", " \n"), "Say what should change"),
+        (ABOUT_PLAN, AnswerInput("edit"), "needs edit"),
+        (ABOUT_PLAN, AnswerInput("edit", edit=PlanEdit(())), "1 to 50 steps"),
+        (ABOUT_PLAN, AnswerInput("edit", edit=PlanEdit(("look", " "))), "none of them is empty"),
+        (ABOUT_PLAN, AnswerInput("edit", edit=PlanEdit(("x",) * 51)), "1 to 50 steps"),
+        (ABOUT_PLAN, AnswerInput("edit", edit=PlanEdit(("\u6b65" * 4000,) * 4)), "too long"),
+        (
+            ABOUT_PLAN,
+            AnswerInput("reject", edit=PlanEdit(("x",))),
+            "edit goes with the decision edit",
+        ),
+        (ABOUT_PLAN, AnswerInput("approve", choices=(1,)), "choices have no meaning for a plan"),
+        (ABOUT_PLAN, AnswerInput("approve", items={"a": True}), "no meaning for a plan"),
+        (OPEN, AnswerInput("text"), "The answer is empty"),
+        (OPEN, AnswerInput("text", choices=(1,)), "no option 1"),
+        (ONE_OF, AnswerInput("text", choices=(0,)), "no option 0: the options are 1 to 3"),
+        (ONE_OF, AnswerInput("text", choices=(1, 2)), "Choose one option"),
+        (ONE_OF, AnswerInput("edit", edit=PlanEdit(("x",))), "edit has no meaning for a question"),
+        (ONE_OF, AnswerInput("edit"), "Only a plan can be edited"),
+        (ONE_OF, AnswerInput("approve", grant="rule"), "no meaning for a question"),
+        (CALLS, AnswerInput("approve", edit=PlanEdit(("x",))), "edit has no meaning for calls"),
+        (CALLS, AnswerInput("edit"), "Calls cannot be edited"),
+        (CALLS, AnswerInput("text"), "Say yes or no"),
+        (CALLS, AnswerInput("approve", items={"z": True}), "not about a call 'z'"),
+        (CALLS, AnswerInput("approve", choices=(1,)), "choices have no meaning for calls"),
+        (CALLS, AnswerInput("approve", grant="session"), "it can be allowed once only"),
+        (CALLS, AnswerInput("approve", rules=("shell(ls)",)), "Rules need a yes"),
+        (CALLS, AnswerInput("approve", grant="rule", rules=("shell(sudo *)",)), "runs any program"),
+        (CALLS, AnswerInput("approve", grant="rule", rules=("(",)), "is not a rule"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(
-    question: Question, given: Given, sentence: str
+    question: Question, given: AnswerInput, sentence: str
 ) -> None:
-    with pytest.raises(Malformed, match=sentence):
+    with pytest.raises(InvalidRequest, match=sentence):
         fitting(question, given)
 
 
 @pytest.mark.parametrize(
     ("question", "text", "understood"),
     [
-        (ABOUT_PLAN, "OK", Given("approve")),
-        (ABOUT_PLAN, "好的。", Given("approve")),
-        (ABOUT_PLAN, " No! ", Given("reject")),
-        (ABOUT_PLAN, "ok but slower", Given("text", "ok but slower")),
+        (ABOUT_PLAN, "OK", AnswerInput("approve")),
+        (ABOUT_PLAN, "好的。", AnswerInput("approve")),
+        (ABOUT_PLAN, " No! ", AnswerInput("reject")),
+        (ABOUT_PLAN, "ok but slower", AnswerInput("text", "ok but slower")),
         (ABOUT_PLAN, "  ", None),
-        (CALLS, "yes", Given("approve")),
-        (CALLS, "不", Given("reject")),
+        (CALLS, "yes", AnswerInput("approve")),
+        (CALLS, "不", AnswerInput("reject")),
         (CALLS, "yes please", None),
         (CALLS, "1", None),
-        (OPEN, "ok", Given("text", "ok")),
-        (OPEN, "1", Given("text", "1")),
-        (ONE_OF, "2", Given("text", choices=(2,))),
-        (ONE_OF, "green", Given("text", choices=(2,))),
-        (ONE_OF, "3", Given("text", choices=(3,))),
-        (ONE_OF, "4", Given("text", "4")),
-        (ONE_OF, "1 2", Given("text", "1 2")),
-        (SOME_OF, "1, 2", Given("text", choices=(1, 2))),
-        (SOME_OF, "2 2", Given("text", choices=(2,))),
-        (SOME_OF, "both", Given("text", "both")),
+        (OPEN, "ok", AnswerInput("text", "ok")),
+        (OPEN, "1", AnswerInput("text", "1")),
+        (ONE_OF, "2", AnswerInput("text", choices=(2,))),
+        (ONE_OF, "green", AnswerInput("text", choices=(2,))),
+        (ONE_OF, "3", AnswerInput("text", choices=(3,))),
+        (ONE_OF, "4", AnswerInput("text", "4")),
+        (ONE_OF, "1 2", AnswerInput("text", "1 2")),
+        (SOME_OF, "1, 2", AnswerInput("text", choices=(1, 2))),
+        (SOME_OF, "2 2", AnswerInput("text", choices=(2,))),
+        (SOME_OF, "both", AnswerInput("text", "both")),
     ],
 )
 def test_a_text_is_understood_as_an_answer_or_not_at_all(
-    question: Question, text: str, understood: Given | None
+    question: Question, text: str, understood: AnswerInput | None
 ) -> None:
     assert read_answer(question, text, YES, NO) == understood
 

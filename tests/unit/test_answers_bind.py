@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.moves import Act
-from internal.agent.domain.permissions import Policy, call_hash
-from internal.agent.domain.turn import Turn
+from internal.agent.domain.permissions.policy import Policy, call_hash
+from internal.agent.domain.react.steps import Act
+from internal.agent.domain.react.turn import Turn
 from tests.unit.turn_rig import act, answer, asked, begin, call, hear, paused, results, terms
 
 COMMAND = "git push origin main"

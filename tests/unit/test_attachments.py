@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.errors import NotFound, StoreRefused, StoreUnavailable
+from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import Attachments
-from internal.attachments.store import LocalAttachments
+from internal.attachments.local import LocalAttachments
 
 SHA256 = hashlib.sha256(b"content").hexdigest()
 
@@ -84,7 +84,7 @@ async def test_a_damaged_file_is_refused_and_healed_by_the_next_put(
 ) -> None:
     await store.put("x", "", b"content")
     stored(folder)[0].write_bytes(b"con")
-    with pytest.raises(StoreRefused, match="damaged"):
+    with pytest.raises(StoreCorrupt, match="damaged"):
         await store.get(SHA256)
     await store.put("x", "", b"content")
     assert await store.get(SHA256) == b"content"

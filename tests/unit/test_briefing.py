@@ -6,17 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.app.briefing import NARROW, Defaults, Options, brief_for
-from internal.agent.domain.budgets import Limits, Price, PriceTable
-from internal.agent.domain.errors import Forbidden, Malformed
-from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.app.task_options import NARROW, TaskDefaults, TaskOptions, build_run_spec
+from internal.agent.domain.errors import Forbidden, InvalidRequest
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.profiles import Profile
-from internal.agent.domain.tasks import Brief
+from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.usage import Limits, Price, PriceTable
 
 READER = Profile("reader", tools=("read_file",), model="claude-small")
-DEFAULTS = Defaults(
+DEFAULTS = TaskDefaults(
     profiles={"default": Profile(), "reader": READER},
     policy=Policy(Mode.ASK, allow=("shell(ls)",), deny=("shell(rm *)",)),
     limits=Limits(20, 5.0, 60.0, 3),
@@ -30,13 +30,13 @@ TALKER = Principal("lark:a:ou_1", roles=frozenset({"talk"}))
 OPERATOR = Principal("lark:a:ou_2", roles=frozenset({"talk", "operate"}))
 
 
-def brief(principal: Principal = LOCAL_OWNER, **options: Any) -> Brief:
-    return brief_for(DEFAULTS, msgspec.convert(options, Options), principal)
+def brief(principal: Principal = LOCAL_OWNER, **options: Any) -> RunSpec:
+    return build_run_spec(DEFAULTS, msgspec.convert(options, TaskOptions), principal)
 
 
 @pytest.mark.parametrize("principal", [LOCAL_OWNER, TALKER])
 def test_without_options_the_settings_hold(principal: Principal) -> None:
-    assert brief(principal) == Brief(
+    assert brief(principal) == RunSpec(
         profile=Profile(),
         policy=DEFAULTS.policy,
         limits=DEFAULTS.limits,
@@ -67,14 +67,16 @@ def test_options_are_taken() -> None:
 
 
 def test_a_profile_brings_its_model_unless_one_is_asked_for() -> None:
-    assert brief_for(DEFAULTS, Options(), TALKER, "reader").model == "claude-small"
-    made = brief_for(DEFAULTS, Options(model="claude-x"), TALKER, "reader")
+    assert build_run_spec(DEFAULTS, TaskOptions(), TALKER, "reader").model == "claude-small"
+    made = build_run_spec(DEFAULTS, TaskOptions(model="claude-x"), TALKER, "reader")
     assert (made.profile, made.model) == (READER, "claude-x")
 
 
 def test_an_unknown_profile_is_told_those_that_are_known() -> None:
-    with pytest.raises(Malformed, match=r"There is no profile x{80}; known are: default, reader\."):
-        brief_for(DEFAULTS, Options(), LOCAL_OWNER, "x" * 5000)
+    with pytest.raises(
+        InvalidRequest, match=r"There is no profile x{80}; known are: default, reader\."
+    ):
+        build_run_spec(DEFAULTS, TaskOptions(), LOCAL_OWNER, "x" * 5000)
 
 
 @pytest.mark.parametrize("principal", [TALKER, OPERATOR, Principal("stranger")])
@@ -117,36 +119,36 @@ def test_anyone_may_narrow_what_is_allowed(mode: Mode) -> None:
     ],
 )
 def test_bad_values_are_named(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         brief(**options)
     assert sentence in str(refused.value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_number_is_refused(value: float) -> None:
-    with pytest.raises(Malformed, match="max_cost must be above 0"):
-        brief_for(DEFAULTS, Options(max_cost=value), LOCAL_OWNER)
+    with pytest.raises(InvalidRequest, match="max_cost must be above 0"):
+        build_run_spec(DEFAULTS, TaskOptions(max_cost=value), LOCAL_OWNER)
 
 
 def test_a_settings_workspace_must_be_absolute_too() -> None:
-    crooked = Defaults(
+    crooked = TaskDefaults(
         {"default": Profile()}, Policy(), Limits(), "off", "p", "m", PriceTable(), workspace="here"
     )
-    with pytest.raises(Malformed, match="absolute"):
-        brief_for(crooked, Options(), TALKER)
+    with pytest.raises(InvalidRequest, match="absolute"):
+        build_run_spec(crooked, TaskOptions(), TALKER)
 
 
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="`sudo`"):
-        msgspec.convert({"sudo": True}, Options)
+        msgspec.convert({"sudo": True}, TaskOptions)
 
 
 def test_people_may_ask_for_more_review_but_only_the_owner_for_less() -> None:
     strict = dataclasses.replace(DEFAULTS, plan_review="complex")
 
     def review(principal: Principal, wanted: PlanReview) -> str:
-        return brief_for(strict, Options(plan_review=wanted), principal).plan_review
+        return build_run_spec(strict, TaskOptions(plan_review=wanted), principal).plan_review
 
     assert [review(TALKER, each) for each in ("off", "always")] == ["complex", "always"]
     assert [review(LOCAL_OWNER, each) for each in ("off", "always")] == ["off", "always"]
-    assert brief_for(strict, Options(), TALKER).plan_review == "complex"
+    assert build_run_spec(strict, TaskOptions(), TALKER).plan_review == "complex"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.budgets import Limits, Price, PriceTable, Usage
+from internal.agent.domain.usage import Limits, Price, PriceTable, Usage
 
 usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4)
 TABLE = PriceTable(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from internal.channels.cli.attached import Attached
-from internal.channels.cli.door import Door, Ended, Unreachable
-from internal.channels.cli.leaving import Leave
-from internal.channels.cli.order import Order
+from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.http_client import Door, Ended, Unreachable
 from internal.channels.cli.output import Output
+from internal.channels.cli.task_request import Order
 
 ORDER = Order("do it", "text", {"workspace": "/"})
 MADE = {"session_id": "session-1", "task_id": "task-1", "run_id": "run-1", "status": "queued"}

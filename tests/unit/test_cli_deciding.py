@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.answers import Given, fitting
-from internal.agent.domain.errors import Malformed
+from internal.agent.domain.answers import AnswerInput, fitting
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered
-from internal.agent.domain.questions import Asking, Question
-from internal.channels.cli.deciding import Decision, decide, understood_as
-from internal.channels.cli.leaving import USAGE, Leave
+from internal.agent.domain.questions import ApprovalItem, Question
+from internal.channels.cli.answer_parser import Decision, decide, understood_as
+from internal.channels.cli.exit_codes import USAGE, Leave
 from internal.channels.cli.phrases import Phrases, catalogue
 
 ID = QuestionId("question-1")
@@ -21,8 +21,8 @@ CALLS = Question(
     "approval",
     "Allow 2 calls?",
     calls=(
-        Asking("c1", "shell", "touch a", "exec", "", "h1", ("shell(touch a)",)),
-        Asking("c2", "shell", "touch b", "exec", "", "h2", ("shell(touch b)",)),
+        ApprovalItem("c1", "shell", "touch a", "exec", "", "h1", ("shell(touch a)",)),
+        ApprovalItem("c2", "shell", "touch b", "exec", "", "h2", ("shell(touch b)",)),
     ),
 )
 COLOUR = Question(ID, "clarify", "Which?", options=("red", "green", "blue"))
@@ -35,22 +35,22 @@ def view(question: Question) -> dict[str, Any]:
     return {**shown, "question_id": question.id}
 
 
-def given(question: Question, words: str, **more: Any) -> Given:
+def given(question: Question, words: str, **more: Any) -> AnswerInput:
     """Return the answer as it counts."""
     said = decide(view(question), Decision(words, **more))
-    return fitting(question, msgspec.convert(said, Given))
+    return fitting(question, msgspec.convert(said, AnswerInput))
 
 
 @pytest.mark.parametrize("question", [PLAN, CALLS])
 @pytest.mark.parametrize("word", ["yes", "Y", "approve", "once", "ok", "好的", "同意", "可以。"])
 def test_a_yes_is_a_yes(question: Question, word: str) -> None:
-    assert given(question, word) == Given("approve")
+    assert given(question, word) == AnswerInput("approve")
 
 
 @pytest.mark.parametrize("question", [PLAN, CALLS])
 @pytest.mark.parametrize("word", ["no", "N", "reject", "No.", "不行", "拒绝"])
 def test_a_no_is_a_no(question: Question, word: str) -> None:
-    assert given(question, word) == Given("reject")
+    assert given(question, word) == AnswerInput("reject")
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_no_is_a_no(question: Question, word: str) -> None:
     ["no because it is late", "No, because it is late", "拒绝，因为it is late"],  # noqa: RUF001 - as people write
 )
 def test_a_no_carries_its_reason(words: str) -> None:
-    assert given(CALLS, words) == Given("reject", "it is late")
-    assert given(PLAN, words) == Given("reject", "it is late")
+    assert given(CALLS, words) == AnswerInput("reject", "it is late")
+    assert given(PLAN, words) == AnswerInput("reject", "it is late")
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_a_yes_for_longer_writes_the_offered_rules(word: str, grant: str) -> Non
 
 
 def test_free_words_on_calls_are_a_no_with_that_reason() -> None:
-    assert given(CALLS, "use the other folder") == Given("reject", "use the other folder")
+    assert given(CALLS, "use the other folder") == AnswerInput("reject", "use the other folder")
 
 
 def test_free_words_on_a_plan_are_feedback_even_when_they_begin_with_no() -> None:
-    assert given(PLAN, "no, three steps") == Given("text", "no, three steps")
+    assert given(PLAN, "no, three steps") == AnswerInput("text", "no, three steps")
 
 
 def test_single_calls_are_named_by_number_or_id() -> None:
@@ -94,20 +94,20 @@ def test_an_item_that_means_nothing_is_refused(item: str) -> None:
 
 
 def test_options_are_chosen_by_number_or_name() -> None:
-    assert given(COLOUR, "2") == Given("text", "green", choices=(2,))
-    assert given(COLOUR, "blue") == Given("text", "blue", choices=(3,))
-    assert given(COLOURS, "1,3") == Given("text", "red; blue", choices=(1, 3))
+    assert given(COLOUR, "2") == AnswerInput("text", "green", choices=(2,))
+    assert given(COLOUR, "blue") == AnswerInput("text", "blue", choices=(3,))
+    assert given(COLOURS, "1,3") == AnswerInput("text", "red; blue", choices=(1, 3))
     assert given(COLOURS, "1、3").choices == (1, 3)
 
 
 def test_other_words_are_an_answer_of_their_own() -> None:
-    assert given(COLOUR, "violet") == Given("text", "violet")
-    assert given(COLOUR, "1,3") == Given("text", "1,3")
-    assert given(FREE, "yes") == Given("text", "yes")
-    assert given(FREE, "7") == Given("text", "7")
-    assert given(FREE, "拒绝") == Given("reject")
+    assert given(COLOUR, "violet") == AnswerInput("text", "violet")
+    assert given(COLOUR, "1,3") == AnswerInput("text", "1,3")
+    assert given(FREE, "yes") == AnswerInput("text", "yes")
+    assert given(FREE, "7") == AnswerInput("text", "7")
+    assert given(FREE, "拒绝") == AnswerInput("reject")
     option = msgspec.structs.replace(COLOUR, options=("approve", "reject"))
-    assert given(option, "approve") == Given("text", "approve", choices=(1,))
+    assert given(option, "approve") == AnswerInput("text", "approve", choices=(1,))
 
 
 @pytest.mark.parametrize("question", [PLAN, CALLS, COLOUR, FREE])
@@ -144,15 +144,15 @@ def test_steps_go_with_edit_and_edit_with_plans() -> None:
         decide(view(PLAN), Decision("no", ["a"]))
     with pytest.raises(Leave, match="--goal goes with"):
         decide(view(CALLS), Decision("yes", goal="a"))
-    with pytest.raises(Malformed, match="edit"):
+    with pytest.raises(InvalidRequest, match="edit"):
         given(CALLS, "edit", steps=["a"])
-    assert given(FREE, "edit") == Given("text", "edit")
+    assert given(FREE, "edit") == AnswerInput("text", "edit")
 
 
 def test_what_has_no_meaning_for_the_question_is_refused() -> None:
-    with pytest.raises(Malformed, match="no meaning for a plan"):
+    with pytest.raises(InvalidRequest, match="no meaning for a plan"):
         given(PLAN, "session")
-    with pytest.raises(Malformed, match="Rules need a yes"):
+    with pytest.raises(InvalidRequest, match="Rules need a yes"):
         given(CALLS, "yes", rules=["shell(touch *)"])
     with pytest.raises(Leave, match="at most 20,000"):
         decide(view(FREE), Decision("x" * 20_001))
@@ -161,20 +161,20 @@ def test_what_has_no_meaning_for_the_question_is_refused() -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Given("approve"), "yes"),
-        (Given("approve", grant="rule", rules=("shell(ls)",)), "yes, by a rule: shell(ls)"),
-        (Given("reject"), "no"),
-        (Given("reject", "it is late"), "no, because it is late"),
-        (Given("reject", items={"c1": True, "c2": False}), "no · c1: yes · c2: no"),
-        (Given("approve", edit=PlanEdit(("a", "b"))), "yes, to your plan: a → b"),
+        (AnswerInput("approve"), "yes"),
+        (AnswerInput("approve", grant="rule", rules=("shell(ls)",)), "yes, by a rule: shell(ls)"),
+        (AnswerInput("reject"), "no"),
+        (AnswerInput("reject", "it is late"), "no, because it is late"),
+        (AnswerInput("reject", items={"c1": True, "c2": False}), "no · c1: yes · c2: no"),
+        (AnswerInput("approve", edit=PlanEdit(("a", "b"))), "yes, to your plan: a → b"),
         (
-            Given("edit", edit=PlanEdit(("a",))),
+            AnswerInput("edit", edit=PlanEdit(("a",))),
             "your plan, which is asked about again: a",
         ),
-        (Given("text", "green"), "green"),
+        (AnswerInput("text", "green"), "green"),
     ],
 )
-def test_it_is_said_how_an_answer_was_understood(answer: Given, said: str) -> None:
+def test_it_is_said_how_an_answer_was_understood(answer: AnswerInput, said: str) -> None:
     assert understood_as(msgspec.to_builtins(answer), Phrases()) == f"Stored: {said}"
 
 

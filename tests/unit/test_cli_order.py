@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.channels.cli.leaving import Leave
-from internal.channels.cli.order import MOST_FILES, File, argument, compose, read_files
+from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.task_request import MOST_FILES, File, argument, compose, read_files
 from larkspur.arguments import ONE_SHOT, parse, usage
 
 

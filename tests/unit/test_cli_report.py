@@ -6,25 +6,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.controls import Connected, Control, Heartbeat
-from internal.agent.domain.envelope import RunIds, encoded, wrap
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import (
+from internal.agent.domain.events.control import Connected, Control, Heartbeat
+from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
     InputReceived,
     LifecycleUpdated,
     OutputDelta,
+    QuestionAnswered,
+    QuestionAsked,
     ResultCancelled,
     ResultFinal,
     ToolCompleted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, numbered
-from internal.agent.domain.question_events import QuestionAnswered, QuestionAsked
-from internal.agent.domain.questions import Asking, QuestionKind
+from internal.agent.domain.questions import ApprovalItem, QuestionKind
 from internal.agent.domain.tasks import StopReason
-from internal.channels.cli.order import Format, Ids
-from internal.channels.cli.report import Report
+from internal.agent.domain.usage import Usage
+from internal.channels.cli.output_format import Report
+from internal.channels.cli.task_request import Format, Ids
 from internal.channels.web.sse import render_control
 
 OURS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
@@ -184,8 +185,8 @@ def test_a_waiting_plan_is_shown_with_its_steps() -> None:
 def test_calls_in_need_are_shown_as_they_would_run() -> None:
     long = "\n".join(f"line {n}" for n in range(50))
     calls = (
-        Asking("c1", "shell", "rm -r x", "exec", "no rule", "h", ("shell(rm -r x)",)),
-        Asking("c2", "write_file", "write_file {}", "write", "", "h", (), diff=long),
+        ApprovalItem("c1", "shell", "rm -r x", "exec", "no rule", "h", ("shell(rm -r x)",)),
+        ApprovalItem("c2", "write_file", "write_file {}", "write", "", "h", (), diff=long),
     )
     first, one, command, two, *change, more, how = remarks_of(
         asks("approval", title="Allow 2 calls?", calls=calls)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.config.document import parse
 from internal.config.home import HomeError
+from internal.config.inspect import Row, describe
 from internal.config.keys import KEYS, VARIABLES
-from internal.config.load import ConfigError, Loaded, load
+from internal.config.loader import ConfigError, Loaded, load
 from internal.config.settings import LlmSettings, Settings
-from internal.config.show import Row, describe
+from internal.config.yaml_document import parse
 
 CANARY = "canary-3f9a1c"
 

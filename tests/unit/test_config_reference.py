@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from internal.config.keys import KEYS
-from internal.config.load import load
+from internal.config.loader import load
 from internal.config.reference import page, table, yaml_text
 
 ROOT = Path(__file__).parent.parent.parent

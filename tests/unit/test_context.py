@@ -6,18 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.context import (
-    IMAGE_TOKENS,
-    OVERHEAD_TOKENS,
-    SHORTEST_RESULT,
-    Window,
-    fit,
-    message_tokens,
-    text_tokens,
-    tools_tokens,
-    view,
-    weight,
-)
 from internal.agent.domain.messages import (
     Image,
     Message,
@@ -27,6 +15,18 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
     said_by_user,
+)
+from internal.agent.domain.react.context_window import (
+    IMAGE_TOKENS,
+    OVERHEAD_TOKENS,
+    SHORTEST_RESULT,
+    ContextWindow,
+    fit,
+    message_tokens,
+    text_tokens,
+    tools_tokens,
+    view,
+    weight,
 )
 from tests.unit.strict_provider import check
 from tests.unit.turn_rig import TOOLS, read
@@ -97,7 +97,7 @@ def test_schemas_weigh() -> None:
 
 def test_nothing_is_left_out_of_what_fits() -> None:
     messages = [said_by_user("The task."), *exchange("a", "x" * 3000), *exchange("b", "x")]
-    window = Window()
+    window = ContextWindow()
     assert fit(messages, 0, window, weight(messages, 0, window)) is window
 
 
@@ -107,8 +107,8 @@ def test_the_oldest_conversation_goes_first() -> None:
         history += [said_by_user(f"{n}" * 900), *exchange(f"h{n}", "x" * 900)]
         history.append(Message("assistant", (Text("Done."),)))
     messages = [*history, said_by_user("The task."), *exchange("w", "x" * 900)]
-    window = fit(messages, 16, Window(), 2000)
-    assert window == Window(history_from=12)
+    window = fit(messages, 16, ContextWindow(), 2000)
+    assert window == ContextWindow(history_from=12)
     kept = view(messages, 16, window)
     assert kept == tuple(messages[12:])
     assert weight(messages, 16, window) <= 1400
@@ -118,7 +118,7 @@ def test_then_the_oldest_work_but_never_the_persons_words() -> None:
     messages = [said_by_user("Hi"), Message("assistant", (Text("Hello."),)), said_by_user("Task.")]
     for n in range(5):
         messages += [*exchange(f"w{n}", "x" * 1500), said_by_user(f"Steering {n}.")]
-    window = fit(messages, 2, Window(), 2000)
+    window = fit(messages, 2, ContextWindow(), 2000)
     assert (window.history_from, window.result_limit) == (2, None)
     kept = view(messages, 2, window)
     check(kept, ["Task.", *(f"Steering {n}." for n in range(5))])
@@ -127,21 +127,23 @@ def test_then_the_oldest_work_but_never_the_persons_words() -> None:
 
 def test_last_of_all_results_are_shortened() -> None:
     messages = [said_by_user("Task."), *exchange("a", "b" * 90), *exchange("c", "d" * 90_000, 2)]
-    window = fit(messages, 0, Window(), 5000)
-    assert window == Window(0, 3, 4096)
+    window = fit(messages, 0, ContextWindow(), 5000)
+    assert window == ContextWindow(0, 3, 4096)
     shown = view(messages, 0, window)[-1].parts[0]
     assert isinstance(shown, ToolResult)
     assert len(shown.text) == 4096
     assert "characters left out" in shown.text
     harder = fit(messages, 0, window, 10)
-    assert harder == Window(0, 3, SHORTEST_RESULT)
+    assert harder == ContextWindow(0, 3, SHORTEST_RESULT)
     assert fit(messages, 0, harder, 10) == harder
     check(view(messages, 0, harder), ["Task."])
 
 
 def test_a_result_a_little_too_long_is_not_made_heavier() -> None:
     messages = [said_by_user("Task."), *exchange("a", "x" * (SHORTEST_RESULT + 1))]
-    assert weight(messages, 0, Window(0, 0, SHORTEST_RESULT)) <= weight(messages, 0, Window())
+    assert weight(messages, 0, ContextWindow(0, 0, SHORTEST_RESULT)) <= weight(
+        messages, 0, ContextWindow()
+    )
 
 
 @given(conversations(), st.integers(-10, 4000), st.integers(0, 4000))
@@ -150,7 +152,7 @@ def test_any_trim_is_lawful(
     conversation: tuple[list[Message], int, list[str]], budget: int, second: int
 ) -> None:
     messages, task_at, said = conversation
-    window = Window()
+    window = ContextWindow()
     for goal in (budget, second, 0):
         before = window
         window = fit(messages, task_at, before, goal)
@@ -171,7 +173,7 @@ def test_any_trim_is_lawful(
             assert len(replies) <= 1 or window.work_from == replies[-1]
 
 
-def is_smallest(window: Window, messages: Sequence[Message], task_at: int) -> bool:
+def is_smallest(window: ContextWindow, messages: Sequence[Message], task_at: int) -> bool:
     """Say whether nothing more can be left out."""
     work = [at for at in range(task_at, len(messages)) if messages[at].role == "assistant"]
     return (
@@ -187,7 +189,7 @@ def test_estimates_only_grow(
     conversation: tuple[list[Message], int, list[str]], more: int, limit: int | None
 ) -> None:
     messages, task_at, _ = conversation
-    window = Window(result_limit=limit)
+    window = ContextWindow(result_limit=limit)
     longer = [*messages, *exchange("z", "z" * more)]
     assert weight(messages, task_at, window) < weight(longer, task_at, window)
-    assert weight(messages, task_at, window) <= weight(messages, task_at, Window())
+    assert weight(messages, task_at, window) <= weight(messages, task_at, ContextWindow())

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from internal.agent.domain import ids
-from internal.agent.domain.envelope import RunIds, encoded, rfc3339, wrap
-from internal.agent.domain.events import LifecycleUpdated, NodeStarted, OutputDelta
+from internal.agent.domain.events.envelope import RunIds, encoded, rfc3339, wrap
+from internal.agent.domain.events.types import LifecycleUpdated, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 
 CORE = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-2Abc"))

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.controls import CONTROLS
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import EVENTS
-from internal.agent.domain.schema import json_schema, markdown
+from internal.agent.domain.events.control import CONTROLS
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.schema import json_schema, markdown
+from internal.agent.domain.events.types import EVENTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 AGAIN = "stale: run `larkspur events schema [--markdown]` into docs/ again"

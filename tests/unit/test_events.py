@@ -7,15 +7,15 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.clipping import fitted, fitted_arguments
-from internal.agent.domain.controls import CONTROLS, Control
-from internal.agent.domain.diagnostics import ContextCompression, ContextSnapshot, DiagnosticError
-from internal.agent.domain.envelope import RunIds, encoded, wrap
-from internal.agent.domain.errors import ModelBusy, ModelError, Stopped
-from internal.agent.domain.event import Event, NodeKind
-from internal.agent.domain.events import (
+from internal.agent.domain.errors import ModelError, ModelOverloaded, RunStopped
+from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.event import Event, NodeKind
+from internal.agent.domain.events.types import (
     EVENTS,
+    ContextCompression,
+    ContextSnapshot,
+    DiagnosticError,
     InputReceived,
     LifecycleUpdated,
     NodeCompleted,
@@ -25,6 +25,8 @@ from internal.agent.domain.events import (
     OutputSummary,
     Partial,
     PlanUpdated,
+    QuestionAnswered,
+    QuestionAsked,
     ResultCancelled,
     ResultFinal,
     ToolCompleted,
@@ -33,15 +35,16 @@ from internal.agent.domain.events import (
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanStep
-from internal.agent.domain.question_events import QuestionAnswered, QuestionAsked
-from internal.agent.domain.questions import Asking
+from internal.agent.domain.questions import ApprovalItem
 from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.text import truncate_arguments, truncate_json
+from internal.agent.domain.usage import Usage
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 NOW = "2026-01-31T08:00:00.000Z"
 ODD = '鹭 🪶 \x00\x1b[2J \u2028 "quoted" \\ </script>\r\n'
 FILE = Attachment(ODD, "text/plain", "file:abc", "abc", 3)
-ASKED = Asking("c1", "shell", ODD, "exec", "r", "h", ("shell(ls)",))
+ASKED = ApprovalItem("c1", "shell", ODD, "exec", "r", "h", ("shell(ls)",))
 USAGE = Usage(1, 2, 3, 4)
 
 FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
@@ -249,7 +252,7 @@ def test_without_a_node_an_event_says_none() -> None:
 
 @pytest.mark.parametrize("sign", ["\x01", "鹭", "🪶", '"', "\ud83d"])
 def test_what_producers_put_in_fits_and_is_whole(sign: str) -> None:
-    text = fitted(sign * 1_000_000)
+    text = truncate_json(sign * 1_000_000)
     arguments = {f"{sign * 300}{n}": sign * 1_000_000 for n in range(3)}
     for event in (
         InputReceived(task=text, channel="web", sender="local", steer=True),
@@ -257,7 +260,7 @@ def test_what_producers_put_in_fits_and_is_whole(sign: str) -> None:
         ToolStarted(
             call_id="c1",
             tool_name="shell",
-            arguments=fitted_arguments(arguments),
+            arguments=truncate_arguments(arguments),
             iteration=1,
             risk="exec",
         ),
@@ -272,14 +275,16 @@ def test_a_failure_of_the_model_has_a_code() -> None:
     codes = {kind.code for kind in kinds}
     assert len(codes) == len(kinds)
     assert all(f"{code}," in (ResultFinal.__doc__ or "").replace(".", ",") for code in codes)
-    assert ModelBusy("Busy.", 2.5).retry_after == 2.5
-    assert (str(ModelBusy("Busy.")), ModelBusy("Busy.").retry_after) == ("Busy.", None)
+    assert ModelOverloaded("Busy.", 2.5).retry_after == 2.5
+    assert (str(ModelOverloaded("Busy.")), ModelOverloaded("Busy.").retry_after) == ("Busy.", None)
 
 
 def test_who_stopped_a_run_travels_with_the_error() -> None:
-    stopped = Stopped("ada", "web")
+    stopped = RunStopped("ada", "web")
     assert (stopped.by, stopped.via, stopped.reason) == ("ada", "web", "stopped")
     assert str(stopped) == "stopped by ada via web"
     assert (
-        Stopped("ada", "web", "enough").reason == str(Stopped("ada", "web", "enough")) == "enough"
+        RunStopped("ada", "web", "enough").reason
+        == str(RunStopped("ada", "web", "enough"))
+        == "enough"
     )

@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.budgets import Limits
-from internal.agent.domain.diagnostics import DiagnosticError
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import NodeCompleted, NodeStarted, PlanUpdated, ToolCompleted
-from internal.agent.domain.gates import (
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    NodeCompleted,
+    NodeStarted,
+    PlanUpdated,
+    ToolCompleted,
+)
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.plans import MOST_STEPS
+from internal.agent.domain.react.gates import (
     GATES,
     MOST_OPTIONS,
     PATIENCE,
@@ -19,11 +25,10 @@ from internal.agent.domain.gates import (
     UI_SPECS,
     ui_call,
 )
-from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.moves import Act
-from internal.agent.domain.plans import MOST_STEPS
+from internal.agent.domain.react.steps import Act
+from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
-from internal.agent.domain.turn import Turn
+from internal.agent.domain.usage import Limits
 from tests.unit.turn_rig import (
     act,
     asked,

@@ -3,16 +3,15 @@
 import msgspec
 import pytest
 
-from internal.agent.app.checkpoints import Checkpoints, restored
-from internal.agent.domain.diagnostics import DiagnosticError
-from internal.agent.domain.events import PlanUpdated, ToolCompleted
-from internal.agent.domain.judgement import MOST_ASKED, NOBODY
+from internal.agent.domain.events.types import DiagnosticError, PlanUpdated, ToolCompleted
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, said_by_user
-from internal.agent.domain.moves import Act
-from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision
+from internal.agent.domain.react.review_state import MOST_ASKED, NOBODY
+from internal.agent.domain.react.steps import Act
+from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.domain.turn import Turn
+from internal.agent.store.checkpoints import Checkpoints, restored
 from tests.unit.turn_rig import (
     act,
     answer,

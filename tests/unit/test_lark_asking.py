@@ -8,33 +8,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.answers import Given, fitting
-from internal.agent.domain.errors import Malformed
+from internal.agent.domain.answers import AnswerInput, fitting
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered
-from internal.agent.domain.questions import Answer, Asking, Decision, Question, QuestionKind
-from internal.channels.lark.asking import news_forms, question_card, question_forms
-from internal.channels.lark.outcome import late, moment, outcome
-from internal.channels.lark.pressing import Press, Wrong, given_by
+from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question, QuestionKind
+from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.channels.lark.card_answers import Press, Wrong, given_by
+from internal.channels.lark.question_card import news_forms, question_card, question_forms
+from internal.channels.lark.question_text import late, moment, outcome
 from internal.channels.lark.words import Words
-from internal.larksim.cards import check_card
-from internal.storage.stores.questions import Asked, AskedQuestion, QuestionStatus
+from internal.simulators.lark.cards import check_card
 
 EN, ZH = Words("en"), Words("zh")
 NAME = QuestionId("question-abc-1")
 
 
-def call(number: int, what: str = "touch ran", **more: Any) -> Asking:
-    return Asking(f"c{number}", "shell", what, "exec", "no rule allows it", "hash", **more)
+def call(number: int, what: str = "touch ran", **more: Any) -> ApprovalItem:
+    return ApprovalItem(f"c{number}", "shell", what, "exec", "no rule allows it", "hash", **more)
 
 
 def asked(
     question: Question, status: QuestionStatus = "open", answer: Answer | None = None
-) -> AskedQuestion:
+) -> StoredQuestion:
     ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
     at = ("2026-11-22T10:00:00.000Z", "2026-11-23T10:00:00.000Z")
-    return AskedQuestion(
-        Asked(question, *ids, "lark:a:ou_1", "lark:a:oc_1", "operators", *at), status, answer
+    return StoredQuestion(
+        QuestionRecord(question, *ids, "lark:a:ou_1", "lark:a:oc_1", "operators", *at),
+        status,
+        answer,
     )
 
 
@@ -168,8 +170,8 @@ def test_whatever_is_pressed_is_an_answer_or_none(
     if isinstance(given_, Wrong):
         assert EN(given_.phrase)
         return
-    assert isinstance(given_, Given)
-    with suppress(Malformed):
+    assert isinstance(given_, AnswerInput)
+    with suppress(InvalidRequest):
         fitting(question, given_)
 
 

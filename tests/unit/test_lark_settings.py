@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from internal.channels.lark.gates import GroupRules, LarkRules
-from internal.config.kinds import ConfigError
-from internal.config.load import load
+from internal.channels.lark.policy import GroupRules, LarkRules
+from internal.config.loader import load
+from internal.config.types import ConfigError
 from larkspur.mapping import lark_rules
 from larkspur.trying import local_lark
 

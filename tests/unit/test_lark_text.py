@@ -8,10 +8,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from internal.agent.domain.budgets import Usage
-from internal.agent.domain.envelope import RunIds, encoded, wrap
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import (
+from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
     LifecycleUpdated,
     PlanUpdated,
     ResultFinal,
@@ -21,8 +20,9 @@ from internal.agent.domain.events import (
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import numbered
 from internal.agent.domain.tasks import STATUS_OF, StopReason
-from internal.channels.lark.cards import MOST_RICH, forms, tables_as_code, uuid
-from internal.channels.lark.commands import (
+from internal.agent.domain.usage import Usage
+from internal.agent.store.outbox import OutgoingMessage
+from internal.channels.chat.command_parser import (
     Command,
     Name,
     Unknown,
@@ -30,7 +30,11 @@ from internal.channels.lark.commands import (
     help_text,
     read_command,
 )
-from internal.channels.lark.gates import (
+from internal.channels.chat.run_state import Work
+from internal.channels.lark.events import Mention, Message, Recalled, read_event, words
+from internal.channels.lark.inbox_worker import scope_of
+from internal.channels.lark.message_format import MOST_RICH, forms, tables_as_code, uuid
+from internal.channels.lark.policy import (
     GroupRules,
     Hearing,
     Ignore,
@@ -40,14 +44,10 @@ from internal.channels.lark.gates import (
     in_question,
     judge,
 )
-from internal.channels.lark.messages import Mention, Message, Recalled, read_event, words
-from internal.channels.lark.replying import is_aside, result_text
-from internal.channels.lark.taking import scope_of
-from internal.channels.lark.text import chunks, clip, has_chinese, head, size
+from internal.channels.lark.replies import is_aside, result_text
+from internal.channels.lark.text import chunks, has_chinese, head, size, truncate_text
 from internal.channels.lark.words import Words, catalogue, switch, words_for, yes_and_no
-from internal.channels.lark.work import Work
-from internal.storage.stores.outbox import Outgoing
-from internal.tools.roster import TOOLS
+from internal.tools.registry import TOOLS
 
 BOT = "ou_bot"
 NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
@@ -331,7 +331,7 @@ def test_text_is_cut_at_sentences_and_never_inside_a_character() -> None:
     assert head("\U0001f600" * 3, 5) == "\U0001f600"
     assert "".join(chunks("a b. " * 100, 64)).replace(" ", "") == "ab." * 100
     assert chunks("  ", 10) == []
-    assert clip("a  b\nc", 4) == "a b…"
+    assert truncate_text("a  b\nc", 4) == "a b…"
     assert has_chinese("a 中")
     assert not has_chinese("abc")
 
@@ -371,7 +371,7 @@ def _fields(text: str) -> list[str]:
 @pytest.mark.parametrize("said", [EN, ZH], ids=["en", "zh"])
 def test_every_end_reads_like_a_person_wrote_it(reason: StopReason, said: Words) -> None:
     for body in ("", "an answer"):
-        outgoing = Outgoing("k", "lark", "a", "c", "m", body, "run-1", reason, "RAW ERROR")
+        outgoing = OutgoingMessage("k", "lark", "a", "c", "m", body, "run-1", reason, "RAW ERROR")
         text = result_text(outgoing, said, "model_busy")
         assert text
         assert body in text

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.budgets import Price, Usage
-from internal.agent.domain.errors import ModelBusy, ModelUnreachable
+from internal.agent.domain.errors import ModelOverloaded, ModelUnreachable
+from internal.agent.domain.usage import Price, Usage
 from internal.agent.ports.llm import ModelLimits
-from internal.llm.catalogue import KNOWN, limits, price_table
 from internal.llm.errors import retry_after
-from internal.llm.providers import PROVIDERS
-from internal.llm.retrying import Patience
+from internal.llm.json_text import clip, decode_json, encode_json, whole
+from internal.llm.model_catalog import KNOWN, limits, price_table
+from internal.llm.registry import PROVIDERS
+from internal.llm.retry import RetryPolicy
 from internal.llm.sse import EventStream
-from internal.llm.text import clip, decode_json, encode_json, whole
 
 MUCH = ModelLimits(10_000_000, 1_000_000)
 
@@ -70,9 +70,9 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 
 @given(tries=st.integers(1, 200), chance=st.floats(0, 1, exclude_max=True))
 def test_waits_stay_within_their_bounds(tries: int, chance: float) -> None:
-    patience = Patience()
+    patience = RetryPolicy()
     assert 0.25 <= patience.wait(tries, ModelUnreachable("x"), chance) <= patience.longest_seconds
-    asked = patience.wait(tries, ModelBusy("x", retry_after=20.0), chance)
+    asked = patience.wait(tries, ModelOverloaded("x", retry_after=20.0), chance)
     assert 20.0 <= asked <= patience.longest_seconds
 
 

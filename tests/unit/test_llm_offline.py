@@ -16,15 +16,21 @@ from internal.agent.domain.messages import (
     ToolResult,
     said_by_user,
 )
-from internal.agent.domain.moves import Act, Ask, Done, Pause
-from internal.agent.domain.permissions import Policy
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanEdit, PlanReview
 from internal.agent.domain.questions import Decision, Question
+from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, ToolChoice, Words
-from internal.llm.arithmetic import worked_out
-from internal.llm.offline import MODEL, OfflineModel
-from internal.llm.offline_jobs import catalogue, language_of, understand
+from internal.agent.ports.llm import (
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    TextDelta,
+    ToolChoice,
+)
+from internal.llm.offline.arithmetic import worked_out
+from internal.llm.offline.jobs import catalogue, language_of, understand
+from internal.llm.offline.model import MODEL, OfflineModel
 from tests.unit import turn_rig as rig
 
 ACTIONS = (
@@ -58,14 +64,14 @@ class Told:
             self.messages.append(Message("user", tuple(results)))
         raise AssertionError("it never came to an end")
 
-    async def hear(self) -> Reply:
+    async def hear(self) -> ModelResponse:
         request = ModelRequest(
             MODEL, "", tuple(self.messages), tools=self.tools, tool_choice=self.choice
         )
-        pieces: list[ModelPiece] = [piece async for piece in OfflineModel().stream(request)]
+        pieces: list[ModelStreamEvent] = [piece async for piece in OfflineModel().stream(request)]
         *words, reply = pieces
-        assert isinstance(reply, Reply)
-        said = "".join(piece.text for piece in words if isinstance(piece, Words))
+        assert isinstance(reply, ModelResponse)
+        said = "".join(piece.text for piece in words if isinstance(piece, TextDelta))
         assert said == "".join(part.text for part in reply.parts if isinstance(part, Text))
         assert all(part.text.strip() for part in reply.parts if isinstance(part, Text))
         return reply
@@ -368,7 +374,7 @@ class Watched:
         request = ModelRequest(MODEL, "", tuple(move.messages), tools=rig.TOOLS, tool_choice=choice)
         pieces = [piece async for piece in OfflineModel().stream(request)]
         reply = pieces[-1]
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, ModelResponse)
         self.turn.heard(reply.parts, MODEL, reply.usage, 0.0)
 
     def say(self, decision: Decision, text: str = "", **more: Any) -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -18,8 +17,9 @@ from internal.agent.domain.messages import (
     said_by_user,
 )
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelPiece, ModelRequest, Reply, Words
-from internal.llm.text_calls import CallFinder, TextCalls
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.llm.text_tool_calls import CallFinder, TextCalls
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "x"}}\n</tool_call>'
@@ -45,15 +45,15 @@ class Parrot:
     async def close(self) -> None:
         self.closed = True
 
-    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelPiece, None]:
+    async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         self.asked.append(request)
         if self._thought:
-            yield Words(self._thought, reasoning=True)
+            yield TextDelta(self._thought, reasoning=True)
         for piece in self._pieces:
-            yield Words(piece)
+            yield TextDelta(piece)
         thoughts: tuple[Part, ...] = (Thinking(self._thought),) if self._thought else ()
         said: tuple[Part, ...] = (Text("".join(self._pieces)),) if self._pieces else ()
-        yield Reply((*thoughts, *said), Usage(1, 1), "end", "parrot-1")
+        yield ModelResponse((*thoughts, *said), Usage(1, 1), "end", "parrot-1")
 
 
 def asking(
@@ -66,13 +66,13 @@ def asking(
     )
 
 
-async def heard(parrot: Parrot, request: ModelRequest | None = None) -> tuple[str, Reply]:
+async def heard(parrot: Parrot, request: ModelRequest | None = None) -> tuple[str, ModelResponse]:
     *words, reply = [piece async for piece in TextCalls(parrot).stream(request or asking())]
-    assert isinstance(reply, Reply)
-    return "".join(w.text for w in words if isinstance(w, Words) and not w.reasoning), reply
+    assert isinstance(reply, ModelResponse)
+    return "".join(w.text for w in words if isinstance(w, TextDelta) and not w.reasoning), reply
 
 
-def calls_in(reply: Reply) -> list[ToolCall]:
+def calls_in(reply: ModelResponse) -> list[ToolCall]:
     return [part for part in reply.parts if isinstance(part, ToolCall)]
 
 
@@ -96,9 +96,9 @@ async def test_words_without_a_block_pass_as_they_come() -> None:
 async def test_thoughts_pass_untouched() -> None:
     parrot = Parrot("ok", thought=f"should I {CALL}?")
     pieces = [piece async for piece in TextCalls(parrot).stream(asking())]
-    assert pieces[0] == Words(f"should I {CALL}?", reasoning=True)
+    assert pieces[0] == TextDelta(f"should I {CALL}?", reasoning=True)
     reply = pieces[-1]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ModelResponse)
     assert calls_in(reply) == []
 
 

@@ -1,9 +1,9 @@
 """Open ends: what a log says was begun and not finished is closed, the inner ones first."""
 
-from internal.agent.app.open_ends import INTERRUPTED, UNKNOWN, open_ends
-from internal.agent.domain.envelope import RunIds, encoded, wrap
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import (
+from internal.agent.app.runs.unfinished_work import INTERRUPTED, UNKNOWN, find_unfinished_work
+from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
     LifecycleUpdated,
     NodeCompleted,
     NodeFailed,
@@ -12,7 +12,7 @@ from internal.agent.domain.events import (
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.ports.log import StoredEvent
+from internal.agent.store.events import StoredEvent
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -72,15 +72,15 @@ def unknown(*call_ids: str) -> list[Event]:
 
 
 def test_of_a_finished_log_nothing_is_open() -> None:
-    assert open_ends([]) == []
+    assert find_unfinished_work([]) == []
     events = [begun("execute"), begun("iter:1"), called("a"), returned("a"), done("iter:1")]
-    assert open_ends(log(*events, failed("iter:2:say"), done("execute"))) == []
+    assert find_unfinished_work(log(*events, failed("iter:2:say"), done("execute"))) == []
 
 
 def test_calls_are_closed_then_nodes_from_the_inside() -> None:
     events = [begun("prepare"), done("prepare"), begun("execute"), begun("iter:1"), done("iter:1")]
     events2 = [begun("iter:2"), called("a"), called("b"), returned("a"), called("c")]
-    assert open_ends(log(*events, *events2)) == [
+    assert find_unfinished_work(log(*events, *events2)) == [
         *unknown("b", "c"),
         *closed("iter:2", "execute"),
     ]
@@ -88,11 +88,13 @@ def test_calls_are_closed_then_nodes_from_the_inside() -> None:
 
 def test_calls_that_run_again_stay_open() -> None:
     events = log(begun("execute"), called("a"), called("b"))
-    assert open_ends(events, frozenset({"a"})) == [*unknown("b"), *closed("execute")]
+    assert find_unfinished_work(events, frozenset({"a"})) == [*unknown("b"), *closed("execute")]
 
 
 def test_the_reason_may_be_another() -> None:
-    assert open_ends(log(begun("execute")), error="stopped") == closed("execute", error="stopped")
+    assert find_unfinished_work(log(begun("execute")), error="stopped") == closed(
+        "execute", error="stopped"
+    )
 
 
 def test_steps_of_the_plan_and_other_events_are_left_alone() -> None:
@@ -100,17 +102,17 @@ def test_steps_of_the_plan_and_other_events_are_left_alone() -> None:
         LifecycleUpdated(status="running", phase="execute"),
         NodeStarted(node_id="step:1", step_index=1, step_description="Look"),
     )
-    assert open_ends(events) == []
+    assert find_unfinished_work(events) == []
 
 
 def test_a_node_that_failed_and_began_again_is_open_once() -> None:
     events = log(begun("execute"), begun("iter:1"), failed("iter:1"), begun("iter:1"))
-    assert open_ends(events) == closed("iter:1", "execute")
+    assert find_unfinished_work(events) == closed("iter:1", "execute")
     again = log(*[begun("execute"), begun("execute")])
-    assert open_ends(again) == closed("execute")
+    assert find_unfinished_work(again) == closed("execute")
 
 
 def test_what_was_closed_is_closed() -> None:
     events: list[Event] = [begun("execute"), begun("iter:1"), called("a")]
-    closing = open_ends(log(*events))
-    assert open_ends(log(*events, *closing)) == []
+    closing = find_unfinished_work(log(*events))
+    assert find_unfinished_work(log(*events, *closing)) == []

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.controls import CONTROLS, Control
-from internal.agent.domain.event import Event
-from internal.agent.domain.events import EVENTS
-from internal.agent.domain.schema import typescript
+from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.schema import typescript
+from internal.agent.domain.events.types import EVENTS
 from internal.channels.web import openapi
-from internal.channels.web.routes import ENDPOINTS
+from internal.channels.web.routes.table import ENDPOINTS
 
 SOURCES = Path(__file__).parents[2] / "web" / "src"
 AGAIN = "stale: run `make generate`"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.permissions import (
+from internal.agent.domain.permissions.policy import (
     Allowed,
     Denied,
     Mode,

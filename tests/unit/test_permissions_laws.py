@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.permissions import (
+from internal.agent.domain.permissions.policy import (
     Allowed,
     Denied,
     Mode,
@@ -18,8 +18,8 @@ from internal.agent.domain.permissions import (
     Verdict,
     judge,
 )
-from internal.agent.domain.shell_syntax import Command, read_script
-from internal.agent.domain.shell_words import for_parser, from_parser
+from internal.agent.domain.permissions.shell.parser import ParsedCommand, read_script
+from internal.agent.domain.permissions.shell.words import for_parser, from_parser
 from tests.unit.permission_cases import ALLOW, ALLOWING, DENY, DENYING
 
 COMMANDS = [row.command for row in (*ALLOWING, *DENYING) if len(row.command) < 500]
@@ -124,7 +124,7 @@ def test_quoted_words_are_read_as_they_are(parts: list[str]) -> None:
     script = read_script(shlex.join(parts))
     assert not script.trouble
     (command,) = script.parts
-    assert isinstance(command, Command)
+    assert isinstance(command, ParsedCommand)
     if "=" not in parts[0]:
         assert [word.text for word in command.words] == parts
 

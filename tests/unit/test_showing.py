@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.showing import escaped, hidden
+from internal.agent.domain.text import escape_invisible, hidden
 
 _ODD = (
     " \t\n\r\x00\x1b\x7f\u200b\u200d\u202e\u2066\ufeff\u00a0\u3000\u3164\u2028\u0085\ufe0f\ud800"
@@ -36,19 +36,19 @@ def meant(shown: str) -> str:
 
 @given(_SHORT | _ANY)
 def test_every_text_can_be_read_back(text: str) -> None:
-    assert meant(escaped(text)) == text
+    assert meant(escape_invisible(text)) == text
 
 
 @given(_SHORT | _ANY, _SHORT | _ANY)
 def test_different_texts_never_show_alike(one: str, other: str) -> None:
-    shown = (escaped(one), escaped(other))
+    shown = (escape_invisible(one), escape_invisible(other))
     alike = unicodedata.normalize("NFC", shown[0]) == unicodedata.normalize("NFC", shown[1])
     assert alike is (one == other)
 
 
 @given(_SHORT | _ANY)
 def test_nothing_hidden_is_left(text: str) -> None:
-    shown = escaped(text)
+    shown = escape_invisible(text)
     assert not any(hidden(char) for char in shown if char not in " \t\n")
     assert not re.search(r"[ \t]$", shown, re.MULTILINE)
     assert unicodedata.is_normalized("NFC", shown)
@@ -68,7 +68,7 @@ def test_nothing_hidden_is_left(text: str) -> None:
     ],
 )
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert escaped(text) == text
+    assert escape_invisible(text) == text
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_tricks_become_visible(text: str, shown: str) -> None:
-    assert escaped(text) == shown
+    assert escape_invisible(text) == shown
 
 
 @pytest.mark.parametrize("flood", [" x", "\\u", "\u0301", "a\u0301", "\t ", "\u202e", "\n \n"])
 def test_a_flood_is_shown_whole(flood: str) -> None:
     text = flood * 30_000
-    assert meant(escaped(text)) == text
+    assert meant(escape_invisible(text)) == text

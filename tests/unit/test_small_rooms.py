@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.cursor import Cursor, parse_cursor
-from internal.agent.app.frames import Frame
-from internal.agent.app.listening import MOST_WAITING, QueuedListener
-from internal.agent.app.prompting import system_prompt
-from internal.agent.app.recent import MOST_FRAMES, Recent
-from internal.agent.app.tail import MOST_FRAMES as MOST_IN_TAIL
-from internal.agent.app.tail import Tail
-from internal.agent.app.titles import one_line
-from internal.agent.domain.envelope import RunIds, WorkflowEventEnvelope, wrap
-from internal.agent.domain.errors import Conflict, Malformed, StoreUnavailable
-from internal.agent.domain.events import LifecycleUpdated
+from internal.agent.app.events.cursor import Cursor, parse_cursor
+from internal.agent.app.events.live_buffer import MOST_FRAMES as MOST_IN_TAIL
+from internal.agent.app.events.live_buffer import LiveBuffer
+from internal.agent.app.events.queued_listener import MOST_WAITING, QueuedListener
+from internal.agent.app.events.recent import MOST_FRAMES, RecentEvents
+from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.runs.preparation import system_prompt
+from internal.agent.app.runs.session_title import one_line
+from internal.agent.domain.errors import Conflict, InvalidRequest, StoreUnavailable
+from internal.agent.domain.events.envelope import RunIds, WorkflowEventEnvelope, wrap
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.profiles import Profile
-from internal.dispatch.folder_lock import dispatcher_lock
+from internal.dispatch.lock import dispatcher_lock
 from internal.observability.clock import SystemClock
 from internal.observability.logs import HIDDEN, Lines, log_to
-from internal.tools.roster import TOOLS
+from internal.tools.registry import TOOLS
 
 RUN = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -54,7 +54,7 @@ def test_one_dispatcher_a_folder(tmp_path: Path) -> None:
     "text", ["", "abc", "abc-", "-3", "abc-x", "abc-٣", "a b-3", "abc-" + "9" * 30, "x" * 20 + "-1"]
 )
 def test_a_wire_id_that_is_none(text: str) -> None:
-    with pytest.raises(Malformed, match="not an event id"):
+    with pytest.raises(InvalidRequest, match="not an event id"):
         parse_cursor(text)
 
 
@@ -102,7 +102,7 @@ def test_a_prompt_says_who_the_agent_is() -> None:
 
 
 def test_recent_frames_are_an_unbroken_piece_of_the_log() -> None:
-    recent = Recent()
+    recent = RecentEvents()
     assert recent.after(0) is None
     for position in range(5, MOST_FRAMES + 10):
         recent.append(frame(position), unbroken=True)
@@ -118,7 +118,7 @@ def test_recent_frames_are_an_unbroken_piece_of_the_log() -> None:
 
 
 async def test_a_tail_keeps_the_newest_and_wakes_in_a_steady_pace() -> None:
-    tail = Tail()
+    tail = LiveBuffer()
     for position in range(1, MOST_IN_TAIL + 11):
         tail.append(frame(position))
     assert (tail.base, tail.end) == (10, MOST_IN_TAIL + 10)

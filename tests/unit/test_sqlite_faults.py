@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import Conflict, StoreError
-from internal.storage import faults
+from internal.storage.sqlite import errors
 
 PATH = Path("larkspur.db")
 
@@ -38,10 +38,10 @@ def reported(code: int, message: str = "as it says") -> sqlite3.Error:
 )
 def test_disk_file_and_lock(code: int, words: str, lasting: bool) -> None:
     error = reported(code)
-    assert faults.is_environment(error)
-    assert faults.is_lasting(error) is lasting
-    assert words in str(faults.unavailable(error, PATH))
-    assert "larkspur.db" in str(faults.unavailable(error, PATH))
+    assert errors.is_environment(error)
+    assert errors.is_lasting(error) is lasting
+    assert words in str(errors.unavailable(error, PATH))
+    assert "larkspur.db" in str(errors.unavailable(error, PATH))
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_disk_file_and_lock(code: int, words: str, lasting: bool) -> None:
 )
 def test_the_fault_of_a_statement(code: int, kind: type[Exception]) -> None:
     error = reported(code)
-    assert not faults.is_environment(error)
-    assert type(faults.refusal(error, "insert_run")) is kind
+    assert not errors.is_environment(error)
+    assert type(errors.refusal(error, "insert_run")) is kind
 
 
 def test_what_is_not_known_is_still_a_sentence() -> None:
     error = sqlite3.InterfaceError("bad value")
-    assert str(faults.unavailable(error, PATH)) == "The database larkspur.db failed: bad value."
-    assert str(faults.refusal(error, "run")) == "The statement run failed: bad value."
+    assert str(errors.unavailable(error, PATH)) == "The database larkspur.db failed: bad value."
+    assert str(errors.refusal(error, "run")) == "The statement run failed: bad value."

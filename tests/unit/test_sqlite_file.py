@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.errors import StoreRefused, StoreUnavailable
-from internal.agent.ports.stores import make_stores
-from internal.storage.database import open_database
-from internal.storage.file_systems import file_system, network_file_system
+from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
+from internal.agent.store.stores import make_stores
+from internal.storage.database_url import open_database
 from internal.storage.migrations import migrations
-from internal.storage.sqlite_file import APPLICATION_ID
+from internal.storage.sqlite.connection import APPLICATION_ID
+from internal.storage.sqlite.file_systems import file_system, network_file_system
 from tests.contract.store_facts import a_run, a_session, running, say
 
 STORES = make_stores()
@@ -57,7 +57,7 @@ def execute(path: Path, *statements: str) -> None:
 
 async def refused(path: Path) -> str:
     before = contents(path.parent)
-    with pytest.raises(StoreRefused) as refusal:
+    with pytest.raises(StoreCorrupt) as refusal:
         async with open_database(path):
             pass
     after = contents(path.parent)
@@ -221,7 +221,7 @@ async def test_an_address_names_a_file(path: Path, prefix: str) -> None:
     ],
 )
 async def test_addresses_that_name_nothing_here(address: str, words: str) -> None:
-    with pytest.raises(StoreRefused, match=words):
+    with pytest.raises(StoreCorrupt, match=words):
         async with open_database(address):
             pass
 
@@ -371,7 +371,7 @@ def test_folders_of_this_machine_are_local(tmp_path: Path) -> None:
 READ_ONLY = """
 import asyncio, concurrent.futures.thread, os, sys
 from internal.agent.domain.errors import StoreUnavailable
-from internal.storage.database import open_database
+from internal.storage.database_url import open_database
 
 async def look(path):
     try:

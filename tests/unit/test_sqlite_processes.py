@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.ports.log import StoredEvent
-from internal.agent.ports.stores import make_stores
-from internal.storage.database import open_database
+from internal.agent.store.events import StoredEvent
+from internal.agent.store.stores import make_stores
+from internal.storage.database_url import open_database
 from tests.contract.store_facts import a_run, running, say
 
 STORES = make_stores()

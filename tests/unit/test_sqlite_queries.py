@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.store.sessions import _PARTS
 from internal.storage import queries
 from internal.storage.migrations import migrations
-from internal.storage.sqlite_file import connect, prepare
-from internal.storage.stores.sessions import _PARTS
+from internal.storage.sqlite.connection import connect, prepare
 
 STORES = Path(queries.__file__).parent / "stores"
 NAMES = sorted(queries.load())

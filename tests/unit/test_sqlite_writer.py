@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import StoreUnavailable
-from internal.agent.ports.database import Write
-from internal.agent.ports.stores import make_stores
-from internal.storage.database import open_database
-from internal.storage.sqlite import SqliteDatabase
+from internal.agent.store.database import Write
+from internal.agent.store.stores import make_stores
+from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
 from tests.contract.store_facts import a_session
 
 STORES = make_stores()
@@ -169,8 +169,8 @@ async def test_a_file_that_was_replaced_is_not_written(path: Path, suffix: str) 
 FILE_LIMIT = """
 import asyncio, resource, sys
 from internal.agent.domain.errors import StoreUnavailable
-from internal.storage.database import open_database
-from internal.agent.ports.stores import make_stores
+from internal.storage.database_url import open_database
+from internal.agent.store.stores import make_stores
 from tests.contract.store_facts import a_session
 
 async def fill(path, limit_before, limit):

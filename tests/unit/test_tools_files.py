@@ -13,9 +13,9 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools.files import printable, size, to_the_end
-from internal.tools.roster import ToolBox
-from internal.tools.web import Fetcher
+from internal.tools.filesystem import printable, size, to_the_end
+from internal.tools.http_client import Fetcher
+from internal.tools.registry import ToolBox
 
 Call = Callable[..., Any]
 

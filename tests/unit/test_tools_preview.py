@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.showing import escaped
+from internal.agent.domain.text import escape_invisible
 from internal.agent.ports.tools import CallContext, ToolSource
 from internal.sandbox.native import NativeSandbox
 from internal.tools.diffs import MOST_BYTES, unified
-from internal.tools.roster import TOOLS, ToolBox
+from internal.tools.http_client import Fetcher
+from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import Tool, ToolContext, tool
-from internal.tools.web import Fetcher
 from internal.tools.workspace import WorkspacePath
 
 Preview = Callable[..., Any]
@@ -105,7 +105,7 @@ async def test_a_name_cannot_pretend_to_be_more_lines(preview: Preview) -> None:
 )
 async def test_what_is_long_is_counted(preview: Preview, content: str, counted: int) -> None:
     shown = await preview("write_file", path="a", content=content)
-    assert len(msgspec.json.encode(escaped(shown))) <= MOST_BYTES
+    assert len(msgspec.json.encode(escape_invisible(shown))) <= MOST_BYTES
     if shown.endswith(" more lines"):
         *kept, note = shown.split("\n")
         more = int(note.removeprefix("… ").removesuffix(" more lines").replace(",", ""))

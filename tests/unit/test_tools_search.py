@@ -16,10 +16,10 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.sandbox import Finished
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools import scan
-from internal.tools.roster import ToolBox
+from internal.tools import search_fallback
+from internal.tools.http_client import Fetcher
+from internal.tools.registry import ToolBox
 from internal.tools.search import _Matches
-from internal.tools.web import Fetcher
 
 Call = Callable[..., Any]
 
@@ -43,7 +43,7 @@ assert given.where.startswith("./") and "!**/.git/**" in given.glob
 options = {{"pattern": given.regexp, "literal": given.fixed_strings,
            "ignore_case": given.ignore_case, "file": given.where[2:],
            "glob": next((each for each in given.glob if each[0] != "!"), "")}}
-program = [sys.executable, "-I", "-m", "internal.tools.scan", json.dumps(options)]
+program = [sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(options)]
 sys.exit(subprocess.run(program).returncode)
 """
 """Speaks ripgrep's command line as far as it is used, and refuses every other flag."""
@@ -70,7 +70,7 @@ def root(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode())
     (root / "binary").write_bytes(b"needle\0\n")
-    (root / "large").write_bytes(b"needle\n" + b"x" * (scan.MAX_FILE + 1))
+    (root / "large").write_bytes(b"needle\n" + b"x" * (search_fallback.MAX_FILE + 1))
     (tmp_path / "outside").write_text("needle outside\n")
     (root / "link").symlink_to(tmp_path / "outside")
     (root / "folder-link").symlink_to("b")
@@ -207,7 +207,7 @@ GLOBS = {
 @pytest.mark.parametrize("glob", GLOBS)
 def test_a_glob_is_read_as_ripgrep_reads_it(glob: str) -> None:
     matching, other = GLOBS[glob]
-    wanted = re.compile(scan.translate(glob))
+    wanted = re.compile(search_fallback.translate(glob))
     assert [path for path in matching + other if wanted.fullmatch(path)] == matching
 
 
@@ -220,7 +220,7 @@ def test_the_scanner_is_a_program(
 ) -> None:
     options = {"pattern": pattern, "literal": False, "ignore_case": False, "glob": "", "file": ""}
     ran = subprocess.run(
-        [sys.executable, "-m", "internal.tools.scan", json.dumps(options)],
+        [sys.executable, "-m", "internal.tools.search_fallback", json.dumps(options)],
         cwd=root,
         env=environ,
         capture_output=True,

@@ -11,10 +11,10 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.sandbox import Command, Finished
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools.clip import Clip
-from internal.tools.commands import shell
-from internal.tools.roster import ToolBox
-from internal.tools.web import Fetcher
+from internal.tools.http_client import Fetcher
+from internal.tools.output_limit import Clip
+from internal.tools.registry import ToolBox
+from internal.tools.shell import shell
 
 
 class Shell:

@@ -11,17 +11,17 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 from internal.sandbox.native import NativeSandbox
-from internal.tools.roster import TOOLS, ToolBox
+from internal.tools.http_client import Fetcher
+from internal.tools.http_urls import PublicUrl
+from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import ToolContext, tool
-from internal.tools.urls import PublicUrl
-from internal.tools.web import Fetcher
 from internal.tools.workspace import Workspace, WorkspacePath
 
 CONTEXT = CallContext(SessionId("s"), RunId("r"), "c", "/files", lambda _: None)
 
 
 @tool(risk="read", idempotent=True, timeout_seconds=5.0)
-async def sample(  # noqa: PLR0913, PLR0917 - one of every kind
+async def sample(  # noqa: PLR0913 - one of every kind
     context: ToolContext,
     path: Annotated[WorkspacePath, "A path."],
     kind: Annotated[Literal["big", "small"], "Which."] = "small",

@@ -14,12 +14,11 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools.addresses import refusal
-from internal.tools.readable import plain, to_markdown
-from internal.tools.roster import ToolBox
+from internal.tools.html_to_markdown import plain, to_markdown
+from internal.tools.http_client import FetchedPage, Fetcher
+from internal.tools.http_urls import PublicUrl, refusal
+from internal.tools.registry import ToolBox
 from internal.tools.untrusted import untrusted
-from internal.tools.urls import PublicUrl
-from internal.tools.web import Fetcher, Page
 
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
@@ -199,7 +198,7 @@ def local(names: Names | None = None, **more: object) -> Fetcher:
     return Fetcher(allow_private_networks=True, resolver=resolver, **more)  # type: ignore[arg-type] # passed on as given
 
 
-async def get(site: Site, path: str = "/", fetcher: Fetcher | None = None) -> Page:
+async def get(site: Site, path: str = "/", fetcher: Fetcher | None = None) -> FetchedPage:
     url = PublicUrl.parse(f"http://site.test:{site.port}{path}")
     return await (fetcher or local()).fetch(url)
 
@@ -562,7 +561,7 @@ def test_html_is_read_without_what_nobody_sees() -> None:
 @pytest.mark.parametrize("depth", [1, 3_000])
 def test_the_converter_is_a_program(environ: dict[str, str], depth: int) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "internal.tools.readable", "utf-8"],
+        [sys.executable, "-m", "internal.tools.html_to_markdown", "utf-8"],
         input=b"<div>" * depth + "<b>ü</b>".encode(),
         env=environ,
         capture_output=True,

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.tools import beneath
-from internal.tools.beneath import walk
+from internal.tools import open_beneath
+from internal.tools.open_beneath import walk
 from internal.tools.workspace import Workspace
 
 SECRET = b"secret\n"
@@ -268,7 +268,7 @@ def test_a_write_that_fails_leaves_everything_as_it_was(workspace: Workspace, ro
 
 @pytest.fixture(params=["openat2", "walk"])
 def opener(request: pytest.FixtureRequest) -> Opener:
-    return beneath.open_beneath if request.param == "openat2" else walk
+    return open_beneath.open_beneath if request.param == "openat2" else walk
 
 
 def opened(opener: Opener, folder: int, *parts: str) -> bytes:

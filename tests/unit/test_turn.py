@@ -5,10 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.budgets import Limits, Usage
-from internal.agent.domain.diagnostics import DiagnosticError
-from internal.agent.domain.events import ToolCompleted
-from internal.agent.domain.last_words import CLOSING, NUDGE, SILENT
+from internal.agent.domain.events.types import DiagnosticError, ToolCompleted
 from internal.agent.domain.messages import (
     Message,
     Text,
@@ -17,9 +14,11 @@ from internal.agent.domain.messages import (
     ToolResult,
     said_by_user,
 )
-from internal.agent.domain.moves import Act, Outcome, Spent
+from internal.agent.domain.react.closing_prompts import CLOSING, NUDGE, SILENT
+from internal.agent.domain.react.steps import Act, Outcome, Spent
+from internal.agent.domain.react.turn import INTERRUPTED, MOST_EMPTY_REPLIES, Turn
 from internal.agent.domain.tasks import STATUS_OF, StopReason
-from internal.agent.domain.turn import INTERRUPTED, MOST_EMPTY_REPLIES, Turn
+from internal.agent.domain.usage import Limits, Usage
 from tests.unit import turn_rig as rig
 from tests.unit.strict_provider import check
 from tests.unit.turn_rig import act, asked, begin, hear, outcome, read, results, terms, write

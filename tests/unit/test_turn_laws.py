@@ -8,9 +8,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from internal.agent.app.checkpoints import Checkpoints, restored
-from internal.agent.domain.budgets import Limits, Usage
-from internal.agent.domain.event import Event
+from internal.agent.domain.events.event import Event
 from internal.agent.domain.ids import question_id
 from internal.agent.domain.messages import (
     Image,
@@ -23,11 +21,13 @@ from internal.agent.domain.messages import (
     merged,
     said_by_user,
 )
-from internal.agent.domain.moves import Act, Ask, Done, Pause
-from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
+from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
-from internal.agent.ports.runs import Point
+from internal.agent.domain.usage import Limits, Usage
+from internal.agent.store.checkpoints import Checkpoints, restored
+from internal.agent.store.runs import CheckpointDelta
 from tests.fakes.anthropic_server import signature_of
 from tests.unit import turn_rig as rig
 from tests.unit.strict_provider import check, check_on_the_wire
@@ -150,7 +150,11 @@ class Life:
         point = self.checkpoints.point(self.turn)
         assert point.kept == len(self.rows)
         self.rows += point.messages
-        self.stored: tuple[Point, list[str], set[str]] = (point, [*self.said], {*self.agreed})
+        self.stored: tuple[CheckpointDelta, list[str], set[str]] = (
+            point,
+            [*self.said],
+            {*self.agreed},
+        )
 
     def step(self) -> None:
         """Let one thing happen."""

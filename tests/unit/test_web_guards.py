@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.errors import Malformed
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.web.bodies import decode_body, decode_query
-from internal.channels.web.door import WebSettings
+from internal.channels.web.channel import WebSettings
+from internal.channels.web.errors import HttpRefusal, as_refusal
 from internal.channels.web.guards import (
     MOST_BUCKETS,
     Exchange,
@@ -17,8 +17,8 @@ from internal.channels.web.guards import (
     own_origins,
     require_principal,
 )
-from internal.channels.web.refusals import HttpRefusal, as_refusal
-from internal.channels.web.shapes import NewTask, TasksQuery
+from internal.channels.web.requests import decode_body, decode_query
+from internal.channels.web.schemas import NewTask, TasksQuery
 
 
 class Watch:
@@ -99,7 +99,7 @@ def test_an_error_that_nobody_foresaw_says_nothing_of_itself() -> None:
 def test_a_field_given_twice_is_refused_at_any_depth() -> None:
     assert decode_body(b'{"task":"x","options":{"model":"m"}}', NewTask).options.model == "m"
     for body in (b'{"task":"x","task":"x"}', b'{"task":"x","options":{"deny":[],"deny":[]}}'):
-        with pytest.raises(Malformed, match="twice"):
+        with pytest.raises(InvalidRequest, match="twice"):
             decode_body(body, NewTask)
 
 
@@ -107,5 +107,5 @@ def test_parameters_are_read_strictly() -> None:
     asked = decode_query({"query_string": b"limit=7&status=queued"}, TasksQuery)
     assert (asked.limit, asked.status) == (7, "queued")
     for query in (b"limit=7&limit=8", b"limit=%FF", b"other=1", b"\xff=1", b"&" * 50 + b"a=1&b"):
-        with pytest.raises(Malformed):
+        with pytest.raises(InvalidRequest):
             decode_query({"query_string": query}, TasksQuery)

@@ -2,8 +2,8 @@
 
 import re
 
-from internal.agent.app.frames import Frame
-from internal.agent.domain.controls import ReplayDone
+from internal.agent.app.events.stream_items import Frame
+from internal.agent.domain.events.control import ReplayDone
 from internal.agent.domain.ids import RunId, SessionId
 from internal.channels.web.sse import LARGEST_WRITE, RETRY_MS, Renderer, retry_ms
 

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from internal.agent.domain.budgets import Limits, Usage
-from internal.agent.domain.event import Event
-from internal.agent.domain.gates import UI_SPECS
+from internal.agent.domain.events.event import Event
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import (
     Message,
@@ -15,13 +13,15 @@ from internal.agent.domain.messages import (
     ToolResult,
     said_by_user,
 )
-from internal.agent.domain.moves import Act, Ask, Done, Outcome, Pause
-from internal.agent.domain.permissions import Mode, Policy
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
+from internal.agent.domain.react.gates import UI_SPECS
+from internal.agent.domain.react.run_config import RunConfig
+from internal.agent.domain.react.steps import Act, Ask, Done, Outcome, Pause
+from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
-from internal.agent.domain.terms import Terms
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.domain.turn import Turn
+from internal.agent.domain.usage import Limits, Usage
 
 TASK = "Count the herons."
 _ANY = {"type": "object"}
@@ -40,8 +40,8 @@ def terms(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     *,
     people: bool = False,
-) -> Terms:
-    return Terms(
+) -> RunConfig:
+    return RunConfig(
         run_id=RunId("run-2Abc"),
         system="You count birds.",
         model="claude-x",
@@ -54,7 +54,7 @@ def terms(
     )
 
 
-def begin(given: Terms, history: Sequence[Message] = ()) -> Turn:
+def begin(given: RunConfig, history: Sequence[Message] = ()) -> Turn:
     return Turn(terms=given, messages=[*history, said_by_user(TASK)], task_at=len(history))
 
 

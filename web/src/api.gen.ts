@@ -16,7 +16,7 @@ export interface AnswerView {
 }
 
 /** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `reason` is what else is to be known, "" for nothing. `rules` together would allow the call; () when none may. `whole` is the call as it is, when `what` cannot show all of it. */
-export interface Asking {
+export interface ApprovalItem {
   call_id: string;
   tool: string;
   what: string;
@@ -194,7 +194,7 @@ export interface QuestionView {
   body: string;
   options: Array<string>;
   multiple: boolean;
-  calls: Array<Asking>;
+  calls: Array<ApprovalItem>;
   plan: Plan | null;
   who: "asker" | "operators";
   status: "answered" | "closed" | "expired" | "open";

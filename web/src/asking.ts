@@ -1,6 +1,6 @@
 /** Questions as people are asked them, from the stream or from the list, and answers as they give them. */
 import type { QuestionView } from './api';
-import type { Asking, Envelope, Plan, QuestionAnswered, QuestionAsked } from './events';
+import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } from './events';
 import type { Words } from './words';
 
 export interface Question {
@@ -12,7 +12,7 @@ export interface Question {
   body: string;
   options: readonly string[];
   multiple: boolean;
-  calls: readonly Asking[];
+  calls: readonly ApprovalItem[];
   plan: Plan | null;
   who: QuestionView['who'];
   expires: string;
@@ -76,7 +76,7 @@ export function asked(questions: readonly Known[], event: Envelope): readonly Kn
 
 /** Return the answer that runs these calls, except those in `left`. */
 export function agreed(
-  calls: readonly Asking[],
+  calls: readonly ApprovalItem[],
   left: ReadonlySet<string>,
   grant: 'once' | 'session' | 'rule' = 'once',
   rules: readonly string[] = [],
@@ -91,7 +91,7 @@ export function agreed(
 }
 
 /** Return the rules that would allow these calls, except those in `left`; null when none may. */
-export function offered(calls: readonly Asking[], left: ReadonlySet<string>): string[] | null {
+export function offered(calls: readonly ApprovalItem[], left: ReadonlySet<string>): string[] | null {
   const wanted = calls.filter((call) => !left.has(call.call_id));
   if (wanted.length === 0 || wanted.some((call) => (call.rules ?? []).length === 0)) return null;
   return [...new Set(wanted.flatMap((call) => call.rules ?? []))];

@@ -27,7 +27,7 @@ export const EVENTS = {
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
 /** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `reason` is what else is to be known, "" for nothing. `rules` together would allow the call; () when none may. `whole` is the call as it is, when `what` cannot show all of it. */
-export interface Asking {
+export interface ApprovalItem {
   call_id: string;
   tool: string;
   what: string;
@@ -212,7 +212,7 @@ export interface QuestionAsked {
   body: string;
   options: Array<string>;
   expires_at: string;
-  calls?: Array<Asking>;
+  calls?: Array<ApprovalItem>;
   multiple?: boolean;
   plan?: Plan;
   who?: "asker" | "operators";

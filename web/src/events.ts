@@ -2,7 +2,7 @@
 import { CONTROLS, EVENTS, type Envelope, type Payloads } from './events.gen';
 
 export type {
-  Asking,
+  ApprovalItem,
   Attachment,
   ControlFrames,
   Envelope,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { agreed, asked, gistOf, howOf, linesOf, offered, titleOf, whoOf } from '../src/asking';
-import type { Asking } from '../src/events';
+import type { ApprovalItem } from '../src/events';
 import { activeRun, fold } from '../src/fold';
 import { formatUntil } from '../src/formats';
 import { EMPTY, type Row } from '../src/state';
@@ -9,7 +9,7 @@ import { answered, Log, question } from './envelopes';
 
 const words = DICTIONARIES.en;
 
-function call(name: string, rules: string[] = []): Asking {
+function call(name: string, rules: string[] = []): ApprovalItem {
   return { call_id: name, tool: 'shell', what: `run ${name}`, risk: 'exec', reason: '', call_hash: '', rules };
 }
 

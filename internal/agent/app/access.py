@@ -6,14 +6,14 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from internal.agent.domain.envelope import rfc3339
 from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.clock import Clock
-from internal.agent.ports.database import Database, Write
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.people import Deed, KnownPerson
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.access import AuditEntry, RoleAssignment
+from internal.agent.store.database import Database, Write
+from internal.agent.store.stores import Stores
 
 CODE_LENGTH = 8
 CODE_LIFE = timedelta(minutes=10)
@@ -60,7 +60,7 @@ class Access:
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
         now = self._clock.now()
         offered = PairingCode(code, rfc3339(now + CODE_LIFE))
-        deed = Deed(rfc3339(now), principal.id, via, "pairing.offered", role)
+        deed = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role)
 
         def work() -> Write[None]:
             yield from self._stores.people.add_code(_hash(code), role, deed.at, offered.expires)
@@ -87,14 +87,14 @@ class Access:
             given = yield from stores.people.take_code(_hash(code), at)
             if given is None:
                 # stored, not raised: what raises is rolled back, and the try would not count
-                deed = Deed(at, principal_id, via, "pairing.refused", principal_id)
+                deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id)
                 yield from stores.audit.add(deed)
                 return None
             known = yield from stores.people.get(principal_id)
             role = max(given, known.role if known else given, key=lambda each: len(_HELD[each]))
-            yield from stores.people.add(KnownPerson(principal_id, name, role, via, at))
+            yield from stores.people.add(RoleAssignment(principal_id, name, role, via, at))
             yield from stores.audit.add(
-                Deed(at, principal_id, via, "pairing.taken", principal_id, given)
+                AuditEntry(at, principal_id, via, "pairing.taken", principal_id, given)
             )
             return role
 
@@ -106,7 +106,7 @@ class Access:
     async def void(self, code: str, principal_id: str, via: Channel) -> None:
         """Use a code up for nothing: it was shown where others read it."""
         at = rfc3339(self._clock.now())
-        deed = Deed(at, principal_id, via, "pairing.refused", principal_id, "shown to others")
+        deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id, "shown to others")
 
         def work() -> Write[None]:
             if (yield from self._stores.people.take_code(_hash(code), at)) is not None:
@@ -127,7 +127,9 @@ class Access:
             NotFound: nobody of that name was given anything.
         """
         _only_owner(principal)
-        deed = Deed(rfc3339(self._clock.now()), principal.id, via, "person.removed", principal_id)
+        deed = AuditEntry(
+            rfc3339(self._clock.now()), principal.id, via, "person.removed", principal_id
+        )
 
         def work() -> Write[None]:
             if not (yield from self._stores.people.remove(principal_id)):

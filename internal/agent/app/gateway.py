@@ -6,12 +6,12 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access
-from internal.agent.app.answering import Answerer, answer_question
-from internal.agent.app.broadcaster import Delivery, EventBroadcaster
-from internal.agent.app.cursor import Cursor
-from internal.agent.app.ending import RECALLED
-from internal.agent.app.granting import remove_rule
-from internal.agent.app.intake import (
+from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
+from internal.agent.app.events.cursor import Cursor
+from internal.agent.app.events.subscription import Shown, Watched
+from internal.agent.app.queries import Queries
+from internal.agent.app.recall import Recall, Recalled, recall_message
+from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
     checked_words,
@@ -19,32 +19,31 @@ from internal.agent.app.intake import (
     going_on,
     open_session,
 )
-from internal.agent.app.recalling import Recall, Recalled, recall_message
-from internal.agent.app.records import Records
-from internal.agent.app.taking import (
+from internal.agent.app.runs.finalization import RECALLED
+from internal.agent.app.runs.permission_rules import remove_rule
+from internal.agent.app.runs.questions import Answerer, answer_question
+from internal.agent.app.task_commands import (
     INTERRUPTED,
     Steered,
     dismiss_message,
     interrupt_session,
-    say_words,
+    steer,
     stop_task,
     submit_task,
 )
-from internal.agent.app.watching import Shown, Watched
-from internal.agent.domain.answers import Given
-from internal.agent.domain.envelope import rfc3339
-from internal.agent.domain.errors import Conflict, Forbidden, Stopped
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel, Session, Status
-from internal.agent.ports.clock import Clock
-from internal.agent.ports.database import Database, Write
-from internal.agent.ports.dispatching import Dispatcher
-from internal.agent.ports.stores import Stores
-from internal.storage.stores.inbox import Inbound
-from internal.storage.stores.outbox import Outgoing
-from internal.storage.stores.people import Deed, WrittenRule
-from internal.storage.stores.questions import AskedQuestion
+from internal.agent.ports.runtime import Clock, Dispatcher
+from internal.agent.store.access import AuditEntry, PermissionRule
+from internal.agent.store.database import Database, Write
+from internal.agent.store.inbox import InboundMessage
+from internal.agent.store.outbox import OutgoingMessage
+from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.stores import Stores
 
 
 class Gateway:
@@ -58,7 +57,7 @@ class Gateway:
         dispatcher: Dispatcher,
         clock: Clock,
     ) -> None:
-        self.records = Records(database, stores)
+        self.records = Queries(database, stores)
         self.access = Access(database, stores, clock)
         self._database = database
         self._stores = stores
@@ -66,7 +65,7 @@ class Gateway:
         self._dispatcher = dispatcher
         self._clock = clock
 
-    async def accept(self, message: Inbound) -> bool:
+    async def accept(self, message: InboundMessage) -> bool:
         """Keep a raw message before it is acknowledged; False when it is known already."""
         return await self._database.write(partial(self._stores.inbox.accept, message))
 
@@ -97,12 +96,14 @@ class Gateway:
         submission = _checked(submission, principal)
         fresh, now = fresh_ids(), self._now()
         steered, shown = await self._database.write(
-            partial(say_words, self._stores, submission, principal, fresh, now)
+            partial(steer, self._stores, submission, principal, fresh, now)
         )
         self._show(shown)
         return steered
 
-    async def dismiss(self, message: Inbound, replies: Sequence[Outgoing] = ()) -> bool:
+    async def dismiss(
+        self, message: InboundMessage, replies: Sequence[OutgoingMessage] = ()
+    ) -> bool:
         """Settle an accepted message without a run, and promise the replies to it.
 
         False when it was settled or taken in before; nothing is promised then.
@@ -135,7 +136,7 @@ class Gateway:
         task = await self.records.task(task_id, principal)
         if not principal.may("operate") and principal.id != task.origin.principal:
             raise Forbidden("You may not stop this task.")
-        stopped = Stopped(principal.id, via, name=principal.name)
+        stopped = RunStopped(principal.id, via, name=principal.name)
         fresh, now = fresh_ids(), self._now()
         status, shown = await self._database.write(
             partial(stop_task, self._stores, task, stopped, fresh, now)
@@ -154,7 +155,9 @@ class Gateway:
             partial(interrupt_session, self._stores, submission, principal, fresh, now)
         )
         if running is not None:
-            self._dispatcher.leave(running, Stopped(principal.id, submission.channel, INTERRUPTED))
+            self._dispatcher.leave(
+                running, RunStopped(principal.id, submission.channel, INTERRUPTED)
+            )
         self._show(shown)
         return submitted
 
@@ -165,7 +168,7 @@ class Gateway:
             partial(recall_message, self._stores, recall, fresh, now)
         )
         if running is not None:
-            self._dispatcher.leave(running, Stopped(recall.by, recall.channel, RECALLED))
+            self._dispatcher.leave(running, RunStopped(recall.by, recall.channel, RECALLED))
         self._show(shown)
         return recalled
 
@@ -174,7 +177,7 @@ class Gateway:
         task_id: TaskId,
         principal: Principal,
         channel: Channel,
-        message: Inbound | None = None,
+        message: InboundMessage | None = None,
     ) -> Submitted:
         """Go on with a task that failed or was stopped, as the next task of its session.
 
@@ -229,7 +232,7 @@ class Gateway:
             Conflict: one of its runs has not ended.
         """
         session = await self.records.session(session_id, principal)
-        deed = Deed(self._now(), principal.id, session.channel, "session.deleted", session_id)
+        deed = AuditEntry(self._now(), principal.id, session.channel, "session.deleted", session_id)
 
         def work() -> Write[None]:
             if not (yield from self._stores.sessions.delete(session_id)):
@@ -241,10 +244,10 @@ class Gateway:
     async def answer(
         self,
         question_id: QuestionId,
-        given: Given,
+        given: AnswerInput,
         answerer: Answerer,
-        message: Inbound | None = None,
-    ) -> AskedQuestion:
+        message: InboundMessage | None = None,
+    ) -> StoredQuestion:
         """Answer a question; the first answer wins and its run goes on.
 
         `message` is the accepted message that the answer came in, settled with it.
@@ -261,13 +264,13 @@ class Gateway:
             answered, shown = await self._database.write(work)
         except Forbidden as error:
             who = answerer.principal.id
-            deed = Deed(now, who, answerer.via, "question.refused", question_id, str(error))
+            deed = AuditEntry(now, who, answerer.via, "question.refused", question_id, str(error))
             await self._database.write(partial(self._stores.audit.add, deed))
             raise
         self._show(shown)
         return answered
 
-    async def remove_rule(self, number: int, principal: Principal, via: Channel) -> WrittenRule:
+    async def remove_rule(self, number: int, principal: Principal, via: Channel) -> PermissionRule:
         """Take a written rule back; runs that begin or go on later lack it. Raises as granting."""
         remove = partial(remove_rule, self._stores, number, principal, via, self._now())
         return await self._database.write(remove)

@@ -4,13 +4,20 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.answering import Answerer, may_answer
+from internal.agent.app.runs.questions import Answerer, may_answer
 from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit
-from internal.agent.domain.questions import Answer, Asking, Audience, Decision, Grant, QuestionKind
+from internal.agent.domain.questions import (
+    Answer,
+    ApprovalItem,
+    Audience,
+    Decision,
+    Grant,
+    QuestionKind,
+)
 from internal.agent.domain.tasks import Channel, Task
-from internal.storage.stores.questions import AskedQuestion, QuestionStatus
+from internal.agent.store.questions import QuestionStatus, StoredQuestion
 
 LONGEST_TASK = 200
 """Characters of the task that are shown beside its question."""
@@ -49,7 +56,7 @@ class QuestionView(msgspec.Struct, frozen=True):
     body: str
     options: tuple[str, ...]
     multiple: bool
-    calls: tuple[Asking, ...]
+    calls: tuple[ApprovalItem, ...]
     plan: Plan | None
     who: Audience
     status: QuestionStatus
@@ -60,7 +67,7 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
 
 
-def view_of_question(found: AskedQuestion, task: Task, answerer: Answerer) -> QuestionView:
+def view_of_question(found: StoredQuestion, task: Task, answerer: Answerer) -> QuestionView:
     """Return a question as this person sees it."""
     asked, question = found.asked, found.question
     return QuestionView(

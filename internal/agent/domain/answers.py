@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from internal.agent.domain.errors import Malformed
+from internal.agent.domain.errors import InvalidRequest
+from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule
 from internal.agent.domain.plans import LONGEST_STEP, MOST_STEPS, PlanEdit
-from internal.agent.domain.questions import Asking, Decision, Grant, Question, QuestionKind
-from internal.agent.domain.rules import RuleError, parse_allow_rule
+from internal.agent.domain.questions import ApprovalItem, Decision, Grant, Question, QuestionKind
 
 LONGEST_ANSWER = 20_000
 """Characters; the answer travels in an event of 64 KB."""
@@ -27,7 +27,7 @@ _MOST_RULES = 20
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*[,，、\s]\s*\d{1,3})*\s*")  # noqa: RUF001 - people write these
 
 
-class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer as a person hands it in.
 
     `approve` or `reject`; `edit` makes a plan's next version, which is asked about again, or is
@@ -46,7 +46,7 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: Annotated[tuple[str, ...], Meta(max_length=_MOST_RULES)] = ()
 
 
-def fitting(question: Question, given: Given) -> Given:
+def fitting(question: Question, given: AnswerInput) -> AnswerInput:
     """Return the answer as it counts for this question.
 
     Choices become text, free text on calls becomes a no with that reason, a yes for a session or
@@ -66,7 +66,7 @@ def fitting(question: Question, given: Given) -> Given:
 
 def read_answer(
     question: Question, text: str, yes: Collection[str], no: Collection[str]
-) -> Given | None:
+) -> AnswerInput | None:
     """Understand a text as the answer to a question; None when it is none.
 
     `yes` and `no` are the exact words, in lower case. Plans and clarifications take any text, calls
@@ -77,88 +77,88 @@ def read_answer(
     if not said:
         return None
     if question.kind == "clarify":
-        return _chosen(question, said) or Given("text", said)
+        return _chosen(question, said) or AnswerInput("text", said)
     if word in yes:
-        return Given("approve")
+        return AnswerInput("approve")
     if word in no:
-        return Given("reject")
-    return Given("text", said) if question.kind == "plan" else None
+        return AnswerInput("reject")
+    return AnswerInput("text", said) if question.kind == "plan" else None
 
 
-def _chosen(question: Question, said: str) -> Given | None:
+def _chosen(question: Question, said: str) -> AnswerInput | None:
     if not question.options:
         return None
     same = [n for n, option in enumerate(question.options, 1) if option.strip() == said]
     if same:
-        return Given("text", choices=tuple(same[:1]))
+        return AnswerInput("text", choices=tuple(same[:1]))
     numbers = tuple(int(n) for n in re.findall(r"\d+", said)) if _NUMBERS.fullmatch(said) else ()
     fit = all(1 <= n <= len(question.options) for n in numbers)
     if not numbers or not fit or (len(numbers) > 1 and not question.multiple):
         return None
-    return Given("text", choices=tuple(dict.fromkeys(numbers)))
+    return AnswerInput("text", choices=tuple(dict.fromkeys(numbers)))
 
 
-def _on_plan(given: Given) -> Given:
+def _on_plan(given: AnswerInput) -> AnswerInput:
     _only(given, "a plan", choices=False, calls=False)
     if given.decision == "text" and not given.text.strip():
-        raise Malformed("Say what should change in the plan: text is empty.")
+        raise InvalidRequest("Say what should change in the plan: text is empty.")
     if given.decision != "edit" and given.edit is None:
         return given
     if given.edit is None:
-        raise Malformed('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
+        raise InvalidRequest('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
     steps = tuple(step.strip() for step in given.edit.steps)
     if not 0 < len(steps) <= MOST_STEPS or not all(steps):
-        raise Malformed(f"A plan has 1 to {MOST_STEPS} steps and none of them is empty.")
+        raise InvalidRequest(f"A plan has 1 to {MOST_STEPS} steps and none of them is empty.")
     if len(msgspec.json.encode((steps, given.edit.goal))) > LONGEST_PLAN:
-        raise Malformed(
+        raise InvalidRequest(
             f"The plan is too long: goal and steps have {LONGEST_PLAN:,} bytes at most."
         )
     return msgspec.structs.replace(given, edit=PlanEdit(steps, given.edit.goal.strip()))
 
 
-def _on_words(question: Question, given: Given) -> Given:
+def _on_words(question: Question, given: AnswerInput) -> AnswerInput:
     _only(given, "a question", choices=True, calls=False)
     if given.decision == "edit":
-        raise Malformed("Only a plan can be edited: answer with text or choices.")
+        raise InvalidRequest("Only a plan can be edited: answer with text or choices.")
     wrong = [n for n in given.choices if not 1 <= n <= len(question.options)]
     if wrong:
-        raise Malformed(
+        raise InvalidRequest(
             f"There is no option {wrong[0]}: the options are 1 to {len(question.options)}."
         )
     if len(set(given.choices)) > 1 and not question.multiple:
-        raise Malformed("Choose one option: this question takes a single one.")
+        raise InvalidRequest("Choose one option: this question takes a single one.")
     chosen = [question.options[n - 1] for n in dict.fromkeys(given.choices)]
     words = "; ".join([*chosen, *([given.text.strip()] if given.text.strip() else [])])
     if given.decision == "text" and not words:
-        raise Malformed("The answer is empty: give text, or choices such as [1].")
+        raise InvalidRequest("The answer is empty: give text, or choices such as [1].")
     return msgspec.structs.replace(given, text=words)
 
 
-def _on_calls(question: Question, given: Given) -> Given:
+def _on_calls(question: Question, given: AnswerInput) -> AnswerInput:
     _only(given, "calls", choices=False, calls=True)
     if given.decision == "edit":
-        raise Malformed("Calls cannot be edited: say no and what should be done instead.")
+        raise InvalidRequest("Calls cannot be edited: say no and what should be done instead.")
     if given.decision == "text":
         if not given.text.strip():
-            raise Malformed("Say yes or no: text is empty.")
+            raise InvalidRequest("Say yes or no: text is empty.")
         given = msgspec.structs.replace(given, decision="reject")
     known = {call.call_id for call in question.calls}
     if foreign := next((name for name in given.items if name not in known), None):
-        raise Malformed(f"The question is not about a call {foreign[:80]!r}.")
+        raise InvalidRequest(f"The question is not about a call {foreign[:80]!r}.")
     yes = given.decision == "approve"
     approved = [call for call in question.calls if given.items.get(call.call_id, yes)]
     if given.grant != "once" and approved:
         return msgspec.structs.replace(given, rules=_rules(approved, given.rules))
     if given.rules:
-        raise Malformed("Rules need a yes with the grant session or rule.")
+        raise InvalidRequest("Rules need a yes with the grant session or rule.")
     return msgspec.structs.replace(given, grant="once")
 
 
-def _rules(approved: Sequence[Asking], wanted: tuple[str, ...]) -> tuple[str, ...]:
+def _rules(approved: Sequence[ApprovalItem], wanted: tuple[str, ...]) -> tuple[str, ...]:
     """Return the rules that a yes to these calls writes: those wanted, else all offered ones."""
     unruly = next((call for call in approved if not call.rules), None)
     if unruly is not None and not wanted:
-        raise Malformed(
+        raise InvalidRequest(
             f"No rule may allow this call of {unruly.tool}: it can be allowed once only."
         )
     rules = wanted or tuple(rule for call in approved for rule in call.rules)
@@ -166,20 +166,20 @@ def _rules(approved: Sequence[Asking], wanted: tuple[str, ...]) -> tuple[str, ..
         try:
             parse_allow_rule(rule)
         except RuleError as error:
-            raise Malformed(str(error)) from error
+            raise InvalidRequest(str(error)) from error
     return tuple(dict.fromkeys(rules))
 
 
-def _only(given: Given, about: str, *, choices: bool, calls: bool) -> None:
+def _only(given: AnswerInput, about: str, *, choices: bool, calls: bool) -> None:
     """Refuse fields that have no meaning for this kind of question."""
     if given.edit is not None and given.decision not in ("edit", "approve"):
-        raise Malformed("edit goes with the decision edit or approve.")
+        raise InvalidRequest("edit goes with the decision edit or approve.")
     if given.edit is not None and calls + choices:
-        raise Malformed(f"edit has no meaning for {about}.")
+        raise InvalidRequest(f"edit has no meaning for {about}.")
     if given.choices and not choices:
-        raise Malformed(f"choices have no meaning for {about}.")
+        raise InvalidRequest(f"choices have no meaning for {about}.")
     if (given.items or given.rules or given.grant != "once") and not calls:
-        raise Malformed(f"items, grant and rules have no meaning for {about}.")
+        raise InvalidRequest(f"items, grant and rules have no meaning for {about}.")
 
 
 def answer_schema(question: Question) -> dict[str, Any]:

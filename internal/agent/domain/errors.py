@@ -29,23 +29,23 @@ class LarkspurError(Exception):
     """The root. `str(error)` is a sentence for a person."""
 
 
-class Refused(LarkspurError):
+class RequestError(LarkspurError):
     """The request is not acceptable; nothing was done."""
 
 
-class Malformed(Refused):
+class InvalidRequest(RequestError):
     """A field is missing, wrong or too big; the sentence names it."""
 
 
-class NotFound(Refused):
+class NotFound(RequestError):
     """No such thing, or it belongs to somebody else: both are answered alike."""
 
 
-class Forbidden(Refused):
+class Forbidden(RequestError):
     """The principal may not do this."""
 
 
-class Conflict(Refused):
+class Conflict(RequestError):
     """The state of the thing does not allow it (any more)."""
 
 
@@ -57,7 +57,7 @@ class StoreUnavailable(StoreError):
     """The disk is full, read-only, locked or gone. Nothing was written."""
 
 
-class StoreRefused(StoreError):
+class StoreCorrupt(StoreError):
     """The database is damaged, foreign or newer than this program. Nothing was touched."""
 
 
@@ -67,13 +67,13 @@ class ModelError(LarkspurError):
     code: ClassVar[str] = "model_error"
 
 
-class ModelKeyRefused(ModelError):
+class ModelKeyRejected(ModelError):
     """The key is missing or wrong. Another try will not help."""
 
     code: ClassVar[str] = "model_key_refused"
 
 
-class ModelBusy(ModelError):
+class ModelOverloaded(ModelError):
     """The provider is rate limiting or overloaded.
 
     `retry_after` is the wait that it asks for in seconds, None when it does not say.
@@ -108,11 +108,11 @@ class ToolError(LarkspurError):
     """A tool could not do what was asked. The model reads the sentence as the call's result."""
 
 
-class WayOut(LarkspurError):
+class RunExit(LarkspurError):
     """A run ends before its Turn is done. Never a bare cancellation: the reason is a type."""
 
 
-class Stopped(WayOut):
+class RunStopped(RunExit):
     """Somebody stopped the run. Who, what people call them, and through which channel."""
 
     def __init__(self, by: str, via: str, reason: str = "", name: str = "") -> None:
@@ -123,9 +123,9 @@ class Stopped(WayOut):
         self.reason = reason or "stopped"
 
 
-class HandedOver(WayOut):
+class RunHandedOver(RunExit):
     """This process shuts down. The run is queued again, as its last checkpoint left it."""
 
 
-class Fenced(WayOut):
+class LeaseLost(RunExit):
     """Another process runs this run now. Nothing more may be written or sent."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from internal.agent.domain.clipping import clipped, whole, whole_value
+from internal.agent.domain.text import replace_surrogates, replace_surrogates_in, truncate
 
 Role = Literal["user", "assistant"]
 
@@ -115,7 +115,9 @@ def named_apart(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple
             name = next(each for each in made if each not in used)
         used.add(name)
         arguments, malformed = _kept_arguments(call)
-        named.append(ToolCall(name, clipped(whole(call.name), 128), arguments, malformed))
+        named.append(
+            ToolCall(name, truncate(replace_surrogates(call.name), 128), arguments, malformed)
+        )
     return tuple(named)
 
 
@@ -125,9 +127,15 @@ def words_of(parts: Iterable[Part]) -> tuple[Part, ...]:
     for part in parts:
         match part:
             case Text(text) if text.strip():
-                kept.append(Text(whole(text)))
+                kept.append(Text(replace_surrogates(text)))
             case Thinking(text, signature, redacted) if text or signature or redacted:
-                kept.append(Thinking(whole(text), whole(signature), whole(redacted)))
+                kept.append(
+                    Thinking(
+                        replace_surrogates(text),
+                        replace_surrogates(signature),
+                        replace_surrogates(redacted),
+                    )
+                )
             case _:
                 pass
     return tuple(kept)
@@ -135,9 +143,9 @@ def words_of(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 def _kept_arguments(call: ToolCall) -> tuple[dict[str, Any], str | None]:
     if call.malformed is not None:
-        return {}, clipped(whole(call.malformed), _LONGEST_MALFORMED)
+        return {}, truncate(replace_surrogates(call.malformed), _LONGEST_MALFORMED)
     try:
-        return whole_value(call.arguments), None
+        return replace_surrogates_in(call.arguments), None
     except ValueError as error:
         return {}, f"({error})"
 

@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.domain.clipping import clipped
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.text import truncate
 
 QuestionKind = Literal["plan", "clarify", "approval"]
 Decision = Literal["approve", "edit", "reject", "text", "expired"]
@@ -22,7 +22,7 @@ NOBODY, CLOCK = "nobody", "the clock"
 """Who answers when nobody did, and through what."""
 
 
-class Asking(msgspec.Struct, frozen=True):
+class ApprovalItem(msgspec.Struct, frozen=True):
     """One call of an approval question: exactly what would be run.
 
     `what` is the command or the call, `diff` what it would change in a file; what a person cannot
@@ -63,7 +63,7 @@ class Question(msgspec.Struct, frozen=True):
     body: str = ""
     options: tuple[str, ...] = ()
     call_id: str = ""
-    calls: tuple[Asking, ...] = ()
+    calls: tuple[ApprovalItem, ...] = ()
     multiple: bool = False
     plan: Plan | None = None
 
@@ -107,17 +107,17 @@ class Answer(msgspec.Struct, frozen=True):
 
 def about_plan(question_id: QuestionId, plan: Plan, call_id: str) -> Question:
     """Return the question whether a plan is to be done; `call_id` is the call that made it."""
-    title = plan.title or clipped(plan.goal, 200)
+    title = plan.title or truncate(plan.goal, 200)
     return Question(question_id, "plan", title, call_id=call_id, plan=plan)
 
 
-def approval(question_id: QuestionId, asked: tuple[Asking, ...]) -> Question:
+def approval(question_id: QuestionId, asked: tuple[ApprovalItem, ...]) -> Question:
     """Return the one question about all calls that need a person's agreement."""
     title = f"Allow {asked[0].tool}?" if len(asked) == 1 else f"Allow {len(asked)} calls?"
     return Question(question_id, "approval", title, calls=asked)
 
 
-def refusal(asking: Asking, answer: Answer, call_hash: str) -> str | None:
+def refusal(asking: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
     """Return why a call is not run after all, None when a person agreed to this very call.
 
     `call_hash` is that of the call as it is now.

@@ -4,11 +4,11 @@ from typing import Literal
 
 import msgspec
 
-from internal.agent.domain.budgets import Limits, Usage
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.permissions import Policy
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.profiles import Profile
+from internal.agent.domain.usage import Limits, Usage
 
 Channel = Literal["lark", "web", "cli"]
 TaskKind = Literal["chat", "background"]
@@ -83,7 +83,7 @@ def grants_place(chat: str, principal: str) -> str:
     return chat or f"principal:{principal}"
 
 
-class Brief(msgspec.Struct, frozen=True):
+class RunSpec(msgspec.Struct, frozen=True):
     """How a task is to be done: fixed when it is submitted, stored with it by value.
 
     `people`: questions may be opened to people; `approvals`: also those about calls, which are a no
@@ -112,7 +112,7 @@ class Task(msgspec.Struct, frozen=True):
     lane: str
     instruction: str
     origin: Origin
-    brief: Brief
+    brief: RunSpec
     status: Status
     created: str
     attachments: tuple[Attachment, ...] = ()

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.permissions import Risk
+from internal.agent.domain.permissions.policy import Risk
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

@@ -5,9 +5,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from internal.agent.domain.budgets import Usage
 from internal.agent.domain.messages import Message, Part
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.usage import Usage
 
 ToolChoice = Literal["auto", "none"]
 
@@ -24,7 +24,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     temperature: float | None = None
 
 
-class Words(msgspec.Struct, frozen=True):
+class TextDelta(msgspec.Struct, frozen=True):
     """The next words of a reply: `n` of the model's pieces joined. `reasoning`: not the answer."""
 
     text: str
@@ -32,13 +32,13 @@ class Words(msgspec.Struct, frozen=True):
     reasoning: bool = False
 
 
-class StartsOver(msgspec.Struct, frozen=True):
+class StreamRestarted(msgspec.Struct, frozen=True):
     """The connection broke: what was said so far is void, the reply begins again."""
 
     reason: str
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ModelResponse(msgspec.Struct, frozen=True):
     """A whole reply, the last piece of every stream.
 
     `stop` is `length` when the model ran into `max_output_tokens`. A call whose arguments were no
@@ -52,7 +52,7 @@ class Reply(msgspec.Struct, frozen=True):
     request_id: str = ""
 
 
-ModelPiece = Words | StartsOver | Reply
+ModelStreamEvent = TextDelta | StreamRestarted | ModelResponse
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class ModelClient(Protocol):
 
     provider: str
 
-    def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelPiece, None]:
+    def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the reply as it comes, then one Reply. Closing the generator ends the call.
 
         Raises:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from internal.channels.cli.door import Door, Ended, Unreachable
-from internal.channels.cli.leaving import FAILED, OK, USAGE, Interrupts, Leave, unwritten
-from internal.channels.cli.order import Format, Ids, Order
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, Interrupts, Leave, unwritten
+from internal.channels.cli.http_client import Door, Ended, Unreachable
 from internal.channels.cli.output import Output, say
-from internal.channels.cli.report import Report
+from internal.channels.cli.output_format import Report
+from internal.channels.cli.task_request import Format, Ids, Order
 
 PATIENCE_SECONDS = 60.0
 """How long a gateway that went away may take to come back."""

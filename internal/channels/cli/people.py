@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from internal.channels.cli.asking import answering
-from internal.channels.cli.leaving import OK, USAGE, Leave
+from internal.channels.cli.client import Host, QuestionRow, Role
+from internal.channels.cli.exit_codes import OK, USAGE, Leave
 from internal.channels.cli.output import Output, say
 from internal.channels.cli.phrases import Phrases
-from internal.channels.cli.session.host import Host, QuestionRow, Role
-from internal.channels.cli.session.rows import columns
-from internal.channels.cli.session.text import one_line, plain
+from internal.channels.cli.question_text import answering
+from internal.channels.cli.render.event_rows import columns
+from internal.channels.cli.render.text import one_line, plain
 
 _MANY = 500
 _CELL = 60

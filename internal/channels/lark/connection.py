@@ -16,10 +16,10 @@ from contextlib import suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
-from internal.agent.domain.envelope import rfc3339
-from internal.agent.ports.clock import Clock
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.ports.runtime import Clock
 from internal.channels.lark.sdk import websocket_client
-from internal.channels.lark.text import clip
+from internal.channels.lark.text import truncate_text
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class LarkConnection:
         return self._stopping.is_set()
 
     def _tell(self, status: LinkStatus, why: str) -> None:
-        before, why = self.state, clip(why, 300)
+        before, why = self.state, truncate_text(why, 300)
         since = before.since if before.status == status else rfc3339(self._clock.now())
         self.state = LinkState(status, since, why)
         if (status, why) != (before.status, before.why):

@@ -6,7 +6,7 @@ _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 _BREAKS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
 
 
-def clip(text: str, most: int) -> str:
+def truncate_text(text: str, most: int) -> str:
     """Return the text on one line, at most so many characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -9,16 +9,16 @@ from starlette.responses import Response
 from starlette.routing import Route, Router, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from internal.channels.web.bodies import decode_body, decode_query, read_body
-from internal.channels.web.calls import Call, Endpoint, StreamPlan
-from internal.channels.web.chain import EXCHANGE, SENDER, Chain
-from internal.channels.web.door import WebDoor
+from internal.channels.web.channel import WebDoor
+from internal.channels.web.endpoints import Call, Endpoint, StreamPlan
+from internal.channels.web.errors import HttpRefusal
+from internal.channels.web.event_streams import Streams
 from internal.channels.web.guards import SAFE_METHODS, Exchange
-from internal.channels.web.refusals import HttpRefusal
-from internal.channels.web.routes import ROUTES
-from internal.channels.web.sender import Sender
-from internal.channels.web.shapes import Given, Nothing
-from internal.channels.web.streams import Streams
+from internal.channels.web.middleware import EXCHANGE, SENDER, Chain
+from internal.channels.web.requests import decode_body, decode_query, read_body
+from internal.channels.web.responses import Sender
+from internal.channels.web.routes.table import ROUTES
+from internal.channels.web.schemas import Given, Nothing
 
 SMALLEST_COMPRESSED = 2048
 _NOT_COMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")

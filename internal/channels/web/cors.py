@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from internal.channels.web.door import WebSettings
+from internal.channels.web.channel import WebSettings
 from internal.channels.web.guards import Exchange, origin_of
 
 _PREFLIGHT = {

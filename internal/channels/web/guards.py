@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.channels.web.door import WebSettings
-from internal.channels.web.logins import Logins
-from internal.channels.web.refusals import HttpRefusal
+from internal.channels.web.auth import Logins
+from internal.channels.web.channel import WebSettings
+from internal.channels.web.errors import HttpRefusal
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_BUCKETS = 4096

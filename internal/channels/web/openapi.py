@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.schema import interfaces
-from internal.channels.web.calls import Endpoint
-from internal.channels.web.refusals import ErrorBody, phrase
+from internal.agent.domain.events.schema import interfaces
+from internal.channels.web.endpoints import Endpoint
+from internal.channels.web.errors import ErrorBody, phrase
 
 _REFERENCE = "#/components/schemas/{name}"
 _NOTHING = "Nothing"

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import uvicorn
 
 from internal.channels.web.app import build_app
-from internal.channels.web.door import DoorRefused, WebDoor, WebSettings
-from internal.channels.web.entering import one_time_link
-from internal.channels.web.streams import Streams
-from internal.channels.web.wire import Connection
+from internal.channels.web.channel import DoorRefused, WebDoor, WebSettings
+from internal.channels.web.event_streams import Streams
+from internal.channels.web.http_protocol import Connection
+from internal.channels.web.routes.login import one_time_link
 
 GRACE_SECONDS = 3.0
 """How long a stop waits for clients to take what they are owed."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from internal.agent.app.frames import Frame
-from internal.agent.app.watching import Shown
-from internal.agent.domain.controls import Control
+from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.events.subscription import Shown
+from internal.agent.domain.events.control import Control
 
 RETRY_MS = 2000
 RETRY_SPREAD = 0.25

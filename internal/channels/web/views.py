@@ -7,7 +7,7 @@ import msgspec
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Thinking
 from internal.agent.domain.tasks import Run, Session, SessionSummary, Task
-from internal.channels.web.shapes import (
+from internal.channels.web.schemas import (
     MessageView,
     RunView,
     SessionRow,

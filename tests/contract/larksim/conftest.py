@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, Generator
 
 import pytest
 
-from internal.larksim.model import App
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
 from tests.fakes.lark_sdk import Bot, Sdk, open_sdk
 
 

@@ -18,23 +18,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 
-from internal.larksim import acting, api, longlink, page
-from internal.larksim.actions import ACTIONS
-from internal.larksim.calls import Call, Endpoint
-from internal.larksim.cardkit import add_card
-from internal.larksim.control import Control
-from internal.larksim.errors import LarkError
-from internal.larksim.faults import Faults
-from internal.larksim.lark import Lark
-from internal.larksim.model import App, encode
-from internal.larksim.multipart import Upload, read_form
-from internal.larksim.sim import LarkSim
-from internal.larksim.sockets import ClientConfig
-from internal.larksim.world import World
+from internal.simulators.lark import chat_page, rest_api, user_actions, ws_endpoint
+from internal.simulators.lark.cardkit import add_card
+from internal.simulators.lark.control_actions import ACTIONS
+from internal.simulators.lark.control_api import Control
+from internal.simulators.lark.errors import LarkError
+from internal.simulators.lark.faults import Faults
+from internal.simulators.lark.model import App, encode
+from internal.simulators.lark.multipart import Upload, read_form
+from internal.simulators.lark.rest_call import Call, Endpoint
+from internal.simulators.lark.services import Lark
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.state import World
+from internal.simulators.lark.ws_connection import ClientConfig
 from tests.contract.larksim.cards import button, card, markdown
 from tests.fakes.lark_sdk import Bot
 
-STATIC = Path(page.__file__).with_name("static")
+STATIC = Path(chat_page.__file__).with_name("static")
 
 
 async def fetch(sim: LarkSim, verb: str, path: str, **more: Any) -> requests.Response:
@@ -64,9 +64,9 @@ async def refused(sim: LarkSim, name: str, /, **body: Any) -> str:
 
 def paths(lark: Lark) -> list[tuple[str, str]]:
     """Every route there is, as a request of it."""
-    doors = (*api.routes(lark), *longlink.routes(lark), *Control(lark, "k").routes())
+    doors = (*rest_api.routes(lark), *ws_endpoint.routes(lark), *Control(lark, "k").routes())
     found = []
-    for route in (*doors, *page.routes()):
+    for route in (*doors, *chat_page.routes()):
         path = re.sub(r"\{\w+\}", "x", route.path)
         if isinstance(route, WebSocketRoute):
             found.append(("GET", path))
@@ -162,9 +162,7 @@ async def test_a_look_waits_for_the_next_change(sim: LarkSim) -> None:
     assert "Nova" in {one["name"] for one in looking.result().json()["people"]}
 
 
-async def test_everything_on_the_page_can_be_done(  # noqa: PLR0915 - one line an action
-    bot: Bot, sim: LarkSim
-) -> None:
+async def test_everything_on_the_page_can_be_done(bot: Bot, sim: LarkSim) -> None:
     done = set()
 
     async def do(name: str, /, **body: Any) -> Any:
@@ -356,7 +354,7 @@ def test_the_command_refuses_with_a_sentence(
             check=False,
             timeout=60,
         )
-    assert done.stderr.splitlines()[-1].startswith("internal.channels.cli.leaving.Leave: ")
+    assert done.stderr.splitlines()[-1].startswith("internal.channels.cli.exit_codes.Leave: ")
     assert said in done.stderr.splitlines()[-1]
 
 
@@ -380,7 +378,7 @@ TEXTS = st.sampled_from(
 BODIES = st.dictionaries(FIELDS, ANYTHING | TEXTS | st.builds(json.dumps, ANYTHING), max_size=8)
 
 
-@pytest.mark.parametrize("endpoint", api.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize("endpoint", rest_api.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_body_gets_an_answer_or_a_refusal(endpoint: Endpoint, data: st.DataObject) -> None:
@@ -389,7 +387,7 @@ def test_any_body_gets_an_answer_or_a_refusal(endpoint: Endpoint, data: st.DataO
     world.limits.on = False
     person = next(iter(world.people))
     chat = world.dm(person).chat_id
-    message = acting.send(world, person, chat, acting.text(world, "hi"))
+    message = user_actions.send(world, person, chat, user_actions.text(world, "hi"))
     shown = add_card(world, app.app_id, card(markdown("x", "x"), streaming_mode=True))
     known = {
         "message_id": message.message_id,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import requests
 
-from internal.larksim import acting
-from internal.larksim.frames import Frame
-from internal.larksim.model import App
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark import user_actions
+from internal.simulators.lark.frames import Frame
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
 from tests.fakes.lark_sdk import Bot, Sdk
 
 
@@ -70,13 +70,13 @@ async def test_everything_else_that_people_do_is_told(bot: Bot, sim: LarkSim) ->
     async with bot.listening():
         asked = await sim.send_text(person, dm, "hi")
         await bot.sent(dm.chat_id, {"text": "ho"})
-        acting.react(world, person, asked, "OK")
-        acting.react(world, person, asked, "OK")
-        acting.read(world, person, dm.chat_id)
-        acting.enter(world, person, dm.chat_id)
-        acting.recall(world, person, asked)
+        user_actions.react(world, person, asked, "OK")
+        user_actions.react(world, person, asked, "OK")
+        user_actions.read(world, person, dm.chat_id)
+        user_actions.enter(world, person, dm.chat_id)
+        user_actions.recall(world, person, asked)
         for present in (False, False, True):
-            acting.place_bot(world, person, group.chat_id, bot.app.app_id, present=present)
+            user_actions.place_bot(world, person, group.chat_id, bot.app.app_id, present=present)
         await settled(sim)
     assert Counter(one["header"]["event_type"] for one in bot.heard) == Counter(
         [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.larksim.frames import Frame, FrameError
+from internal.simulators.lark.frames import Frame, FrameError
 from tests.fakes.lark_sdk import Sdk
 
 UNSIGNED = st.integers(0, 2**64 - 1)

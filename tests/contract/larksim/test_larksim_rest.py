@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from internal.larksim import acting
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark import user_actions
+from internal.simulators.lark.simulator import LarkSim
 from tests.contract.larksim.cards import card, markdown
 from tests.fakes.lark_sdk import Bot, Sdk
 
@@ -111,7 +111,7 @@ async def test_a_merged_message_comes_with_its_children(bot: Bot, sim: LarkSim) 
     person, dm, group = sim.people[0], sim.dm(sim.people[0]), sim.groups[0]
     children = [await sim.send_text(person, group, words) for words in ("one", "two")]
     found = [sim.lark.world.messages[one] for one in children]
-    merged = await sim.send(person, dm, acting.Draft("merge_forward", {}, children=found))
+    merged = await sim.send(person, dm, user_actions.Draft("merge_forward", {}, children=found))
     _, answer = await bot.ask("GET", f"/im/v1/messages/{merged}")
     assert [one.get("upper_message_id") for one in answer["data"]["items"]] == [
         None,
@@ -143,7 +143,7 @@ async def test_a_card_is_patched(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
 async def test_reactions_come_are_listed_and_go(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im, api = sdk.im, bot.client.im.v1.message_reaction
     asked = await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hi")
-    acting.react(sim.lark.world, sim.people[0].open_id, asked, "HEART")
+    user_actions.react(sim.lark.world, sim.people[0].open_id, asked, "HEART")
     emoji = im.Emoji.builder().emoji_type("Typing").build()
     body = im.CreateMessageReactionRequestBody.builder().reaction_type(emoji).build()
     request = im.CreateMessageReactionRequest.builder().message_id(asked).request_body(body)
@@ -186,7 +186,7 @@ async def test_what_a_person_sent_is_fetched_out_of_the_message(
     bot: Bot, sdk: Sdk, sim: LarkSim, image: bool
 ) -> None:
     person = sim.people[0]
-    draft = acting.upload(sim.lark.world, "a.png", PNG, image=image)
+    draft = user_actions.upload(sim.lark.world, "a.png", PNG, image=image)
     asked = await sim.send(person, sim.dm(person), draft)
     kind = "image" if image else "file"
     request = sdk.im.GetMessageResourceRequest.builder().message_id(asked).type(kind)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from internal.larksim import acting
-from internal.larksim.errors import LarkError
-from internal.larksim.model import App
-from internal.larksim.sim import LarkSim
+from internal.simulators.lark import user_actions
+from internal.simulators.lark.errors import LarkError
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
 from tests.contract.larksim.cards import card, markdown
 from tests.fakes.lark_sdk import Bot, Sdk
 
@@ -61,7 +61,9 @@ async def test_content_is_checked_by_its_type(
 async def test_a_receiver_must_exist_and_have_the_bot(bot: Bot, sim: LarkSim) -> None:
     assert (await bot.send("oc_nobody", TEXT))[0] == 230001
     person, group = sim.people[0], sim.groups[0]
-    acting.place_bot(sim.lark.world, person.open_id, group.chat_id, bot.app.app_id, present=False)
+    user_actions.place_bot(
+        sim.lark.world, person.open_id, group.chat_id, bot.app.app_id, present=False
+    )
     assert (await bot.send(group.chat_id, TEXT))[0] == 230002
     query = {"container_id_type": "chat", "container_id": group.chat_id}
     assert (await bot.ask("GET", "/im/v1/messages", None, **query))[0] == 230002
@@ -120,7 +122,7 @@ async def test_what_is_not_the_bots_own_stays_as_it_is(bot: Bot, sim: LarkSim, c
 async def test_a_recalled_message_takes_nothing_more(bot: Bot, sim: LarkSim, chat: str) -> None:
     asked = await sim.send_text(sim.people[0], chat, "never mind")
     sent = await bot.sent(chat, card(), "interactive")
-    acting.recall(sim.lark.world, sim.people[0].open_id, asked)
+    user_actions.recall(sim.lark.world, sim.people[0].open_id, asked)
     assert (await bot.ask("DELETE", f"/im/v1/messages/{sent}"))[0] == 0
     body = {"msg_type": "text", "content": json.dumps(TEXT)}
     assert (await bot.ask("POST", f"/im/v1/messages/{asked}/reply", body))[0] == 230011
@@ -235,9 +237,9 @@ async def test_uploads_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
         (False, bytes(30 * 1024 * 1024 + 1), 234006),
     ):
         with pytest.raises(LarkError) as refused:
-            acting.upload(world, "name", data, image=image)
+            user_actions.upload(world, "name", data, image=image)
         assert refused.value.code == code
-    theirs = acting.upload(world, "n", b"x", image=False).content["file_key"]
+    theirs = user_actions.upload(world, "n", b"x", image=False).content["file_key"]
     asked = await sim.send_text(sim.people[0], chat, "hi")
     path = f"/im/v1/messages/{asked}/resources/{theirs}"
     assert (await bot.ask("GET", path, None, type="file"))[0] == 234003
@@ -252,7 +254,7 @@ async def test_uploads_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
 async def test_reactions_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
     asked = await sim.send_text(sim.people[0], chat, "hi")
     path = f"/im/v1/messages/{asked}/reactions"
-    acting.react(sim.lark.world, sim.people[0].open_id, asked, "OK")
+    user_actions.react(sim.lark.world, sim.people[0].open_id, asked, "OK")
     (theirs,) = sim.messages(chat)[0].reactions
     assert (await bot.ask("POST", path, {"reaction_type": {"emoji_type": "no such"}}))[0] == 231001
     assert (await bot.ask("DELETE", f"{path}/{theirs.reaction_id}"))[0] == 231007

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { agreed, linesOf, offered, type Given } from '../asking';
-import type { Asking } from '../events';
+import type { ApprovalItem } from '../events';
 import { useKeys } from '../keyboard';
 import { useWords } from '../words';
 import { Choices, Field, FieldEnd, Key, type Choice } from './choices';
@@ -12,7 +12,7 @@ type Mode = 'choose' | 'rules' | 'because';
 
 /** The calls of an approval, each exactly as it would be run. */
 export function PermissionBody(props: {
-  calls: readonly Asking[];
+  calls: readonly ApprovalItem[];
   left: ReadonlySet<string>;
   onLeave?: (call: string) => void;
 }) {
@@ -54,7 +54,7 @@ export function PermissionBody(props: {
 }
 
 /** A command as it is; of a change what it changes, and beneath it the call. */
-function What({ call }: { call: Asking }) {
+function What({ call }: { call: ApprovalItem }) {
   const words = useWords();
   const exact = (
     <>

@@ -1,0 +1,1 @@
+"""Event delivery: writing, broadcasting and subscribing."""

@@ -1,0 +1,87 @@
+"""Open nodes: what has been said so far in replies and tools that are not finished."""
+
+from dataclasses import dataclass, field
+
+from internal.agent.domain.events.envelope import RunIds, WorkflowEventEnvelope
+from internal.agent.domain.events.types import (
+    NodeFailed,
+    OutputDelta,
+    OutputSummary,
+    Partial,
+    ToolCompleted,
+    ToolProgress,
+)
+from internal.agent.domain.ids import RunId
+
+MOST_CHARACTERS = 1_000_000
+"""A node's text beyond this is kept from its end."""
+
+
+@dataclass(slots=True)
+class _Node:
+    k: int = 0
+    size: int = 0
+    pieces: list[str] = field(default_factory=list)
+
+    def add(self, k: int, text: str) -> None:
+        self.k = k
+        self.size += len(text)
+        self.pieces.append(text)
+        if self.size > 2 * MOST_CHARACTERS:
+            self.pieces = [self.text()]
+            self.size = len(self.pieces[0])
+
+    def text(self) -> str:
+        return "".join(self.pieces)[-MOST_CHARACTERS:]
+
+
+class PartialOutputs:
+    """The open nodes of every run of this process, folded from its envelopes."""
+
+    def __init__(self) -> None:
+        self._runs: dict[RunId, tuple[RunIds, dict[str, _Node]]] = {}
+
+    def take(self, envelope: WorkflowEventEnvelope) -> None:
+        """Fold one envelope in."""
+        match envelope.payload:
+            case OutputDelta() | ToolProgress() as piece:
+                self._node(envelope, piece.node_id).add(piece.k, piece.text)
+            case Partial() as partial:
+                node = self._node(envelope, partial.node_id)
+                node.pieces, node.size, node.k = [partial.text], len(partial.text), partial.k
+            case OutputSummary() | NodeFailed() as end:
+                self._close(envelope.run_id, end.node_id)
+            case ToolCompleted() as end:
+                self._close(envelope.run_id, end.call_id)
+            case event if event.terminal:
+                self._runs.pop(envelope.run_id, None)
+            case _:
+                pass
+
+    def partials(self) -> list[tuple[RunIds, Partial]]:
+        """Return the state of every open node."""
+        return [
+            (ids, Partial(node_id=node_id, k=node.k, text=node.text()))
+            for ids, nodes in self._runs.values()
+            for node_id, node in nodes.items()
+        ]
+
+    def forget(self, run_id: RunId) -> None:
+        """Drop a run that left this process."""
+        self._runs.pop(run_id, None)
+
+    def _node(self, envelope: WorkflowEventEnvelope, node_id: str) -> _Node:
+        if envelope.run_id not in self._runs:
+            ids = RunIds(envelope.session_id, envelope.task_id, envelope.run_id)
+            self._runs[envelope.run_id] = (ids, {})
+        return self._runs[envelope.run_id][1].setdefault(node_id, _Node())
+
+    def _close(self, run_id: RunId, node_id: str) -> None:
+        known = self._runs.get(run_id)
+        if known is None:
+            return
+        # a reply's thinking ends with the reply
+        for ended in (node_id, node_id.removesuffix(":say") + ":think"):
+            known[1].pop(ended, None)
+        if not known[1]:
+            del self._runs[run_id]

@@ -1,0 +1,214 @@
+"""Records: what a principal may read. A foreign id is answered like a missing one."""
+
+from functools import partial
+from typing import NoReturn
+
+from internal.agent.app.runs.questions import Answerer, sees
+from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.messages import Message
+from internal.agent.domain.principals import Principal
+from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
+from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
+from internal.agent.store.database import Database
+from internal.agent.store.events import LogBounds, StoredEvent
+from internal.agent.store.questions import QuestionStatus, StoredQuestion
+from internal.agent.store.stores import Stores
+from internal.agent.store.usage import UsageKey, UsageSum
+
+
+class Queries:
+    """Reads for the doors, scoped to the person. The owner sees everything."""
+
+    def __init__(self, database: Database, stores: Stores) -> None:
+        self._database = database
+        self._stores = stores
+
+    async def task(self, task_id: TaskId, principal: Principal) -> Task:
+        """Return a task.
+
+        Raises:
+            NotFound: it does not exist or belongs to somebody else.
+        """
+        task = await self._database.read(partial(self._stores.tasks.get, task_id))
+        if task is None or not _sees(principal, task.origin.principal):
+            _missing("task", task_id)
+        return task
+
+    async def run_of(self, task_id: TaskId, principal: Principal) -> Run:
+        """Return the newest run of a task.
+
+        Raises:
+            NotFound: the task does not exist or belongs to somebody else.
+        """
+        await self.task(task_id, principal)
+        run = await self._database.read(partial(self._stores.runs.of_task, task_id))
+        if run is None:
+            _missing("task", task_id)
+        return run
+
+    async def tasks(
+        self,
+        principal: Principal,
+        *,
+        session_id: SessionId | None = None,
+        status: Status | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[Task]:
+        """Return tasks, newest first, behind the task id `before`."""
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(
+            partial(self._stores.tasks.page, who, session_id, status, before, limit)
+        )
+
+    async def session(self, session_id: SessionId, principal: Principal) -> Session:
+        """Return a session.
+
+        Raises:
+            NotFound: it does not exist or belongs to somebody else.
+        """
+        session = await self._database.read(partial(self._stores.sessions.get, session_id))
+        if session is None or not _sees(principal, session.owner):
+            _missing("session", session_id)
+        return session
+
+    async def sessions(
+        self, principal: Principal, *, before: str | None = None, limit: int = 50
+    ) -> list[SessionSummary]:
+        """Return sessions, last active first, behind the session id `before`."""
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(partial(self._stores.sessions.page, who, before, limit))
+
+    async def newest_session(self, principal: Principal, channel: Channel) -> Session | None:
+        """Return the person's session that was last active in a channel."""
+        return await self._database.read(
+            partial(self._stores.sessions.newest, principal.id, channel)
+        )
+
+    async def messages(
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        *,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[tuple[int, RunId, Message, str]]:
+        """Return a session's messages before a position, newest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to somebody else.
+        """
+        await self.session(session_id, principal)
+        return await self._database.read(
+            partial(self._stores.sessions.messages, session_id, before, limit)
+        )
+
+    async def events(
+        self, session_id: SessionId, principal: Principal, *, after: int = 0, limit: int = 500
+    ) -> list[StoredEvent]:
+        """Return a session's events behind a position, oldest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to somebody else.
+        """
+        await self.session(session_id, principal)
+        return await self._database.read(
+            partial(self._stores.log.after, after, [session_id], limit)
+        )
+
+    async def costs(
+        self,
+        principal: Principal,
+        by: UsageKey,
+        *,
+        session_id: SessionId | None = None,
+        limit: int = 50,
+    ) -> list[UsageSum]:
+        """Return what was used, by day, session or model, the newest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to somebody else.
+        """
+        if session_id is not None:
+            await self.session(session_id, principal)
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(
+            partial(self._stores.costs.sums, by, session_id, who, limit)
+        )
+
+    async def question(
+        self, question_id: QuestionId, principal: Principal, chat: str = ""
+    ) -> StoredQuestion:
+        """Return a question; `chat` names the chat that the person looks from.
+
+        Raises:
+            NotFound: it does not exist or is somebody else's.
+        """
+        found = await self._database.read(partial(self._stores.questions.get, question_id))
+        if found is None or not sees(found.asked, Answerer(principal, "cli", chat)):
+            _missing("question", question_id)
+        return found
+
+    async def questions(
+        self,
+        principal: Principal,
+        *,
+        status: QuestionStatus | None = "open",
+        session_id: SessionId | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[StoredQuestion]:
+        """Return questions about the person's tasks, newest first, behind the id `before`."""
+        who = None if principal.may("owner") else principal.id
+        return await self._database.read(
+            partial(self._stores.questions.page, who, session_id, status, before, limit)
+        )
+
+    async def questions_in(self, chat: str) -> list[StoredQuestion]:
+        """Return the open questions of a chat, oldest first."""
+        return await self._database.read(partial(self._stores.questions.open_in, chat))
+
+    async def rules(self, principal: Principal, *, limit: int = 200) -> list[PermissionRule]:
+        """Return the rules that people wrote, newest first.
+
+        Raises:
+            Forbidden: only the owner may see them.
+        """
+        _owner(principal)
+        return await self._database.read(partial(self._stores.grants.page, limit))
+
+    async def people(self, principal: Principal) -> list[RoleAssignment]:
+        """Return who was given rights besides those of the settings, oldest first.
+
+        Raises:
+            Forbidden: only the owner may see them.
+        """
+        _owner(principal)
+        return await self._database.read(self._stores.people.all)
+
+    async def deeds(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
+        """Return who did what, newest first.
+
+        Raises:
+            Forbidden: only the owner may see it.
+        """
+        _owner(principal)
+        return await self._database.read(partial(self._stores.audit.page, limit))
+
+    async def bounds(self) -> LogBounds:
+        """Return the log's ends."""
+        return await self._database.read(self._stores.log.bounds)
+
+
+def _sees(principal: Principal, owner: str) -> bool:
+    return principal.may("owner") or principal.id == owner
+
+
+def _owner(principal: Principal) -> None:
+    if not principal.may("owner"):
+        raise Forbidden("Only the owner may see this.")
+
+
+def _missing(kind: str, name: str) -> NoReturn:
+    raise NotFound(f"There is no {kind} {name[:80]}.")

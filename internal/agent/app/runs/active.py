@@ -1,0 +1,77 @@
+"""Lanes: the runs that this process has at work, one a lane, and how each can be made to leave."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+from internal.agent.domain.errors import RunExit
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.tasks import Run
+
+T = TypeVar("T")
+
+
+class LiveRun:
+    """A run at work here. It can be made to leave once; the first reason holds."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._way_out: RunExit | None = None
+        self._work: asyncio.Task[Any] | None = None
+        self._closing = False
+
+    def leave(self, way_out: RunExit) -> None:
+        """Make the work raise `way_out`. Too late when the run is storing its end already."""
+        if self._way_out is None and not self._closing:
+            self._way_out = way_out
+            if self._work is not None:
+                self._work.cancel()
+
+    async def work(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Do the part of a run that may be cut short, in a task of its own.
+
+        Raises:
+            WayOut: the run was made to leave; the task is over.
+        """
+        if self._way_out is not None:
+            doing.close()
+            raise self._way_out
+        work: asyncio.Task[T] = asyncio.create_task(doing)
+        self._work = work
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._way_out is None:
+                raise
+            raise self._way_out from None
+        finally:
+            self._closing = True
+
+
+class ActiveRuns:
+    """All live runs of the process."""
+
+    def __init__(self) -> None:
+        self._live: dict[RunId, LiveRun] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[LiveRun]:
+        return iter(list(self._live.values()))
+
+    def enter(self, run: Run) -> LiveRun:
+        """Put a claimed run at work. Its lane is free: the claim has seen to that."""
+        live = self._live[run.id] = LiveRun(run)
+        return live
+
+    def exit(self, run_id: RunId) -> None:
+        """Take a run out that is over here."""
+        self._live.pop(run_id, None)
+
+    def leave(self, run_id: RunId, way_out: RunExit) -> bool:
+        """Make a run leave; False when it is not at work here."""
+        live = self._live.get(run_id)
+        if live is not None:
+            live.leave(way_out)
+        return live is not None

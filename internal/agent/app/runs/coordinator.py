@@ -1,0 +1,186 @@
+"""AgentCoordinator: takes a run through prepare, execute, summarize and persist."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from internal.agent.app.child_task import child
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.events.queued_listener import QueuedListener
+from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.runs.active import LiveRun
+from internal.agent.app.runs.completion import Persistence
+from internal.agent.app.runs.context import RunContext
+from internal.agent.app.runs.engine import ReactEngine
+from internal.agent.app.runs.preparation import Preparation
+from internal.agent.app.runs.resume import Resumption
+from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
+from internal.agent.app.runs.stages import completed, describe, stage, started
+from internal.agent.domain.errors import (
+    LarkspurError,
+    LeaseLost,
+    ModelError,
+    RunHandedOver,
+    RunStopped,
+    StoreError,
+)
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
+from internal.agent.domain.react.steps import Done, Outcome, Pause
+from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Run, StopReason, Task
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+
+logger = logging.getLogger(__name__)
+
+MOST_ATTEMPTS = 5
+"""So often a run is begun without getting to its next checkpoint; then something in it kills us."""
+
+Workspaces = Callable[[Task], str]
+"""Returns the folder of a task, made if it is ours to make. Raises a Refused with a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """What a run stands on: where it is stored, who is shown it, what time it is."""
+
+    database: Database
+    stores: Stores
+    broadcaster: EventBroadcaster
+    clock: Clock
+    workspaces: Workspaces
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What is known of a run's Turn when the work is cut short."""
+
+    turn: Turn | None = None
+
+
+class AgentCoordinator:
+    """Executes runs. Only the work of preparing and executing is ever cancelled."""
+
+    def __init__(
+        self,
+        ground: RunServices,
+        preparation: Preparation,
+        engine: ReactEngine,
+        resumption: Resumption,
+        persistence: Persistence,
+    ) -> None:
+        self._ground = ground
+        self._preparation = preparation
+        self._engine = engine
+        self._resumption = resumption
+        self._persistence = persistence
+
+    async def execute_task(self, live: LiveRun) -> None:
+        """Take a claimed run to its end, its pause or its way out.
+
+        Returns after every durable event is stored and handed to its listeners.
+
+        Raises:
+            StoreError: it cannot be stored any more; the last checkpoint stands.
+        """
+        ground, run = self._ground, live.run
+        task = await ground.database.read(partial(ground.stores.tasks.get, run.task_id))
+        if task is None:
+            raise StoreError(f"the task of {run.id} is not in the database")
+        ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
+        stream = SerializingEventListener(
+            ids, run.fence, ground.database, ground.stores, ground.broadcaster, ground.clock
+        )
+        recorder = PlanSessionTitleRecorder(ground.database, ground.stores)
+        titles = QueuedListener(recorder, PlanUpdated)
+        stream.add(titles)
+        context = RunContext(ids, run, task, stream, ground.clock.monotonic())
+        try:
+            async with child(stream.deliver()), child(titles.listen()):
+                await self._pass(context, live)
+                await titles.drained()
+        except LeaseLost:
+            logger.warning("run fenced", extra={"run_id": run.id})
+        finally:
+            ground.broadcaster.forget(run.id)
+
+    async def _pass(self, context: RunContext, live: LiveRun) -> None:
+        now = _Pass()
+        try:
+            end = await live.work(self._work(context, now))
+        except RunStopped as stopped:
+            await self._persistence.cancel(context, now.turn, stopped)
+        except RunHandedOver:
+            await self._persistence.hand_over(context)
+        else:
+            if isinstance(end, Pause) and now.turn is not None:
+                await self._persistence.pause(context, now.turn, end.question)
+            elif isinstance(end, Done):
+                await self._persistence.end(context, now.turn, end.outcome)
+
+    async def _work(self, context: RunContext, now: _Pass) -> Pause | Done:
+        """Prepare, or resume, and execute: the part of a run that may be cancelled."""
+        if context.run.attempt > MOST_ATTEMPTS:
+            error = f"given up after {MOST_ATTEMPTS} attempts that did not get any further"
+            return Done(Outcome("interrupted", "", error))
+        try:
+            now.turn, paused = await self._resumption.turn(context)
+            _heed_stop(context.run)
+            if now.turn is None:
+                await self._begin(context, now)
+        except (LeaseLost, RunStopped, StoreError):
+            raise
+        except LarkspurError as error:
+            return Done(Outcome("error", "", str(error)))
+        return await self._execute(context, now, paused=paused)
+
+    async def _begin(self, context: RunContext, now: _Pass) -> None:
+        emit, clock = context.stream.emit, self._ground.clock
+        await emit(LifecycleUpdated(status="running", phase="prepare"))
+        async with stage("prepare", emit, clock):
+            workspace = self._ground.workspaces(context.task)
+            now.turn, snapshot = await self._preparation.prepare(context, workspace)
+            await emit(snapshot, turn=now.turn)
+
+    async def _execute(self, context: RunContext, now: _Pass, *, paused: bool) -> Pause | Done:
+        """Drive the Turn. A failure here returns what there is."""
+        turn, clock = now.turn, self._ground.clock
+        if turn is None:
+            raise TypeError("a run without a Turn cannot be executed")
+        begun = clock.monotonic()
+        running = LifecycleUpdated(status="running", phase="execute")
+        await context.stream.emit(running, *(() if paused else (started("execute"),)))
+        try:
+            async with asyncio.timeout(context.task.brief.limits.timeout_seconds):
+                end = await self._engine.solve(context, turn, paused=paused)
+        except (LeaseLost, StoreError):
+            raise
+        except (TimeoutError, ModelError) as error:
+            turn.ended(*_reason(error, context.task.brief.limits.timeout_seconds))
+        except Exception as error:
+            logger.exception("run broke", extra={"run_id": context.run.id})
+            turn.ended("error", f"an error inside Larkspur: {describe(error)}")
+        else:
+            if isinstance(end, Done):
+                await context.stream.emit(completed("execute", begun, clock))
+            return end
+        ended = turn.next()
+        if not isinstance(ended, Done):
+            raise TypeError("an ended Turn is not done")
+        return ended
+
+
+def _heed_stop(run: Run) -> None:
+    """Raise Stopped when that was asked for before the process that ran it died."""
+    if run.stop is not None:
+        raise RunStopped(run.stop.by, run.stop.via, run.stop.reason)
+
+
+def _reason(error: TimeoutError | ModelError, seconds: float) -> tuple[StopReason, str, str]:
+    if isinstance(error, TimeoutError):
+        return "timeout", f"stopped after {seconds:g} s of running time", ""
+    return "error", str(error), error.code

@@ -1,0 +1,139 @@
+"""Ending: everything that is true at a run's end becomes true in one transaction."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from internal.agent.app.events.broadcaster import Delivery
+from internal.agent.app.events.records import record_resting
+from internal.agent.app.runs.creation import FreshIds, Submission, add_task
+from internal.agent.app.runs.questions import close_question
+from internal.agent.app.runs.unfinished_work import find_unfinished_work
+from internal.agent.domain.errors import LeaseLost, RunStopped
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.types import LifecycleUpdated, ResultCancelled
+from internal.agent.domain.messages import Message
+from internal.agent.domain.questions import Answer
+from internal.agent.domain.tasks import Origin, Run, Task
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Write
+from internal.agent.store.outbox import OutgoingMessage
+from internal.agent.store.runs import RunEnd
+from internal.agent.store.stores import Stores
+
+RECALLED = "the message was recalled"
+"""Why a run is stopped that nobody wants an answer of any more."""
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a run ends and what it leaves: messages for the session, use of each model, a title.
+
+    `silent`: its chat is not promised a reply.
+    """
+
+    end: RunEnd
+    messages: Sequence[Message] = ()
+    used: Mapping[str, tuple[Usage, float | None]] = {}
+    title: str = ""
+    silent: bool = False
+
+
+def end_run(
+    stores: Stores, run: Run, task: Task, ending: Ending, fresh: FreshIds
+) -> Write[list[Delivery]]:
+    """Store an ending. Steering that the run did not take becomes the session's next task.
+
+    Not after a person's stop, which is final. Returns what is to be shown of that next task.
+
+    Raises:
+        Fenced: another process runs the run now.
+    """
+    end = ending.end
+    if not (yield from stores.runs.end(run.id, run.fence, end)):
+        raise LeaseLost(f"{run.id} is run by another process")
+    yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, end.ended)
+    yield from stores.sessions.append(task.session_id, run.id, ending.messages, end.ended)
+    if ending.title:
+        yield from stores.sessions.entitle(task.session_id, ending.title)
+    for model, (usage, cost) in ending.used.items():
+        yield from stores.costs.add(run.session_id, run.id, model, usage, cost, end.ended)
+    yield from stores.questions.close_run(run.id, end.ended)
+    shown: list[Delivery] = []
+    if end.stop_reason == "user_stop":  # a person's stop is final: what waits for the run goes too
+        yield from stores.inbox.drop(run.id)
+    else:
+        shown = yield from next_task(stores, run, task, fresh, end.ended)
+    yield from stores.inbox.handled(run.id)
+    if task.origin.chat_id and not ending.silent:
+        yield from stores.outbox.add(_reply(run, task, end), end.ended)
+    return shown
+
+
+def cancel_resting(
+    stores: Stores, run: Run, task: Task, stopped: RunStopped, fresh: FreshIds, now: str
+) -> Write[list[Delivery]]:
+    """End a run that is queued or waiting, by a person's will.
+
+    Raises:
+        Conflict: it is running or has ended meanwhile.
+    """
+    events = list(find_unfinished_work((yield from stores.log.of_run(run.id))))
+    found = yield from stores.questions.open_of(run.id)
+    if found is not None:
+        question, name = found.question.id, stopped.name
+        no = Answer(question, "reject", stopped.by, stopped.via, name=name, at=now)
+        answered = yield from close_question(stores, found.asked, no, now)
+        events += [] if answered is None else [answered]
+    events += [
+        LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
+        ResultCancelled(reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via),
+    ]
+    ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
+    shown = yield from record_resting(stores.log, ids, events, now)
+    end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
+    ending = Ending(end, silent=stopped.reason == RECALLED)
+    shown += yield from end_run(stores, run, task, ending, fresh)
+    return shown
+
+
+def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
+    """Return the one reply of a run to the chat that it came from."""
+    origin = task.origin
+    return OutgoingMessage(
+        key=f"{run.id}:answer",
+        channel=origin.channel,
+        app=origin.app,
+        chat_id=origin.chat_id,
+        reply_to=origin.message_id,
+        body=end.answer,
+        run_id=run.id,
+        stop_reason=end.stop_reason,
+        error=end.error,
+    )
+
+
+def next_task(
+    stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
+) -> Write[list[Delivery]]:
+    """Make the steering that the run has not taken a task of its own."""
+    late = yield from stores.inbox.untold(run.id)
+    if not late:
+        return []
+    first = late[0]
+    origin = Origin(
+        first.channel,
+        first.principal,
+        first.app,
+        first.chat_id,
+        first.message_id,
+        task.origin.direct,
+    )
+    submission = Submission(
+        instruction="\n\n".join(words.text for words in late),
+        brief=task.brief,
+        channel=first.channel,
+        session_id=task.session_id,
+    )
+    shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
+    yield from stores.inbox.move([words.number for words in late], fresh.run_id)
+    return shown

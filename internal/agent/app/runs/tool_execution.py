@@ -1,0 +1,215 @@
+"""The tool runner: runs the calls of a batch side by side and brings every one to a result."""
+
+import asyncio
+import logging
+
+import msgspec
+from msgspec import UNSET
+
+from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.runs.context import RunContext
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
+from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.questions import Preview
+from internal.agent.domain.react.review_state import byte_budget, written
+from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.attachments import Attachments
+from internal.agent.ports.runtime import Clock
+from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+
+PACE_SECONDS = 0.05
+MOST_CHARACTERS = 200_000
+"""So much of one call is shown live; its result has the tail anyway."""
+
+
+class ToolOutputStream:
+    """Collects the output of one call and shows it joined, at most 20 times a second."""
+
+    def __init__(self, stream: SerializingEventListener, call_id: str) -> None:
+        self._stream = stream
+        self._call_id = call_id
+        self._k = 0
+        self._shown = 0
+        self._pieces: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, text: str) -> None:
+        """Take the next output in. Past the limit it is counted no more."""
+        if not text or self._shown > MOST_CHARACTERS:
+            return
+        self._pieces.append(text[:MOST_CHARACTERS])
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PACE_SECONDS if self._k else 0, self._show)
+
+    def close(self) -> None:
+        """Show what is left; nothing is shown afterwards."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._show()
+        self._shown = MOST_CHARACTERS + 1
+
+    def _show(self) -> None:
+        self._timer = None
+        joined, pieces = "".join(self._pieces), len(self._pieces)
+        self._pieces.clear()
+        self._k += pieces
+        self._shown += len(joined)
+        text = joined[-MOST_CHARACTERS // 8 :]
+        # one that finds no room is lost: its watchers see a hole in k and wait for the result
+        self._stream.offer(ToolProgress(node_id=self._call_id, k=self._k, n=pieces, text=text))
+
+
+logger = logging.getLogger(__name__)
+
+MOST_RESULT_BYTES, MOST_METADATA_BYTES = 45_000, 12_000
+"""What one event carries of a result, encoded: together under 64 KB."""
+
+LONGEST_RESULT = 30_000
+"""Characters of a result that the model reads; the whole is kept as an attachment."""
+
+
+class ToolRunner:
+    """Runs calls: so many at once, a timeout each, an exception is a result."""
+
+    def __init__(
+        self,
+        tools: ToolSource,
+        attachments: Attachments,
+        clock: Clock,
+        *,
+        concurrency: int,
+        timeout_seconds: float,
+    ) -> None:
+        self._tools = tools
+        self._attachments = attachments
+        self._clock = clock
+        self._concurrency = concurrency
+        self._timeout = timeout_seconds
+
+    async def run(self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]) -> None:
+        """Run the calls and feed the Turn. That they start is stored before the first one does."""
+        specs = {tool.name: tool for tool in turn.terms.tools}
+        turn.begins([call.call_id for call in calls])
+        started = [
+            await self._started(call, turn.iteration, specs[call.name].risk) for call in calls
+        ]
+        await context.stream.commit(*started, turn=turn)
+        places = asyncio.Semaphore(self._concurrency)
+        async with asyncio.TaskGroup() as batch:
+            for call in calls:
+                batch.create_task(self._run_one(context, turn, call, specs[call.name], places))
+
+    async def preview(self, context: RunContext, turn: Turn) -> None:
+        """Put what the calls of an open question would change beside them, and long ones whole."""
+        if turn.question is None or turn.question.kind != "approval":
+            return
+        share = byte_budget(len(turn.calls))
+        previews = {
+            call.call_id: await self._preview(context, turn.terms.workspace, call, share)
+            for call in turn.calls
+            if call.call_id in turn.needs
+        }
+        turn.previewed(previews)
+
+    async def _preview(
+        self, context: RunContext, workspace: str, call: ToolCall, share: int
+    ) -> Preview:
+        ids = context.ids
+        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, _to_nobody)
+        diff = await self._tools.preview(where, call.name, call.arguments)
+        text, whole = written(call), None
+        if truncate_json(text, share // 2) != text:
+            content = text.encode("utf-8", "replace")
+            whole = await self._attachments.put("call.txt", "text/plain; charset=utf-8", content)
+        return Preview(truncate_json(escape_invisible(diff), share * 3 // 10), whole)
+
+    async def _started(self, call: ToolCall, iteration: int, risk: str) -> ToolStarted:
+        """Announce a call; arguments that an event cannot carry are kept whole beside it."""
+        shown = truncate_arguments(call.arguments)
+        whole: tuple[Attachment, ...] = ()
+        if shown != call.arguments:
+            content = msgspec.json.encode(call.arguments)
+            whole = (await self._attachments.put("arguments.json", "application/json", content),)
+        return ToolStarted(
+            call_id=call.call_id,
+            tool_name=call.name,
+            arguments=shown,
+            iteration=iteration,
+            risk=risk,
+            attachments=whole,
+        )
+
+    async def _run_one(
+        self,
+        context: RunContext,
+        turn: Turn,
+        call: ToolCall,
+        spec: ToolSpec,
+        places: asyncio.Semaphore,
+    ) -> None:
+        async with places:
+            begun = self._clock.monotonic()
+            error = ""
+            outcome = ToolOutcome("")
+            try:
+                outcome = await self._call(context, call, spec, turn.terms.workspace)
+            except ToolError as failure:
+                error = str(failure)
+            outcome = await self._bounded(outcome)
+            milliseconds = round((self._clock.monotonic() - begun) * 1000)
+            text = truncate(error or outcome.text, LONGEST_RESULT)
+            events = turn.observed(ToolResult(call.call_id, text, bool(error)))
+            completed = ToolCompleted(
+                call_id=call.call_id,
+                tool_name=call.name,
+                duration_ms=milliseconds,
+                result="" if error else truncate_json(text, MOST_RESULT_BYTES),
+                error=truncate_json(error, MOST_RESULT_BYTES) if error else UNSET,
+                attachments=outcome.attachments,
+                metadata=truncate_arguments(outcome.metadata, MOST_METADATA_BYTES),
+            )
+            await context.stream.emit(completed, *events, turn=turn)
+
+    async def _call(
+        self, context: RunContext, call: ToolCall, spec: ToolSpec, workspace: str
+    ) -> ToolOutcome:
+        """Run one call.
+
+        Raises:
+            ToolError: it failed, took too long, or broke; always with a sentence for the model.
+        """
+        seconds = spec.timeout_seconds or self._timeout
+        progress = ToolOutputStream(context.stream, call.call_id)
+        ids = context.ids
+        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, progress.add)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._tools.run(where, call.name, call.arguments)
+        except ToolError:
+            raise
+        except Exception as failure:
+            if isinstance(failure, TimeoutError) and limit.expired():
+                raise ToolError(f"{call.name} was stopped after {seconds:g} s.") from failure
+            # a broken tool is a result too: the model can do something else
+            logger.exception("tool broke", extra={"run_id": ids.run_id, "tool": call.name})
+            raise ToolError(f"{call.name} broke: {type(failure).__name__}.") from failure
+        finally:
+            progress.close()
+
+    async def _bounded(self, outcome: ToolOutcome) -> ToolOutcome:
+        """Keep the whole of a long result as an attachment."""
+        if len(outcome.text) <= LONGEST_RESULT:
+            return outcome
+        whole = outcome.text.encode("utf-8", "replace")
+        kept = await self._attachments.put("result.txt", "text/plain; charset=utf-8", whole)
+        return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
+
+
+def _to_nobody(_text: str) -> None:
+    """Take the progress of what only looks."""

@@ -1,0 +1,154 @@
+"""Briefing: what a door asks for becomes how the task is done."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import msgspec
+
+from internal.agent.domain.errors import Forbidden, InvalidRequest
+from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.rules import parse_rule
+from internal.agent.domain.plans import PlanReview
+from internal.agent.domain.principals import Principal
+from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tasks import GateMode, RunSpec
+from internal.agent.domain.usage import Limits, PriceTable
+
+NARROW: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
+"""Modes that anyone may choose for a task of their own."""
+
+
+WEIGHT: dict[PlanReview, int] = {"off": 0, "complex": 1, "always": 2}
+
+
+class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a person may ask for with a task; None and () leave the settings' value.
+
+    `workspace` is an absolute folder, `max_cost` in US dollars. Without `approvals` nobody is asked
+    about calls: those in need are a no.
+    """
+
+    workspace: str | None = None
+    permission_mode: Mode | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    model: str | None = None
+    max_iterations: int | None = None
+    max_cost: float | None = None
+    timeout_seconds: float | None = None
+    approvals: bool = True
+    plan_review: PlanReview | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefaults:
+    """The settings' side: what a task gets without options. `profiles` by name."""
+
+    profiles: dict[str, Profile]
+    policy: Policy
+    limits: Limits
+    gates: GateMode
+    provider: str
+    model: str
+    prices: PriceTable
+    profile: str = "default"
+    workspace: str = ""
+    plan_review: PlanReview = "off"
+    question_ttl_minutes: int = 1440
+
+
+def build_run_spec(
+    defaults: TaskDefaults,
+    options: TaskOptions,
+    principal: Principal,
+    profile_name: str | None = None,
+) -> RunSpec:
+    """Return how a task is to be done.
+
+    Raises:
+        Malformed: a value is out of range, a rule or a profile is unknown, or a cost limit is
+            asked for a model without a price.
+        Forbidden: only the local owner may choose a workspace, allow tools or widen the mode.
+    """
+    profile = _profile(defaults, profile_name or defaults.profile)
+    _check_rights(options, principal)
+    _check_numbers(options)
+    model = options.model or profile.model or defaults.model
+    if options.max_cost is not None and defaults.prices.price(model) is None:
+        raise InvalidRequest(
+            f"max_cost needs a price for {model}: set llm.prices.{model} (dollars per million"
+            " tokens for input and output)."
+        )
+    policy = Policy(
+        mode=options.permission_mode or defaults.policy.mode,
+        allow=(*defaults.policy.allow, *_rules(options.allow)),
+        deny=(*defaults.policy.deny, *_rules(options.deny)),
+    )
+    return RunSpec(
+        profile=profile,
+        policy=policy,
+        limits=_limits(defaults.limits, options),
+        gates=defaults.gates,
+        workspace=_workspace(options.workspace or defaults.workspace),
+        provider=defaults.provider,
+        model=model,
+        people=True,
+        approvals=options.approvals,
+        plan_review=_review(defaults.plan_review, options.plan_review, principal),
+        question_ttl_minutes=defaults.question_ttl_minutes,
+    )
+
+
+def _review(own: PlanReview, wanted: PlanReview | None, principal: Principal) -> PlanReview:
+    """Return which plans are reviewed: people may ask for more of it, only the owner for less."""
+    if wanted is None or (not principal.may("owner") and WEIGHT[wanted] < WEIGHT[own]):
+        return own
+    return wanted
+
+
+def _profile(defaults: TaskDefaults, name: str) -> Profile:
+    profile = defaults.profiles.get(name)
+    if profile is None:
+        known = ", ".join(sorted(defaults.profiles))
+        raise InvalidRequest(f"There is no profile {name[:80]}; known are: {known}.")
+    return profile
+
+
+def _check_rights(options: TaskOptions, principal: Principal) -> None:
+    if principal.may("owner"):
+        return
+    if options.workspace or options.allow:
+        raise Forbidden("Only the local owner may choose a workspace or allow tools.")
+    if options.permission_mode is not None and options.permission_mode not in NARROW:
+        raise Forbidden(f"Only the local owner may use the mode {options.permission_mode}.")
+
+
+def _check_numbers(options: TaskOptions) -> None:
+    for name, value, most in (
+        ("max_iterations", options.max_iterations, 10_000),
+        ("max_cost", options.max_cost, 1_000_000),
+        ("timeout_seconds", options.timeout_seconds, 7 * 24 * 3600),
+    ):
+        if value is not None and not 0 < value <= most:
+            raise InvalidRequest(f"{name} must be above 0 and at most {most:,}, not {value}.")
+
+
+def _limits(limits: Limits, options: TaskOptions) -> Limits:
+    return msgspec.structs.replace(
+        limits,
+        max_iterations=options.max_iterations or limits.max_iterations,
+        max_cost=limits.max_cost if options.max_cost is None else options.max_cost,
+        timeout_seconds=options.timeout_seconds or limits.timeout_seconds,
+    )
+
+
+def _rules(rules: tuple[str, ...]) -> tuple[str, ...]:
+    for rule in rules:
+        parse_rule(rule)
+    return rules
+
+
+def _workspace(folder: str) -> str:
+    if folder and not PurePath(folder).is_absolute():
+        raise InvalidRequest(f"workspace must be an absolute folder, not {folder[:200]}.")
+    return folder

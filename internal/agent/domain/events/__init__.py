@@ -1,0 +1,1 @@
+"""Workflow events: the types, the envelope, stream control messages and the published schema."""

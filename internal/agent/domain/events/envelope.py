@@ -1,0 +1,87 @@
+"""The envelope that every event travels in. Made here and nowhere else, encoded here as well."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from internal.agent.domain import ids
+from internal.agent.domain.events.event import Event, NodeKind
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+
+VERSION = 1
+
+
+class RunIds(msgspec.Struct, frozen=True):
+    """The ids that all events of a run share."""
+
+    session_id: SessionId
+    task_id: TaskId
+    run_id: RunId
+    parent_run_id: RunId | None = None
+    correlation_id: RunId | None = None
+    causation_id: str | None = None
+
+
+class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):
+    """An event with its place in the world. Ephemerals have neither `event_id` nor `seq`."""
+
+    version: int
+    event_id: str | UnsetType = UNSET
+    seq: int | UnsetType = UNSET
+    timestamp: str
+    session_id: SessionId
+    task_id: TaskId
+    run_id: RunId
+    parent_run_id: RunId | UnsetType = UNSET
+    agent_level: Literal["core", "subagent"]
+    correlation_id: RunId
+    causation_id: str | UnsetType = UNSET
+    log_id: str
+    event: str
+    node_id: str | UnsetType = UNSET
+    node_kind: NodeKind | UnsetType = UNSET
+    is_subtask: bool
+    subtask_index: int | UnsetType = UNSET
+    total_subtasks: int | UnsetType = UNSET
+    subtask_preview: str | UnsetType = UNSET
+    max_parallel: int | UnsetType = UNSET
+    payload: Event
+
+
+def rfc3339(moment: datetime) -> str:
+    """Return a moment as RFC 3339 in UTC with milliseconds, such as `2026-01-31T08:00:00.000Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def wrap(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
+    """Put an event into its envelope. `seq` is given by the log; None for an ephemeral one."""
+    node_id, node_kind = event.node() or (UNSET, UNSET)
+    return WorkflowEventEnvelope(
+        version=VERSION,
+        event_id=UNSET if seq is None else ids.event_id(run.run_id, seq),
+        seq=UNSET if seq is None else seq,
+        timestamp=timestamp,
+        session_id=run.session_id,
+        task_id=run.task_id,
+        run_id=run.run_id,
+        parent_run_id=run.parent_run_id or UNSET,
+        agent_level="subagent" if run.parent_run_id else "core",
+        correlation_id=run.correlation_id or run.run_id,
+        causation_id=run.causation_id or UNSET,
+        log_id=ids.log_id(run.run_id),
+        event=event.name,
+        node_id=node_id,
+        node_kind=node_kind,
+        is_subtask=run.parent_run_id is not None,
+        payload=event,
+    )
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def encoded(envelope: WorkflowEventEnvelope) -> bytes:
+    """Return the envelope as JSON, UTF-8, on one line."""
+    return _encoder.encode(envelope)

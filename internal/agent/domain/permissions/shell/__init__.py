@@ -1,0 +1,1 @@
+"""Permission rules for shell commands."""

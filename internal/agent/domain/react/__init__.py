@@ -1,0 +1,1 @@
+"""The ReAct loop as a pure state machine."""

@@ -1,0 +1,317 @@
+"""The Turn: the ReAct loop as a pure machine.
+
+`next()` says what comes next; `heard`, `observed`, `told`, `answered` feed it and return the events
+of what they changed. No I/O: it is tested with plain calls, stored as it is, resumed anywhere. At
+every Ask its messages are what a strict provider accepts: roles alternate, every call is answered
+exactly once, nothing is empty.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import ContextCompression, DiagnosticError
+from internal.agent.domain.ids import QuestionId, question_id
+from internal.agent.domain.messages import (
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    named_apart,
+    said_by_user,
+    words_of,
+)
+from internal.agent.domain.plans import Plan
+from internal.agent.domain.questions import (
+    Answer,
+    ApprovalItem,
+    Preview,
+    Question,
+    about_plan,
+    approval,
+)
+from internal.agent.domain.react import context_window
+from internal.agent.domain.react.call_review import review_calls
+from internal.agent.domain.react.closing_prompts import CLOSING, NUDGE, SILENT, WHY
+from internal.agent.domain.react.context_window import ContextWindow
+from internal.agent.domain.react.resolution import resolve
+from internal.agent.domain.react.review_state import ReviewState
+from internal.agent.domain.react.run_config import RunConfig
+from internal.agent.domain.react.steps import (
+    Act,
+    Ask,
+    Done,
+    Outcome,
+    Pause,
+    Spent,
+    cost_of,
+    usage_of,
+)
+from internal.agent.domain.tasks import StopReason
+from internal.agent.domain.text import replace_surrogates
+from internal.agent.domain.usage import Usage
+
+MOST_EMPTY_REPLIES = 3
+INTERRUPTED = "interrupted, outcome unknown"
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """The state of the loop. `messages` begins with earlier conversation; the task is `task_at`."""
+
+    terms: RunConfig
+    messages: list[Message]
+    task_at: int
+    iteration: int = 0
+    plan: Plan | None = None
+    open_step: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    needs: dict[str, ApprovalItem] = {}
+    results: dict[str, ToolResult] = {}
+    started: frozenset[str] = frozenset()
+    unsaid: tuple[str, ...] = ()
+    corrections: dict[str, int] = {}
+    released: frozenset[str] = frozenset()
+    failures: int = 0
+    empty_replies: int = 0
+    spent: dict[str, Spent] = {}
+    question: Question | None = None
+    questions: int = 0
+    approved: int = 0
+    reviewed: bool = False
+    window: ContextWindow = ContextWindow()
+    closing: StopReason | None = None
+    outcome: Outcome | None = None
+
+    def next(self) -> Ask | Act | Pause | Done:
+        """Return what comes next. Calling it again changes nothing."""
+        if self.outcome is not None:
+            return Done(self.outcome)
+        if self.question is not None:
+            return Pause(self.question)
+        calls = tuple(call for call in self.calls if call.call_id not in self.results)
+        if calls:
+            return Act(tuple(call for call in calls if call.call_id not in self.needs))
+        return Ask(
+            context_window.view(self.messages, self.task_at, self.window), bool(self.closing)
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """All tokens used so far."""
+        return usage_of(self.spent)
+
+    @property
+    def cost(self) -> float | None:
+        """What was spent so far in US dollars; None when a price is not known."""
+        return cost_of(self.spent)
+
+    def heard(
+        self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
+    ) -> list[Event]:
+        """Take a reply of the model in."""
+        self.iteration += 1
+        self._spend(model, usage, cost)
+        text = replace_surrogates(
+            "".join(part.text for part in parts if isinstance(part, Text))
+        ).strip()
+        used = {call.call_id for message in self.messages for call in message.calls}
+        made = (part for part in parts if isinstance(part, ToolCall))
+        calls = named_apart(made, used, f"call-{self.iteration}")
+        if self.closing is not None or self._over_budget():
+            reason: StopReason = self.closing or "budget_exceeded"
+            return self._finish(Outcome(reason, text or SILENT, WHY.get(reason, "")), text)
+        if calls:
+            self.empty_replies = 0
+            self.messages.append(Message("assistant", (*words_of(parts), *calls)))
+            self.calls, self.results = calls, {}
+            return self._judge(calls)
+        if text:
+            return self._finish(Outcome("final_answer", text), text)
+        return self._empty_reply()
+
+    def begins(self, call_ids: Sequence[str]) -> None:
+        """Note that these calls are about to run: from now on their outcome may be unknown."""
+        self.started |= frozenset(call_ids)
+
+    def observed(self, result: ToolResult) -> list[Event]:
+        """Take the result of a call in; a result that is there already stays."""
+        if result.call_id not in {call.call_id for call in self.calls} - self.needs.keys():
+            return []
+        whole_one = ToolResult(result.call_id, replace_surrogates(result.text), result.failed)
+        self.results.setdefault(result.call_id, whole_one)
+        return self._settle()
+
+    def told(self, text: str) -> None:
+        """Take a person's words in: said to the model as soon as no call is open."""
+        if text.strip():
+            self.unsaid += (replace_surrogates(text),)
+        if not self.calls:
+            self._say()
+
+    def answered(self, answer: Answer) -> list[Event]:
+        """Take the answer to the open question in. An answer to another question is ignored."""
+        question = self.question
+        if question is None or answer.question_id != question.id:
+            return []
+        self.question = None
+        asked = [call for call in self.calls if call.call_id in self.needs]
+        ruling = resolve(question, answer, self.plan, asked, self.terms.workspace)
+        self.needs = {} if question.kind == "approval" else self.needs
+        self.results.update(ruling.results)
+        self.plan, self.closing = ruling.plan, ruling.closing or self.closing
+        self.approved = ruling.approved or self.approved
+        if ruling.again is not None:
+            self.question = about_plan(self._fresh_id(), ruling.again, question.call_id)
+        events = [*ruling.events, *self._settle()]
+        self.outcome = ruling.outcome
+        return events
+
+    def allowed(self, rules: Sequence[str]) -> None:
+        """Let the policy allow what people wrote as rules, besides what it allowed before."""
+        own = self.terms.policy
+        given = tuple(rule for rule in dict.fromkeys(rules) if rule not in own.allow)
+        policy = msgspec.structs.replace(own, allow=(*own.allow, *given))
+        self.terms = msgspec.structs.replace(self.terms, policy=policy)
+
+    def previewed(self, previews: Mapping[str, Preview]) -> None:
+        """Put what is seen of the open question's calls beside them, by call_id."""
+        self.question = self.question and self.question.previewed(previews)
+
+    def interrupted(self) -> list[ToolCall]:
+        """Settle the calls that ran when the process died; return those that may run again.
+
+        A call that is not idempotent gets a result that says so instead of a second try.
+        """
+        again: list[ToolCall] = []
+        for call in self.calls:
+            if call.call_id in self.results or call.call_id not in self.started:
+                continue
+            spec = next((tool for tool in self.terms.tools if tool.name == call.name), None)
+            if spec is not None and spec.idempotent:
+                again.append(call)
+            else:
+                self.observed(ToolResult(call.call_id, INTERRUPTED, failed=True))
+        self.started = frozenset(call.call_id for call in again)
+        return again
+
+    def fit(self, budget: int, *, refused: bool = False) -> ContextCompression | None:
+        """Leave out old exchanges until the messages weigh at most `budget` tokens.
+
+        `refused`: the provider said that they do not fit, so they weigh more than estimated.
+        """
+        before = context_window.weight(self.messages, self.task_at, self.window)
+        if refused:
+            budget = min(budget, before) // 2
+        window = context_window.fit(self.messages, self.task_at, self.window, budget)
+        if window == self.window:
+            return None
+        shown = len(context_window.view(self.messages, self.task_at, self.window))
+        self.window = window
+        return ContextCompression(
+            messages_before=shown,
+            messages_after=len(context_window.view(self.messages, self.task_at, window)),
+            tokens_before=before,
+            tokens_after=context_window.weight(self.messages, self.task_at, window),
+            budget_tokens=budget,
+            reason="provider_refused" if refused else "window",
+        )
+
+    def ended(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
+        """End the Turn from outside: a timeout, an error. What was said last is the answer."""
+        if self.outcome is None:
+            said = [each.text.strip() for each in self.work() if each.role == "assistant"]
+            answer = next(filter(None, reversed(said)), "")
+            self.outcome = Outcome(stop_reason, answer, error, error_code)
+
+    def work(self) -> list[Message]:
+        """Return the run's own messages, the task first, every open call answered, all said."""
+        messages = self.messages[self.task_at :]
+        if self.calls:
+            results = tuple(
+                self.results.get(call.call_id) or ToolResult(call.call_id, "not run", failed=True)
+                for call in self.calls
+            )
+            messages = [*messages, Message("user", results)]
+        return [*messages, *map(said_by_user, self.unsaid)]
+
+    def _spend(self, model: str, usage: Usage, cost: float | None) -> None:
+        spent = self.spent.get(model, Spent(cost=0.0))
+        total = None if cost is None or spent.cost is None else spent.cost + cost
+        self.spent = {**self.spent, model: Spent(spent.usage + usage, total)}
+
+    def _over_budget(self) -> bool:
+        most = self.terms.limits.max_cost
+        known = sum(spent.cost or 0.0 for spent in self.spent.values())
+        return most is not None and known > most
+
+    def _finish(self, outcome: Outcome, text: str) -> list[Event]:
+        if text:
+            self.messages.append(Message("assistant", (Text(text),)))
+        self.outcome = outcome
+        return []
+
+    def _empty_reply(self) -> list[Event]:
+        self.empty_replies += 1
+        if self.empty_replies >= MOST_EMPTY_REPLIES:
+            error = f"the model gave {MOST_EMPTY_REPLIES} empty replies"
+            return self._finish(Outcome("error", "", error), "")
+        self.told(NUDGE)
+        self._close_when_spent()
+        return [DiagnosticError(phase="think", error="the model gave an empty reply")]
+
+    def _judge(self, calls: tuple[ToolCall, ...]) -> list[Event]:
+        plan = (self.plan, self.open_step, self.approved, self.reviewed)
+        bench = ReviewState(*plan, self.corrections, self.released, self.questions)
+        judgement = review_calls(self.terms, bench, calls)
+        self.plan, self.open_step = judgement.plan, judgement.open_step
+        self.corrections, self.released = judgement.corrections, judgement.released
+        self.results.update(judgement.results)
+        self.needs = judgement.needs
+        if judgement.question is not None:
+            self.questions += 1
+            self.question = judgement.question
+            self.reviewed |= judgement.question.kind == "plan"
+        return [*judgement.events, *self._settle()]
+
+    def _settle(self) -> list[Event]:
+        """When nothing is left to run: results in call order, or a question for those in need."""
+        missing = [call.call_id for call in self.calls if call.call_id not in self.results]
+        if self.question is not None or not self.calls:
+            return []
+        if missing:
+            if all(call_id in self.needs for call_id in missing):
+                self._open_approval()
+            return []
+        results = tuple(self.results[call.call_id] for call in self.calls)
+        self.messages.append(Message("user", results))
+        self.failures = self.failures + 1 if all(each.failed for each in results) else 0
+        self.calls, self.results, self.started, self.needs = (), {}, frozenset(), {}
+        self._say()
+        self._close_when_spent()
+        return []
+
+    def _open_approval(self) -> None:
+        self.question = approval(self._fresh_id(), tuple(self.needs.values()))
+
+    def _fresh_id(self) -> QuestionId:
+        self.questions += 1
+        return question_id(self.terms.run_id, self.questions)
+
+    def _say(self) -> None:
+        for text in self.unsaid:
+            self.messages.append(said_by_user(text))
+        self.unsaid = ()
+
+    def _close_when_spent(self) -> None:
+        """Ask for last words when the iterations are used up or nothing works any more."""
+        limits = self.terms.limits
+        if self.closing is not None:
+            pass  # a person's no is the reason
+        elif self.failures >= limits.max_consecutive_tool_failures:
+            self.closing = "error"
+        elif self.iteration >= limits.max_iterations:
+            self.closing = "max_iterations"
+        if self.closing is not None:
+            self.messages.append(said_by_user(CLOSING[self.closing]))

@@ -1,0 +1,99 @@
+"""The attachment store in a local folder: every file is named by the hash of what it holds."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
+from internal.agent.domain.tasks import Attachment
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class LocalAttachments:
+    """Fills `Attachments`. Files have mode 600 and lie in folders by their first two characters.
+
+    Args:
+        folder: made with mode 700 when the first file is stored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, name: str, media_type: str, content: bytes, /) -> Attachment:
+        """Keep the bytes; see the port. When it returns they survive a loss of power.
+
+        Raises:
+            StoreUnavailable: the folder cannot be written; nothing is kept.
+        """
+        sha256 = await asyncio.to_thread(self._put, content)
+        return Attachment(name, media_type, f"attachment:{sha256}", sha256, len(content))
+
+    async def get(self, sha256: str, /) -> bytes:
+        """Return the bytes, proven by their hash.
+
+        Raises:
+            NotFound: nothing is kept under this name.
+            StoreRefused: the file was damaged.
+            StoreUnavailable: it cannot be read.
+        """
+        if not _SHA256.fullmatch(sha256):
+            raise NotFound("there is no such attachment")
+        return await asyncio.to_thread(self._get, sha256)
+
+    def _put(self, content: bytes) -> str:
+        sha256 = hashlib.sha256(content).hexdigest()
+        with contextlib.suppress(NotFound, StoreCorrupt):  # a damaged file is replaced
+            self._get(sha256)
+            return sha256
+        try:
+            self._write(self._path(sha256), content)
+        except OSError as error:
+            raise StoreUnavailable(f"attachments cannot be written: {error.strerror}") from error
+        return sha256
+
+    def _get(self, sha256: str) -> bytes:
+        try:
+            descriptor = os.open(self._path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                content = file.read()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound("there is no such attachment") from error
+        except OSError as error:
+            raise StoreUnavailable(f"an attachment cannot be read: {error.strerror}") from error
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise StoreCorrupt(f"the attachment {sha256[:12]}… was damaged on disk")
+        return content
+
+    def _path(self, sha256: str) -> Path:
+        return self._folder / sha256[:2] / sha256
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Write beside, fsync, rename, fsync the folders: whole or not at all."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        beside = path.with_name(f".{secrets.token_hex(8)}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        for folder in (path.parent, self._folder):
+            _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""What every chat channel shares: inbox, commands, outbox and run display."""

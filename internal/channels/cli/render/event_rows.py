@@ -1,0 +1,225 @@
+"""One-line rows: a tool that ran, a plan, the end of a turn. Facts in, lines out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from internal.channels.cli.render.text import Fragments, Line, cells, one_line, safe
+from internal.channels.cli.render.theme import Glyphs
+from internal.channels.cli.repl.words import Words
+
+_TELLING = ("command", "path", "url", "pattern", "query", "title", "instruction")
+"""Arguments that say most about a call, the most telling first."""
+_QUOTED = {"pattern", "query"}
+_WIDEST = 100
+_LONGEST_NAME = 24
+_DIFF_LINES = 20
+_LONGEST_CALL = 300
+_MINUTE, _HOUR = 60, 3600
+_THOUSAND, _MILLION = 1_000, 1_000_000
+
+
+class Rows:
+    """Makes lines of facts, in a language and with the signs of a terminal."""
+
+    def __init__(self, words: Words, glyphs: Glyphs) -> None:
+        self._words = words
+        self.glyphs = glyphs
+
+    def you(self, text: str, remark: str = "") -> Iterator[Line]:
+        """Yield a person's words, and a remark behind them."""
+        *before, last = safe(text.rstrip()).split("\n")
+        mark: Fragments = (("class:faint", f"{self.glyphs.you} "),)
+        behind: Fragments = (("class:faint", f"  {remark}"),) if remark else ()
+        for number, one in enumerate((*before, last)):
+            body: Fragments = (("class:you", one),) if one else ()
+            if number == len(before):
+                body = (*body, *behind)
+            yield Line(body, mark if number == 0 else (("", "  "),), (("", "  "),))
+
+    def tool(self, started: Mapping[str, Any], done: Mapping[str, Any], width: int) -> list[Line]:
+        """Return what is left of a call when it is over: one line, and the change it made."""
+        metadata, error = done.get("metadata", {}), done.get("error")
+        name = one_line(str(done["tool_name"]), _LONGEST_NAME)
+        if metadata.get("denied"):
+            return list(self._denied(name, done))
+        state, glyph = ("failed", self.glyphs.failed) if error else ("ok", self.glyphs.ok)
+        facts = [f"{done['duration_ms'] / 1000:.1f}s"]
+        if not error and (summary := self._summary(done)):
+            facts.append(summary)
+        right = " · ".join(facts)
+        head = f"{glyph} {name}  "
+        wide = min(width, _WIDEST)
+        detail = first_line(error) if error else telling(started.get("arguments", {}))
+        detail = one_line(detail, max(wide - cells(head) - cells(right) - 2, 8))
+        gap = max(wide - cells(head) - cells(detail) - cells(right), 2)
+        body: Fragments = (
+            (f"class:{state}", glyph),
+            ("", f" {name}  "),
+            ("class:failed" if error else "", detail),
+            ("class:faint", f"{' ' * gap}{right}"),
+        )
+        lines = [Line(body, rest=(("", "  "),))]
+        if isinstance(diff := metadata.get("diff"), str) and not error:
+            lines += self._diff(diff)
+        return lines
+
+    def _denied(self, name: str, done: Mapping[str, Any]) -> Iterator[Line]:
+        metadata, rest = done["metadata"], (("", "  "),)
+        rules = metadata.get("rules") or ([metadata["rule"]] if metadata.get("rule") else [])
+        what = str(metadata.get("what") or name)
+        if what.startswith(f"{name} {{"):
+            what = one_line(what, _LONGEST_CALL)  # the arguments as JSON: a file's text, say
+        first, *more = safe(what).rstrip().split("\n")
+        mark = ("class:need", f"{self.glyphs.permission} {self._words.denied}  ")
+        yield Line((mark, ("", first)), rest=rest)
+        for line in more[:_DIFF_LINES]:
+            yield Line((("", line),), rest, rest)
+        if len(more) > _DIFF_LINES:
+            yield self.faint(f"  {self._words.say('more_lines', count=len(more) - _DIFF_LINES)}")
+        if not rules:
+            why = one_line(str(done.get("error", "")), 400)
+            yield Line((("class:faint", why),), rest, rest)
+        for rule in rules:
+            hint = self._words.say("allow_hint", rule=one_line(str(rule), 400))
+            yield Line((("class:faint", hint),), rest, rest)
+
+    def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[Line]:
+        """Yield every line of a unified diff but the names of its files."""
+        for line in safe(diff).splitlines():
+            if not line.startswith(("--- ", "+++ ")):
+                style = {"+": "class:ok", "-": "class:failed", "@": "class:faint"}.get(line[:1], "")
+                yield Line(((style, line),), edge, (*edge, ("", "  ")), verbatim=True)
+
+    def _diff(self, diff: str) -> Iterator[Line]:
+        lines = list(self.change(diff))
+        yield from lines[:_DIFF_LINES]
+        if len(lines) > _DIFF_LINES:
+            more = self._words.say("more_lines", count=len(lines) - _DIFF_LINES)
+            yield self.faint(f"  {more}")
+
+    def _summary(self, done: Mapping[str, Any]) -> str:
+        metadata = done.get("metadata", {})
+        if metadata.get("exit_code"):
+            return self._words.say("exit_code", code=metadata["exit_code"])
+        if isinstance(count := metadata.get("matches"), int):
+            return self._count("results", count)
+        if isinstance(count := metadata.get("entries"), int):
+            return self._count("lines", count)
+        if isinstance(diff := metadata.get("diff"), str):
+            lines = [one for one in diff.splitlines() if not one.startswith(("---", "+++"))]
+            added, removed = (sum(one.startswith(sign) for one in lines) for sign in "+-")
+            return f"+{added} -{removed}"
+        if "size" in metadata:
+            return ""  # what the tool says of what it wrote is for the model
+        text = str(done.get("result", "")).strip()
+        return self._count("lines", text.count("\n") + 1) if text else ""
+
+    def _count(self, name: str, count: int) -> str:
+        one = name + "_one"
+        return getattr(self._words, one) if count == 1 else self._words.say(name, count=count)
+
+    def plan(self, plan: Mapping[str, Any]) -> Line:
+        """Return a plan on one line, which may break."""
+        steps = [one_line(str(step["description"]), 60) for step in plan["steps"]]
+        title = self._words.plan_step
+        if len(steps) != 1:
+            title = self._words.say("plan", count=len(steps))
+        arrow = f" {self.glyphs.arrow} "
+        head: Fragments = (("class:accent", self.glyphs.plan), ("class:strong", f" {title}  "))
+        return Line((*head, ("", arrow.join(steps))), rest=(("", "  "),))
+
+    def steps(self, plan: Mapping[str, Any]) -> Iterator[Line]:
+        """Yield a plan step by step, each with its status."""
+        glyphs = self.glyphs
+        marks = {
+            "completed": ("class:ok", glyphs.ok),
+            "failed": ("class:failed", glyphs.failed),
+            "in_progress": ("class:running", glyphs.tool),
+            "skipped": ("class:faint", glyphs.note),
+        }
+        goal = one_line(str(plan["goal"]), 400)
+        yield Line(
+            (("class:accent", glyphs.plan), ("class:strong", f" {goal}")), rest=(("", "  "),)
+        )
+        for step in plan["steps"]:
+            mark = marks.get(step["status"], ("class:faint", glyphs.todo))
+            text = one_line(str(step["description"]), 400)
+            yield Line((mark, ("", f" {text}")), (("", "  "),), (("", "    "),))
+
+    def over(self, result: Mapping[str, Any], mark: str) -> Line:
+        """Return the dim line at the end of a turn."""
+        usage = result["usage"]
+        fed = sum(usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
+        told = self._words.say(
+            "over",
+            time=clock(result["duration_ms"] / 1000),
+            input=short(fed),
+            output=short(usage.get("output_tokens", 0)),
+        )
+        cost = result.get("cost")
+        price = f" · {dollars(cost)}" if cost else ""
+        return self.faint(f"{mark} {told}{price}")
+
+    def faint(self, text: str) -> Line:
+        """Return a dim remark."""
+        return Line((("class:faint", text),), rest=(("", "  "),))
+
+    def failed(self, sentence: str) -> Line:
+        """Return what went wrong."""
+        return Line(
+            (("class:failed", self.glyphs.failed), ("", f" {one_line(sentence, 2_000)}")),
+            rest=(("", "  "),),
+        )
+
+    def note(self, sentence: str) -> Line:
+        """Return something that a person should know."""
+        return self.faint(f"{self.glyphs.note} {one_line(sentence, 2_000)}")
+
+
+def telling(arguments: Mapping[str, Any]) -> str:
+    """Return the one argument that says what a call is about."""
+    for name in _TELLING:
+        if isinstance(value := arguments.get(name), str) and value.strip():
+            return f'"{value}"' if name in _QUOTED else value
+    values = (value for value in arguments.values() if isinstance(value, str) and value.strip())
+    return next(values, "")
+
+
+def first_line(text: object) -> str:
+    """Return the first line that says something."""
+    return next((line for line in str(text).splitlines() if line.strip()), "")
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as people read it: 0.4s, 12s, 1m12s, 2h05m."""
+    if seconds < 10:  # noqa: PLR2004 - tenths matter below ten seconds
+        return f"{seconds:.1f}s"
+    whole = int(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
+    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
+
+
+def short(count: int) -> str:
+    """Return a number of tokens as people read it: 950, 12.4k, 3.1M."""
+    if count < _THOUSAND:
+        return str(count)
+    if count < _MILLION:
+        return f"{count / _THOUSAND:.1f}k"
+    return f"{count / _MILLION:.1f}M"
+
+
+def dollars(cost: float) -> str:
+    """Return a price: two digits behind the point, more for what is less than a cent."""
+    return f"${cost:.2f}" if cost >= 0.01 or not cost else f"${cost:.4f}"  # noqa: PLR2004 - a cent
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
+    """Yield rows in columns, the last one dim and as wide as it wants."""
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    for *before, last in rows:
+        padded = zip(before, widths, strict=False)
+        text = "".join(f"{one}{' ' * (wide - cells(one) + 2)}" for one, wide in padded)
+        yield Line((("", text), ("class:faint", last)), rest=(("", "    "),))

@@ -1,0 +1,238 @@
+"""What a question looks like above the prompt, and what is left of it once it is answered."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from internal.channels.cli.render.event_rows import Rows
+from internal.channels.cli.render.text import (
+    Fragments,
+    Line,
+    cells,
+    fitting,
+    one_line,
+    rows_of,
+    safe,
+)
+from internal.channels.cli.render.theme import Glyphs
+from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.channels.cli.repl.words import Words
+
+_MOST_ROWS = 20
+"""Rows of a command or a change that are shown before `… 34 more`; Ctrl+O shows all."""
+_NAMED = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
+_TITLE = 400
+_IN: Fragments = (("", "  "),)
+_SHOWN = 60
+
+
+class Panel:
+    """Draws questions, in a language and with the signs of a terminal."""
+
+    def __init__(self, words: Words, glyphs: Glyphs) -> None:
+        self._words = words
+        self._glyphs = glyphs
+
+    def rows(self, asked: OpenQuestion, width: int, room: int, *, armed: bool) -> list[Fragments]:
+        """Return a question with its keys in at most `room` rows; [] when they do not do.
+
+        The keys are shown once they are `armed`.
+        """
+        head, *bodies = list(self._parts(asked))
+        keys = _rows([self.keys(asked)], width)
+        left = room - len(keys)
+        if left < 2:  # noqa: PLR2004 - what is asked, and how much of it is not shown
+            return []
+        if asked.writing:
+            bodies = []
+        shown, hidden = _clipped([head, *bodies], width, min(left, _MOST_ROWS + len(bodies) + 1))
+        if hidden:
+            more = f"  {self._words.say('more_rows', count=hidden)}"
+            shown.append((("class:faint", more if cells(more) <= width else fitting(more, width)),))
+        return [*shown, *(keys if armed else [()] * len(keys))]
+
+    def lines(self, asked: OpenQuestion) -> list[Line]:
+        """Return all of a question, and the command that answers it from elsewhere."""
+        told = self._words.say("answer_with", id=asked.id)
+        return [*(line for part in self._parts(asked) for line in part), Line(_faint(told), _IN)]
+
+    def keys(self, asked: OpenQuestion) -> Line:
+        """Return the line that says which keys do what."""
+        words = self._words
+        if asked.writing:
+            return Line(_faint(words.say(f"writing_{asked.writing}")), _IN, _IN)
+        many = len(asked.calls) > 1
+        told = list[str]()
+        match asked.kind:
+            case "plan":
+                told = [words.key_plan_yes, words.key_plan_no, words.key_plan_edit]
+                told.append(words.key_feedback)
+            case "clarify":
+                which = words.key_mark if asked.multiple else words.key_choose
+                told = [which.format(last=asked.digits)] if asked.digits else []
+                told.append(words.key_words)
+            case _:
+                told = [words.key_all if many else words.key_once]
+                told += [words.key_session, words.key_rule] if asked.ruled else []
+                told += [words.key_none if many else words.key_no, words.key_because]
+                told += [words.key_mark.format(last=asked.digits)] if asked.digits else []
+        if asked.marked:
+            told.append(words.say("key_enter", count=len(asked.marked)))
+        return Line((("class:need", "  ".join(told)),), _IN, _IN)
+
+    def closed(
+        self, asked: OpenQuestion, answer: Mapping[str, Any], *, here: bool
+    ) -> Iterator[Line]:
+        """Yield what became of a question: what was asked, what was said, and by whom."""
+        words, decision = self._words, str(answer["decision"])
+        said = one_line(str(answer.get("text") or ""), _TITLE)
+        if decision != "text":
+            known = getattr(words, f"said_{decision}")
+            if answer.get("items"):
+                yes = sum(answer["items"].values())
+                known = words.say("said_some", count=yes, all=len(asked.calls))
+            elif decision == "approve" and answer.get("grant", "once") != "once":
+                known = getattr(words, f"said_{answer['grant']}")
+            said = ": ".join(one for one in (known, said) if one)
+        style, glyph = self._mark(asked, decision)
+        who = "" if here or decision == "expired" else self._by(answer)
+        arrow = self._glyphs.arrow
+        yield Line(
+            (
+                (style, glyph),
+                ("", f" {one_line(self._title(asked), _SHOWN)}  {arrow} {said}"),
+                *(_faint(f" · {who}") if who else ()),
+            ),
+            rest=_IN,
+        )
+        if answer.get("items"):
+            no = asked.refused(answer)
+            for call in asked.calls:
+                yes = call["call_id"] not in no
+                mark = (
+                    ("class:ok", self._glyphs.ok) if yes else ("class:failed", self._glyphs.failed)
+                )
+                what = one_line(" ".join(_what(call)), _SHOWN)
+                yield Line((mark, ("", f" {what}")), _IN, _IN)
+
+    def _mark(self, asked: OpenQuestion, decision: str) -> tuple[str, str]:
+        if decision in {"reject", "expired"}:
+            return "class:failed", self._glyphs.failed
+        if asked.kind == "approval":
+            return "class:ok", self._glyphs.permission
+        return "class:accent", self._glyphs.plan if asked.kind == "plan" else self._glyphs.question
+
+    def _title(self, asked: OpenQuestion) -> str:
+        if asked.kind == "plan" and (plan := asked.view.get("plan")):
+            return str(plan["goal"])
+        if len(asked.calls) == 1:
+            return " ".join(_what(asked.calls[0]))
+        if asked.calls:
+            return self._words.say("allow_calls", count=len(asked.calls))
+        return str(asked.view["title"])
+
+    def _by(self, answer: Mapping[str, Any]) -> str:
+        by = str(answer.get("name") or answer.get("by") or "")
+        return self._words.say("answered_by", who=one_line(by, _SHOWN), via=answer.get("via", ""))
+
+    def _parts(self, asked: OpenQuestion) -> Iterator[list[Line]]:
+        """Yield the head of a question, then what may be cut when there is no room for all."""
+        glyphs, words = self._glyphs, self._words
+        match asked.kind:
+            case "approval":
+                yield from self._calls(asked)
+            case "plan":
+                plan = asked.view.get("plan") or {"goal": asked.view["title"], "steps": ()}
+                mark = (("class:need", f"{glyphs.plan} {words.plan_asked}  "),)
+                yield [Line((("", one_line(str(plan["goal"]), _TITLE)),), mark, _IN)]
+                yield [
+                    Line((("", _flat(step["description"])),), (("", f"  {n}. "),), (("", "     "),))
+                    for n, step in enumerate(plan["steps"], 1)
+                ]
+            case _:
+                title = str(asked.view["title"])
+                yield [Line((("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _IN)]
+                body = str(asked.view.get("body") or "")
+                if body.strip() and body.strip() != title.strip():
+                    yield list(_text(body))
+                yield [
+                    Line((("", _flat(option)),), (self._number(asked, n),), (("", "    "),))
+                    for n, option in enumerate(asked.options, 1)
+                ]
+
+    def _calls(self, asked: OpenQuestion) -> Iterator[list[Line]]:
+        mark, words = f"{self._glyphs.permission} ", self._words
+        if len(asked.calls) == 1:
+            (call,) = asked.calls
+            first, *more = _what(call)
+            head = (("class:need", f"{mark}{words.allow_asked}  "),)
+            yield [Line((("class:strong", first),), head, _IN, verbatim=True)]
+            yield [Line((("class:strong", line),), _IN, _IN, verbatim=True) for line in more]
+            yield [self._why(call)]
+            yield list(Rows(words, self._glyphs).change(str(call.get("diff") or "")))
+            return
+        title = words.say("allow_calls", count=len(asked.calls))
+        yield [Line((("class:need", mark), ("class:strong", title)))]
+        deep: Fragments = (("", "    "),)
+        for n, call in enumerate(asked.calls, 1):
+            first, *more = _what(call)
+            yield [
+                Line((("class:strong", first),), (self._number(asked, n),), deep, verbatim=True),
+                *(Line((("class:strong", line),), deep, deep, verbatim=True) for line in more),
+                self._why(call, deep),
+                *Rows(words, self._glyphs).change(str(call.get("diff") or ""), deep),
+            ]
+
+    def _why(self, call: Mapping[str, Any], edge: Fragments = _IN) -> Line:
+        tool, risk, reason = (one_line(str(call[n]), _TITLE) for n in ("tool", "risk", "reason"))
+        about = [risk, reason] if reason.startswith(tool) else [tool, risk, reason]
+        if whole := call.get("whole"):
+            about.append(self._words.say("call_too_long", count=f"{whole['size']:,}"))
+        return Line(_faint(" · ".join(one for one in about if one)), edge, edge)
+
+    def _number(self, asked: OpenQuestion, n: int) -> tuple[str, str]:
+        chosen = n in asked.marked
+        tick = f"{self._glyphs.ok if chosen else ' '} " if asked.multiple or asked.calls else ""
+        return "class:ok" if chosen else "class:need", f"  {tick}{n} "
+
+
+def _what(call: Mapping[str, Any]) -> list[str]:
+    """Return what would be run, as lines: of a change that is shown below, the file's name."""
+    what, tool = str(call["what"]), str(call["tool"])
+    named = _NAMED.search(str(call.get("diff") or ""))
+    if named is not None and what.startswith(f"{tool} {{"):
+        what = f"{tool}  {named[1]}"
+    return safe(what).rstrip().split("\n")
+
+
+def _clipped(parts: Sequence[list[Line]], width: int, room: int) -> tuple[list[Fragments], int]:
+    """Return the rows of these parts, and how many were left out: the longest parts give way."""
+    drawn = [_rows(part, width) for part in parts if part]
+    if sum(map(len, drawn)) <= room:
+        return [row for rows in drawn for row in rows], 0
+    kept, left = [0] * len(drawn), room - 1
+    # a row for each in turn, the head first, as long as there is room
+    while left:
+        for number, rows in enumerate(drawn):
+            if left and kept[number] < len(rows):
+                kept[number] += 1
+                left -= 1
+    hidden = sum(map(len, drawn)) - sum(kept)
+    return [row for rows, most in zip(drawn, kept, strict=True) for row in rows[:most]], hidden
+
+
+def _rows(lines: Sequence[Line], width: int) -> list[Fragments]:
+    return [row for line in lines for row, _ in rows_of(line, width)]
+
+
+def _text(text: str) -> Iterator[Line]:
+    for line in safe(text).rstrip().split("\n"):
+        yield Line((("", line),), _IN, _IN)
+
+
+def _flat(text: object) -> str:
+    return " ".join(safe(str(text)).split())
+
+
+def _faint(text: str) -> Fragments:
+    return (("class:faint", text),)

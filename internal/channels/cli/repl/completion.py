@@ -1,0 +1,72 @@
+"""What can be completed: commands behind a slash, files behind an @, ids of sessions."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from internal.channels.cli.render.text import safe
+
+_MOST_FILES = 200
+_HIDDEN = "."
+
+
+class SessionCompleter(Completer):
+    """Completes where the cursor stands.
+
+    `commands` gives the names and what they do, `values` what may stand behind a command.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        commands: Callable[[], Mapping[str, str]],
+        values: Callable[[str], Sequence[tuple[str, str]]],
+    ) -> None:
+        self._folder = folder
+        self._commands = commands
+        self._values = values
+
+    def get_completions(
+        self,
+        document: Document,
+        complete_event: CompleteEvent,  # noqa: ARG002 - the name is prompt_toolkit's
+    ) -> Iterable[Completion]:
+        """Yield what fits, in order."""
+        before = document.text_before_cursor
+        if before.startswith("/") and "\n" not in before:
+            name, blank, rest = before[1:].partition(" ")
+            yield from self._value(name, rest) if blank else self._command(name)
+            return
+        word = before.split()[-1] if before and not before[-1].isspace() else ""
+        if word.startswith("@"):
+            yield from self._file(word[1:])
+
+    def _command(self, name: str) -> Iterable[Completion]:
+        for known, meaning in self._commands().items():
+            if known.startswith(name.lower()):
+                yield Completion(f"/{known}", -len(name) - 1, display_meta=meaning)
+
+    def _value(self, name: str, rest: str) -> Iterable[Completion]:
+        for value, meaning in self._values(name):
+            if value.startswith(rest):
+                yield Completion(value, -len(rest), display_meta=safe(meaning))
+
+    def _file(self, written: str) -> Iterable[Completion]:
+        folder, _, start = written.rpartition("/")
+        try:
+            with os.scandir(self._folder / folder) as entries:
+                found = sorted(
+                    (entry.name, entry.is_dir())
+                    for entry in entries
+                    if entry.name.startswith(start)
+                    and (start or not entry.name.startswith(_HIDDEN))
+                    and entry.name.isprintable()
+                )
+        except (OSError, ValueError):
+            return
+        for name, is_folder in found[:_MOST_FILES]:
+            path = f"{folder}/{name}" if folder else name
+            yield Completion(f"@{path}{'/' * is_folder}", -len(written) - 1, display=path)

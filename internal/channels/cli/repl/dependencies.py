@@ -1,0 +1,32 @@
+"""What stands behind the first frame of a session: it may take a moment to be there."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from internal.channels.cli.client import Host
+from internal.channels.cli.repl.words import Language
+
+
+class ToolRow(NamedTuple):
+    """A tool as a list shows it."""
+
+    name: str
+    risk: str
+    meaning: str
+
+
+class Kit(NamedTuple):
+    """The host, and what this process can tell by itself.
+
+    `check_rule` raises ValueError with a sentence for a rule that cannot be used. `decide` makes an
+    answer of words to a question, both as JSON, or raises ValueError with a sentence. `read_steps`
+    makes steps of lines.
+    """
+
+    host: Host
+    language: Language
+    tools: Callable[[], Sequence[ToolRow]]
+    doctor: Callable[[], Sequence[str]]
+    check_rule: Callable[[str, bool], None]
+    decide: Callable[[Mapping[str, Any], str], dict[str, Any]]
+    read_steps: Callable[[str], Sequence[str]]

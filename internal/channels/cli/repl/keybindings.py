@@ -1,0 +1,229 @@
+"""What the keys do. Editing itself is prompt_toolkit's own."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from internal.channels.cli.exit_codes import INTERRUPTED, OK
+from internal.channels.cli.render.text import Line, safe
+from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.channels.cli.repl.prompt import Prompt
+from internal.channels.cli.repl.session import HINT_SECONDS, Session
+
+_DECIDING = "yapne123456789"
+LONE_SECONDS = 0.25
+"""A letter decides once it has stood alone in the box for this long: else it begins a word."""
+
+
+class Doing(NamedTuple):
+    """What keys set off: `command` runs a line that begins with a slash."""
+
+    session: Session
+    prompt: Prompt
+    box: Buffer
+    command: Callable[[str], None]
+    leave: Callable[[int], None]
+    leave_at_once: Callable[[int], None]
+
+
+class Keyboard:
+    """The meaning of every key that has one here. One handler for Ctrl+C and the real signal."""
+
+    def __init__(self, doing: Doing) -> None:
+        self._session = doing.session
+        self._prompt = doing.prompt
+        self._box = doing.box
+        self._doing = doing
+        self._interrupted = self._asked = -HINT_SECONDS
+        self._idle = True
+        self.lent = False
+        """An editor has the terminal now."""
+
+    def bindings(self) -> KeyBindings:
+        """Return the bindings."""
+        keys = KeyBindings()
+        editing = ~is_searching
+        empty = Condition(lambda: not self._box.text)
+        # while something is chosen in the menu, Enter takes it and Esc closes it
+        menu = Condition(lambda: self._box.complete_state is not None)
+        chosen = Condition(
+            lambda: (
+                (state := self._box.complete_state) is not None
+                and state.current_completion is not None
+            )
+        )
+        for names, handler, when in (
+            (("enter",), self._send, editing & ~chosen),
+            (("enter",), self._choose, editing & chosen),
+            (("c-j",), self._break_line, editing),
+            (("escape", "enter"), self._break_line, editing),
+            (("tab",), self._complete, editing),
+            (("up",), self._up, editing & empty),
+            (("c-c",), lambda _event: self.interrupt(), editing),
+            (("escape",), self._escape, editing & ~menu),
+            (("escape",), self._close_menu, editing & menu),
+            (("c-d",), lambda _event: self.end(), editing & empty),
+            (("s-tab",), self._next_mode, editing & ~menu),
+            (("c-o",), self._show_output, editing),
+            (("c-g",), lambda _event: self._edit(), editing),
+            (("c-z",), lambda _event: self.suspend(), editing),
+            (("?",), lambda _event: self._doing.command("/help"), editing & empty),
+        ):
+            keys.add(*names, filter=when)(handler)
+        for key in _DECIDING:
+            means = Condition(partial(self._prompt.means, key))
+            keys.add(key, filter=editing & empty & means)(self._begin_decision)
+        keys.add(Keys.BracketedPaste)(self._paste)
+        return keys
+
+    def interrupt(self) -> None:
+        """Clear the text; else stop the task; else quit when it comes twice."""
+        if self._prompt.back():
+            return
+        now, session = time.monotonic(), self._session
+        idle = session.view.work.open is None
+        # twice in one and the same state: a press that came too late to stop does not quit
+        again = self._idle is idle and now - self._interrupted < HINT_SECONDS
+        if self._box.text:
+            self._box.reset()
+            return
+        self._interrupted, self._idle = now, idle
+        if not again:
+            if not idle:
+                session.stop()
+            session.hint(session.words.again_quit if idle else session.words.again_leave)
+        elif idle:
+            self._doing.leave(INTERRUPTED)
+        else:
+            self._doing.leave_at_once(INTERRUPTED)
+
+    def end(self) -> None:
+        """Leave; while a task runs only when it is said twice."""
+        now, session = time.monotonic(), self._session
+        again, self._asked = now - self._asked < HINT_SECONDS, now
+        if session.view.current is None or again:
+            self._doing.leave(OK)
+        else:
+            session.hint(session.words.quit_running)
+
+    def suspend(self) -> None:
+        """Give the terminal back to the shell until it says `fg`."""
+        if self.lent:
+            _stop_here()  # the editor has stopped itself, and the shell waits for all of the job
+        else:
+            run_in_terminal(_stop_here)
+
+    def _edit(self) -> None:
+        self.lent = True
+        self._box.open_in_editor().add_done_callback(lambda _task: self._edited())
+
+    def _edited(self) -> None:
+        self.lent = False
+
+    def _send(self, _event: KeyPressEvent) -> None:
+        text = self._box.text
+        if not text.strip():
+            self._prompt.enter()
+            return
+        writing = self._prompt.writing
+        self._box.reset(append_to_history=not writing)
+        if text.startswith("/") and "\n" not in text.strip() and not writing:
+            self._doing.command(text.strip())
+        elif not self._prompt.takes(text):
+            self._session.say(text.strip("\n"))
+
+    def _begin_decision(self, event: KeyPressEvent) -> None:
+        asked = self._prompt.asked
+        if asked is not None and not asked.decides(event.data):
+            self._prompt.press(event.data)
+            return
+        self._box.insert_text(event.data)
+        loop = asyncio.get_running_loop()
+        loop.call_later(LONE_SECONDS, self._decide, event.data, asked)
+
+    def _decide(self, key: str, asked: OpenQuestion | None) -> None:
+        if self._box.text == key and self._prompt.asked is asked and self._prompt.means(key):
+            self._box.reset()
+            self._prompt.press(key)
+
+    def _choose(self, _event: KeyPressEvent) -> None:
+        state = self._box.complete_state
+        if state is not None and state.current_completion is not None:
+            self._box.apply_completion(state.current_completion)
+
+    def _break_line(self, _event: KeyPressEvent) -> None:
+        self._box.insert_text("\n")
+
+    def _complete(self, _event: KeyPressEvent) -> None:
+        box, session = self._box, self._session
+        if box.complete_state is not None:
+            box.complete_next()
+        elif self._queues() and box.text.strip():
+            text = box.text
+            box.reset(append_to_history=True)
+            session.later(text.strip("\n"))
+        else:
+            box.start_completion(insert_common_part=True)
+
+    def _queues(self) -> bool:
+        """Say whether words are kept from whoever would hear them now."""
+        asked = self._prompt.asked is not None and not self._prompt.writing
+        return asked or self._session.view.current is not None
+
+    def _up(self, _event: KeyPressEvent) -> None:
+        taken = self._session.take_back()
+        if taken is None:
+            self._box.auto_up()
+        else:
+            self._box.insert_text(taken)
+
+    def _escape(self, _event: KeyPressEvent) -> None:
+        if not self._prompt.back():
+            self._session.stop()
+
+    def _close_menu(self, _event: KeyPressEvent) -> None:
+        self._box.cancel_completion()
+
+    def _next_mode(self, _event: KeyPressEvent) -> None:
+        self._session.choices.next_mode()
+        self._session.redraw()
+
+    def _show_output(self, _event: KeyPressEvent) -> None:
+        session = self._session
+        if asked := self._prompt.whole():
+            session.note(*asked)
+            return
+        if session.view.output is None:
+            session.hint(session.words.no_output)
+            return
+        tool, text = session.view.output
+        title = session.view.rows.note(session.words.say("output_of", tool=tool))
+        lines = safe(text).rstrip("\n").split("\n")
+        bodies = [Line((("", line),) if line else (), verbatim=True) for line in lines]
+        session.note(title, *bodies)
+
+    def _paste(self, event: KeyPressEvent) -> None:
+        self._box.insert_text(self._session.chips.take(event.data))
+
+
+def suspend() -> None:
+    """Give the terminal back to the shell until it says `fg`."""
+    run_in_terminal(_stop_here)
+
+
+def _stop_here() -> None:
+    before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.kill(0, signal.SIGTSTP)  # as the terminal would: the whole job, a pager behind us too
+    finally:
+        signal.signal(signal.SIGTSTP, before)

@@ -1,0 +1,237 @@
+"""The screen: the one owner of the terminal. Rows go above for good; a few below still move."""
+
+import termios
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import (
+    ConditionalContainer,
+    Dimension,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import DynamicStyle, Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from internal.channels.cli.render.text import Fragments, cells, fitting, plain
+from internal.channels.cli.render.theme import Glyphs, style_of
+from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput
+
+REDRAWS_A_SECOND = 30
+_MENU_ROWS = 8
+_BOX_ROWS = 10
+_ENOUGH_ROWS = 6
+"""With fewer rows the terminal shows the box and what must be said, nothing else."""
+_ESCAPE_SECONDS = 0.05
+
+
+class Shown(Protocol):
+    """What the screen shows. Asked anew for each frame."""
+
+    def print(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
+        """Return the rows to print above now, and those below that still move."""
+        ...
+
+    def status(self) -> tuple[Fragments, str]:
+        """Return the line of status: what is at work, and a hint at its right end."""
+        ...
+
+    def panel(self, width: int, room: int) -> list[Fragments]:
+        """Return what waits for the person, in at most `room` rows."""
+        ...
+
+    def mark(self) -> Fragments:
+        """Return what stands before the box."""
+        ...
+
+
+class Screen:
+    """Draws at most 30 frames a second, each in one piece."""
+
+    def __init__(
+        self,
+        shown: Shown,
+        box: Buffer,
+        keys: KeyBindings,
+        streams: tuple[PasteInput, FrameOutput],
+        looks: tuple[Glyphs, str],
+    ) -> None:
+        self.box = box
+        self._shown = shown
+        self._input, self._output = streams
+        self._glyphs, theme = looks
+        self._style = Style.from_dict(style_of(theme))
+        self._tail: list[Fragments] = []
+        self._panel: list[Fragments] = []
+        self._raw: list[Any] | None = None
+        self._search = SearchToolbar()
+        self.app: Application[int] = Application(
+            layout=Layout(self._layout()),
+            key_bindings=keys,
+            style=DynamicStyle(lambda: self._style),
+            include_default_pygments_style=False,
+            erase_when_done=True,
+            min_redraw_interval=1 / REDRAWS_A_SECOND,
+            terminal_size_polling_interval=None,
+            input=self._input,
+            output=self._output,
+            before_render=self._before,
+            after_render=lambda _app: self._output.release(),
+        )
+        self.app.ttimeoutlen = _ESCAPE_SECONDS
+        self.app.timeoutlen = 10 * _ESCAPE_SECONDS
+
+    def wear(self, theme: str) -> None:
+        """Take the colours of a theme."""
+        self._style = Style.from_dict(style_of(theme))
+
+    def refresh(self) -> None:
+        """Draw soon."""
+        self.app.invalidate()
+
+    def wake(self) -> None:
+        """Take the terminal again after somebody else had it."""
+        if self.app.is_running and not self.app.is_done and self._raw is not None:
+            termios.tcsetattr(self._input.fileno(), termios.TCSANOW, self._raw)
+            self.app.renderer.erase()
+            self.app.invalidate()
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        return self._output.get_size().columns
+
+    def _before(self, app: Application[int]) -> None:
+        """Print what became final; done before each frame, inside it."""
+        self._output.hold()
+        if self._raw is None:
+            self._raw = termios.tcgetattr(self._input.fileno())
+        width = self.width
+        final, self._tail = self._shown.print(width)
+        self._panel = self._shown.panel(width, self._room())
+        if final or self._shrinks(app):
+            app.renderer.erase(leave_alternate_screen=False)
+        for row in final:
+            text: StyleAndTextTuples = [*row, ("", "\n")]
+            print_formatted_text(self._output, text, self._style, color_depth=app.color_depth)
+
+    def _room(self) -> int:
+        """Return how many rows are left for what waits: the box has some of its own."""
+        rows = self._output.get_size().rows
+        box = min(self.box.document.line_count, _BOX_ROWS, max(rows // 2 - 2, 1))
+        return rows - 2 - box if rows >= _ENOUGH_ROWS else 0
+
+    def _shrinks(self, app: Application[int]) -> bool:
+        """Say whether the next frame needs fewer rows: what they leave must be erased."""
+        last, size = app.renderer.last_rendered_screen, self._output.get_size()
+        if last is None:
+            return False
+        wanted = app.layout.container.preferred_height(size.columns, size.rows).preferred
+        return last.height > min(wanted, size.rows)
+
+    def _layout(self) -> HSplit:
+        enough = Condition(lambda: self._output.get_size().rows >= _ENOUGH_ROWS)
+        searching = Condition(lambda: self.app.layout.is_searching)
+        box = Window(
+            BufferControl(
+                self.box, search_buffer_control=self._search.control, focus_on_click=False
+            ),
+            height=Dimension(min=1, max=_BOX_ROWS),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=self._prompt,
+        )
+        tail = Window(
+            FormattedTextControl(lambda: _lines(self._tail)),
+            height=lambda: Dimension(min=0, preferred=len(self._tail), max=len(self._tail)),
+            dont_extend_height=True,
+        )
+        panel = Window(
+            FormattedTextControl(lambda: _lines(self._panel)),
+            height=lambda: Dimension.exact(len(self._panel)),
+            dont_extend_height=True,
+        )
+        return HSplit(
+            [
+                ConditionalContainer(tail, Condition(lambda: bool(self._tail)) & enough),
+                ConditionalContainer(panel, Condition(lambda: bool(self._panel)) & enough),
+                ConditionalContainer(_line(self._rule), enough),
+                ConditionalContainer(_line(self._status), enough),
+                box,
+                ConditionalContainer(self._search, searching),
+                ConditionalContainer(
+                    Window(
+                        FormattedTextControl(self._menu),
+                        height=lambda: Dimension(min=0, max=_MENU_ROWS),
+                        dont_extend_height=True,
+                    ),
+                    Condition(lambda: self.box.complete_state is not None) & enough,
+                ),
+            ]
+        )
+
+    def _rule(self) -> StyleAndTextTuples:
+        return [("class:faint", self._glyphs.rule * self.width)]
+
+    def _status(self) -> StyleAndTextTuples:
+        left, hint = self._shown.status()
+        width = self.width
+        room = width - cells(plain(left))
+        if room < 0:
+            return [("", fitting(plain(left), width))]
+        if cells(hint) + 2 > room:
+            return list(left)
+        gap = " " * (room - cells(hint))
+        return [*left, ("class:faint", gap + hint)]
+
+    def _prompt(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        if self.width < _ENOUGH_ROWS:
+            return []
+        if line or wrapped:
+            return [("", "  ")]
+        return list(self._shown.mark())
+
+    def _menu(self) -> StyleAndTextTuples:
+        state = self.box.complete_state
+        if state is None:
+            return []
+        chosen = state.complete_index
+        first = max((chosen or 0) - _MENU_ROWS + 1, 0)
+        found = state.completions[first : first + _MENU_ROWS]
+        names = [one.display_text for one in found]
+        wide = max((cells(name) for name in names), default=0)
+        rows: StyleAndTextTuples = []
+        for number, (name, one) in enumerate(zip(names, found, strict=True), start=first):
+            style = "class:menu.chosen" if number == chosen else ""
+            meaning = one.display_meta_text
+            line = f"  {name}{' ' * (wide - cells(name))}  "
+            rows += [(style, fitting_in(line, self.width))]
+            room = self.width - cells(line)
+            if meaning and room > 1:
+                rows += [("class:faint", fitting_in(meaning, room))]
+            rows += [("", "\n")]
+        return rows[:-1]
+
+
+def fitting_in(text: str, width: int) -> str:
+    """Return the text, cut to a width if it is wider."""
+    return text if cells(text) <= width else fitting(text, width)
+
+
+def _line(text: Callable[[], StyleAndTextTuples]) -> Window:
+    return Window(FormattedTextControl(text), height=1, dont_extend_height=True)
+
+
+def _lines(rows: Sequence[Fragments]) -> StyleAndTextTuples:
+    shown: StyleAndTextTuples = []
+    for row in rows:
+        shown += [*row, ("", "\n")]
+    return shown[:-1]

@@ -1,0 +1,260 @@
+"""A session: what a person says goes to the host, what happens there goes to the screen."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
+from typing import Any
+
+from internal.channels.cli.client import HostError, TaskRow, Wish
+from internal.channels.cli.render.text import Fragments, Line
+from internal.channels.cli.render.theme import Glyphs
+from internal.channels.cli.repl.choices import Choices
+from internal.channels.cli.repl.dependencies import Kit
+from internal.channels.cli.repl.paste import Chips
+from internal.channels.cli.repl.status_line import at_work
+from internal.channels.cli.repl.view import View
+from internal.channels.cli.repl.words import Language, Words, words
+from internal.channels.cli.task_request import File
+
+HINT_SECONDS = 2.0
+_SHOWN_AGAIN = 6
+"""How many messages of a session that goes on are shown again."""
+_OPEN = {"queued", "running", "waiting"}
+
+
+class Session:
+    """The state of a session. `redraw` is called whenever something to be shown has changed."""
+
+    def __init__(self, choices: Choices, glyphs: Glyphs, language: Language) -> None:
+        self.choices = choices
+        self.words: Words = words(language)
+        self.session_id: str | None = None
+        self.queue: deque[str] = deque()
+        self.chips = Chips(self._pasted)
+        self.model = choices.model or ""
+        self.place = ""
+        self.title: str | None = None
+        self.files: list[File] = []
+        """What the first task of this session is called, and what goes along with it."""
+        self.stopping = False
+        self.redraw: Callable[[], None] = lambda: None
+        self.put_back: Callable[[str], None] = lambda _text: None
+        self._glyphs = glyphs
+        self._kit: asyncio.Future[Kit] = asyncio.get_running_loop().create_future()
+        self._order = asyncio.Lock()
+        self._sending = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._away = False
+        self._hint = ("", 0.0)
+        self.view = View(self.words, glyphs, asks=True)
+
+    # what the screen asks
+
+    def print(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
+        """Return the rows to print above now, and those below that still move."""
+        return self.view.print(width)
+
+    def status(self, waiting: Fragments = (), hint: str = "") -> tuple[Fragments, str]:
+        """Return the line of status and the hint at its end.
+
+        `waiting` is shown when nothing is at work, `hint` in place of the usual one.
+        """
+        words, run = self.words, self.view.current
+        hint = hint or (words.running_hint if run else words.idle_hint)
+        if self._hint[1] > time.monotonic():
+            hint = self._hint[0]
+        if self._away:
+            return (("class:need", f"{self._glyphs.note} {words.away}"),), hint
+        if run is not None:
+            queued = len(self.queue)
+            return at_work(run, self.view, words, stopping=self.stopping, queued=queued), hint
+        if self._sending:
+            ready = self._kit.done()
+            return (("class:faint", words.sending if ready else words.getting_ready),), hint
+        if waiting:
+            return waiting, hint
+        style = "class:need" if self.choices.mode == "full" else "class:accent"
+        about = " · ".join(one for one in (self.model, self.place) if one)
+        return ((style, self.choices.mode), ("class:faint", f" · {about}" if about else "")), hint
+
+    def hint(self, text: str) -> None:
+        """Show a hint for two seconds."""
+        self._hint = (text, time.monotonic() + HINT_SECONDS)
+        asyncio.get_running_loop().call_later(HINT_SECONDS + 0.01, self.redraw)
+        self.redraw()
+
+    def note(self, *lines: Line) -> None:
+        """Print lines that are nobody's words."""
+        self.view.put("note", lines)
+        self.redraw()
+
+    # what a person does
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the rest; what the host refuses is printed."""
+        task = asyncio.get_running_loop().create_task(self._answered(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def say(self, text: str) -> None:
+        """Send words: steering while a task runs, else the next task."""
+        opened, files = self.chips.open(text)
+        self._sending += 1
+        self.begin(self._say(opened, files))
+
+    def later(self, text: str) -> None:
+        """Queue words for when the task at work is over; without one they are the next task."""
+        self.queue.append(text)
+        self._settle()
+
+    def take_back(self) -> str | None:
+        """Return the words that were queued last, which are not queued any more."""
+        return self.queue.pop() if self.queue else None
+
+    def stop(self) -> None:
+        """Stop the task at work, else the one that waits. What was queued comes into the box."""
+        run = self.view.work.open
+        if run is None:
+            return
+        self.stopping = True
+        if self.queue:
+            self.put_back("\n".join(self.queue))
+            self.queue.clear()
+        self.view.stopped.add(run.task_id)
+        self.begin(self._stop(run.task_id))
+        self.redraw()
+
+    # the host
+
+    async def ready(self) -> Kit:
+        """Return the kit once it is there."""
+        return await asyncio.shield(self._kit)
+
+    @property
+    def kit(self) -> Kit | None:
+        """The kit, if it is there."""
+        return self._kit.result() if self._kit.done() else None
+
+    def arrived(self, kit: Kit) -> None:
+        """Take the kit."""
+        self.words = words(kit.language)
+        self.view.speak(self.words)
+        self._kit.set_result(kit)
+
+    async def open(self, session_id: str) -> None:
+        """Go on with a session: show its end, then what happens from now on."""
+        host = (await self.ready()).host
+        after = await host.head(session_id)
+        said = (await host.spoken(session_id))[-_SHOWN_AGAIN:]
+        tasks = [one for one in await host.tasks(session_id) if one.status in _OPEN]
+        questions = await host.questions("open", session_id)
+        self.leave_session()
+        self.session_id = session_id
+        for one in said:
+            self.view.again(one.role, one.text)
+        for task in reversed(tasks):
+            self._adopt(task, (await host.task(task.task_id)).run_id)
+        for asked in reversed(questions):
+            self.view.ask(asked.view)
+        self._watch(session_id, after)
+        self.redraw()
+
+    def leave_session(self) -> None:
+        """Forget the session; what it does is not shown any more."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+        self.session_id = None
+        self.view.forget()
+
+    async def close(self) -> None:
+        """Stop watching and whatever else is under way."""
+        left = [*self._tasks, *([self._watching] if self._watching else [])]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+
+    async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except HostError as error:
+            self.view.put("row", [self.view.rows.failed(str(error))])
+        finally:
+            self.redraw()
+
+    async def _say(self, text: str, files: list[File]) -> None:
+        try:
+            async with self._order:
+                await self._send(text, files)
+        except HostError:
+            self.put_back(text)
+            raise
+        finally:
+            self._sending -= 1
+
+    async def _send(self, text: str, files: list[File]) -> None:
+        host, run = (await self.ready()).host, self.view.current
+        files, self.files = [*self.files, *files], []
+        if run is not None and not files:
+            taken = await host.steer(run.task_id, text)
+            remark = self.words.noted if taken else self.words.becomes_next
+            self.view.sent(text, f"{self._glyphs.noted} {remark}")
+            return
+        self.view.sent(text)
+        self.redraw()
+        wish = Wish(
+            text, self.choices.options(), self.session_id, self.choices.profile, tuple(files)
+        )
+        try:
+            ids = await host.submit(wish)
+        except HostError:
+            self.view.unsent(text)
+            self.files = files
+            raise
+        self.view.owns(ids.task_id)
+        self.view.work.expect(ids.run_id, ids.task_id, "queued")
+        if self.session_id is None:
+            self.session_id = ids.session_id
+            self._watch(ids.session_id, "")
+        if self.title is not None:
+            title, self.title = self.title, None
+            await host.rename(ids.session_id, title)
+
+    async def _stop(self, task_id: str) -> None:
+        await (await self.ready()).host.stop(task_id)
+
+    def _adopt(self, task: TaskRow, run_id: str) -> None:
+        self.view.work.expect(run_id, task.task_id, task.status)
+
+    def _watch(self, session_id: str, after: str) -> None:
+        self._watching = asyncio.get_running_loop().create_task(
+            self._answered(self._show(session_id, after))
+        )
+
+    async def _show(self, session_id: str, after: str) -> None:
+        host = (await self.ready()).host
+        while True:
+            async with aclosing(host.watch(session_id, after)) as moments:
+                async for moment in moments:
+                    if moment.reset:
+                        break
+                    self._away = not moment.known
+                    for envelope in moment.envelopes:
+                        self.view.take(envelope)
+                    self._settle()
+            # the log was made anew: what was shown stays, what comes is shown from here
+            after = await host.head(session_id)
+
+    def _settle(self) -> None:
+        if self.view.current is None:
+            self.stopping = False
+            if self.queue and not self._sending:
+                self.say(self.queue.popleft())
+        self.redraw()
+
+    def _pasted(self, number: int, lines: int) -> str:
+        return self.words.say("pasted", number=number, lines=lines)

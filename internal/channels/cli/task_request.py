@@ -1,0 +1,156 @@
+"""What one shot is asked to do, gathered from the command line. Standard library only."""
+
+import mimetypes
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from internal.channels.cli.exit_codes import USAGE, Leave
+from internal.channels.cli.output import say, whole
+
+Format = Literal["text", "json", "stream-json"]
+
+LONGEST_STDIN = 1_000_000
+"""Bytes of standard input that are read into a task; more belongs into a file."""
+MOST_FILES = 14 * 1024 * 1024
+"""Bytes of all files together: as base64 they must fit into a request of 20 MiB."""
+_EXPLAIN_AFTER_SECONDS = 3.0
+
+
+class File(NamedTuple):
+    """A file that goes with a task."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+class Order(NamedTuple):
+    """One shot. `options` are those of `POST /api/tasks`, without what was not given.
+
+    `session` names the session to go on with, `last` means the one that was last active here.
+    """
+
+    task: str
+    output: Format
+    options: Mapping[str, Any]
+    profile: str | None = None
+    session: str | None = None
+    last: bool = False
+    title: str | None = None
+    files: tuple[File, ...] = ()
+    detach: bool = False
+
+
+class Ids(NamedTuple):
+    """What a submitted task is known as."""
+
+    session_id: str
+    task_id: str
+    run_id: str
+
+
+def argument(text: str) -> str:
+    """Return an argument as text: bytes that are not UTF-8 become U+FFFD."""
+    return whole(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def compose(prompt: str | None, piped: str) -> str:
+    """Return the task: the prompt, then what was piped in a block of its own; or one of the two.
+
+    Raises:
+        Leave: there is neither.
+    """
+    if not (prompt or piped).strip():
+        raise Leave(USAGE, 'Say what is to be done: larkspur -p "…", or pipe it in.')
+    if not prompt or not piped.strip():
+        return prompt or piped
+    # a closing mark inside would let piped text pose as the person's own
+    inside = piped.replace("</stdin>", "<\\/stdin>").rstrip("\n")
+    return f"{prompt}\n\n<stdin>\n{inside}\n</stdin>"
+
+
+def read_stdin() -> str:
+    """Read standard input to its end if it is a pipe, a socket or a file; else return "".
+
+    Raises:
+        Leave: it is too long or cannot be read.
+    """
+    if sys.stdin is None or not _piped(0):
+        return ""
+    if not select.select([0], [], [], _EXPLAIN_AFTER_SECONDS)[0]:
+        say("Waiting for standard input to end (</dev/null goes on without it) …")
+    try:
+        content = _read(0, LONGEST_STDIN)
+    except OSError as error:
+        raise Leave(USAGE, f"Standard input cannot be read: {error.strerror}.") from None
+    if content is None:
+        raise Leave(
+            USAGE, f"Standard input is longer than {LONGEST_STDIN:,} bytes; give it as a file: -f."
+        )
+    return content.decode("utf-8", "replace")
+
+
+def read_files(paths: Iterable[str]) -> tuple[File, ...]:
+    """Read the files that go with the task.
+
+    Raises:
+        Leave: one cannot be read, or together they are too big.
+    """
+    files: list[File] = []
+    room = MOST_FILES
+    for path in paths:
+        content = _read_file(path, room)
+        room -= len(content)
+        name = argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips the end
+        files.append(File(name, _media_type(name, content), content))
+    return tuple(files)
+
+
+def _read_file(path: str, room: int) -> bytes:
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            content = _read(opened, room)
+        finally:
+            os.close(opened)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise Leave(USAGE, f"The file {argument(path)} cannot be read: {reason}.") from None
+    if content is None:
+        megabytes = MOST_FILES // (1024 * 1024)
+        raise Leave(USAGE, f"With {argument(path)} the files are larger than {megabytes} MiB.")
+    return content
+
+
+def _read(descriptor: int, most: int) -> bytes | None:
+    """Read to the end; None when there are more than `most` bytes."""
+    pieces: list[bytes] = []
+    while piece := os.read(descriptor, 65_536):
+        pieces.append(piece)
+        most -= len(piece)
+        if most < 0:
+            return None
+    return b"".join(pieces)
+
+
+def _piped(descriptor: int) -> bool:
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISREG(mode)
+
+
+def _media_type(name: str, content: bytes) -> str:
+    known, encoding = mimetypes.guess_type(name)
+    if known and not encoding:
+        return known
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return "text/plain"

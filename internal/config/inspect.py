@@ -1,0 +1,52 @@
+"""Lists the settings as `larkspur config show` prints them: fit to be seen by anyone."""
+
+import json
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, SecretStr
+
+from internal.config.keys import KEYS
+from internal.config.loader import Loaded
+from internal.config.messages import plain
+
+
+class Row(NamedTuple):
+    """One key: its value, where a secret reads `set` or `not set`, and where it came from.
+
+    `origin` is `default`, `FILE:LINE`, `environment VARIABLE` or `flag`.
+    """
+
+    key: str
+    value: str
+    origin: str
+
+
+def describe(loaded: Loaded) -> list[Row]:
+    """List every key, in the order of the models."""
+    return [
+        Row(key, shown(attrgetter(key)(loaded.settings)), loaded.origins.get(key, "default"))
+        for key in KEYS
+    ]
+
+
+def shown(value: Any) -> str:
+    """Write a value on one line, as YAML would; never that of a secret."""
+    match value:
+        case None:
+            return "not set"
+        case SecretStr():
+            return "set"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:g}"
+        case tuple() | Mapping():
+            return json.dumps(value, default=_inner, ensure_ascii=False)
+        case _:
+            return plain(str(value), 400)
+
+
+def _inner(value: BaseModel | SecretStr) -> Any:
+    return "set" if isinstance(value, SecretStr) else value.model_dump()

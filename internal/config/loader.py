@@ -1,0 +1,286 @@
+"""Reads the settings: defaults < YAML file < environment < flags.
+
+The only module that reads the configuration file and the environment; only `cmd` imports it.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from internal.config import home as home_folder
+from internal.config.keys import KEYS, NAMES, VARIABLES, holds_many, holds_secret, section_of
+from internal.config.messages import complaint, name_of, nearest, plain
+from internal.config.settings import OFFLINE_MODEL, ConfigError, Price, Settings
+from internal.config.vendors import VENDORS
+from internal.config.yaml_document import Place, parse
+
+__all__ = ["ConfigError", "Loaded", "load"]
+
+_NOT_KEYS = {"LARKSPUR_HOME", "LARKSPUR_CONFIG"}
+_LARGEST_FILE = 262_144
+_VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings, and for each key that was given where from.
+
+    A key that is not in `origins` has its default. An origin reads `FILE:LINE`,
+    `environment VARIABLE` or `flag`. `file` is None when there is no configuration file. `keyed`
+    are the providers whose own variable holds a key.
+    """
+
+    settings: Settings
+    home: Path
+    file: Path | None
+    origins: Mapping[str, str]
+    keyed: frozenset[str]
+
+
+class _Given(NamedTuple):
+    """A value someone gave, and where. `places` tells the line of each part of it, by its path."""
+
+    value: Any
+    origin: str
+    places: Mapping[Place, str] = {}
+    expanded: bool = False  # holds the value of a ${VARIABLE}, which may be anyone's secret
+
+
+_Layer = Mapping[str, _Given]
+
+
+def load(
+    *,
+    config: str | Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Loaded:
+    """Read all settings. Nothing is created.
+
+    `config` is the file the command line named; `flags` are its other settings, nested as in the
+    file, where None means not given.
+
+    Raises:
+        ConfigError: a value, a name or the file cannot be used; the sentence says which and where.
+        HomeError: `LARKSPUR_HOME` names no folder.
+    """
+    home = home_folder.locate(environ)
+    file = _find_file(config, environ, home)
+    written = (
+        {} if file is None else dict(_from_file(file, {**environ, "LARKSPUR_HOME": str(home)}))
+    )
+    variables = dict(_from_environment(environ))
+    flagged = dict(_leaves(Settings, flags or {}, {(): "flag"}))
+    named = {**written, **variables, **flagged}
+    provider = named["llm.provider"].value if "llm.provider" in named else _decide(named, environ)
+    given = {
+        "llm.provider": _Given(provider, "default"),
+        "database.url": _Given(f"sqlite:///{home}/larkspur.db", "default"),
+        **written,
+        **dict(_from_vendors(provider, named, environ)),
+        **variables,
+        **flagged,
+    }
+    origins = {key: one.origin for key, one in given.items() if one.origin != "default"}
+    return Loaded(_validate(given), home, file, origins, frozenset(_keyed(environ)))
+
+
+def _decide(named: _Layer, environ: Mapping[str, str]) -> str:
+    """Choose the provider nobody named: one of which anything was given, else offline."""
+    if "llm.model" in named and named["llm.model"].value == OFFLINE_MODEL:
+        return "offline"
+    first = next(iter(VENDORS))
+    if "llm.api_key" in named:  # it says not whose: the variable of another is not meant
+        return first
+    is_wanted = not named.keys().isdisjoint({"llm.model", "llm.base_url"})
+    return next(iter(_keyed(environ)), first if is_wanted else "offline")
+
+
+def _keyed(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys that the vendors' own variables hold; blank ones are not set."""
+    held = {name: environ.get(v.key_variable or "", "").strip() for name, v in VENDORS.items()}
+    return {name: key for name, key in held.items() if key}
+
+
+def _from_vendors(
+    provider: Any, named: _Layer, environ: Mapping[str, str]
+) -> Iterator[tuple[str, _Given]]:
+    """Take the variables that the vendors' own tools read, of those that are needed."""
+    keyed = _keyed(environ)
+    vendor = VENDORS.get(provider) if isinstance(provider, str) else None
+    if vendor is not None:
+        if provider in keyed:
+            yield "llm.api_key", _Given(keyed[provider], f"environment {vendor.key_variable}")
+        if address := environ.get(vendor.url_variable or "", "").strip():
+            yield "llm.base_url", _Given(address, f"environment {vendor.url_variable}")
+    others = _fallbacks(named) - {str(provider)}
+    for key, held in (
+        ("llm.keys", keyed),
+        ("llm.base_urls", {n: environ.get(v.url_variable or "") for n, v in VENDORS.items()}),
+    ):
+        taken = {name: value.strip() for name, value in held.items() if name in others and value}
+        given = named.get(key, _Given({}, "environment"))
+        if taken and isinstance(given.value, Mapping):
+            yield key, given._replace(value={**given.value, **taken}, expanded=True)
+
+
+def _fallbacks(named: _Layer) -> set[str]:
+    """Return the providers that fallbacks name; what they are else is looked at later."""
+    given = named["llm.fallbacks"].value if "llm.fallbacks" in named else ()
+    texts = given if isinstance(given, list | tuple) else ()
+    return {text.partition(":")[0] for text in texts if isinstance(text, str)}
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]]:
+    for name, text in environ.items():
+        if not name.startswith("LARKSPUR_") or name in _NOT_KEYS:
+            continue
+        if name not in VARIABLES:
+            hint = nearest(name, [*VARIABLES, *_NOT_KEYS])
+            raise ConfigError(f"The environment variable {plain(name)} is not known{hint}")
+        key = VARIABLES[name]
+        value = _parse_many(name, text) if holds_many(KEYS[key]) else text
+        yield key, _Given(value, f"environment {name}")
+
+
+def _parse_many(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ConfigError(
+            f'environment {name}: a list or a mapping is written as JSON, such as ["one", "two"].'
+        ) from None
+
+
+def _find_file(config: str | Path | None, environ: Mapping[str, str], home: Path) -> Path | None:
+    """Choose the file: the one named, which must be there, or the home folder's if there is one."""
+    named = environ.get("LARKSPUR_CONFIG") if config is None else str(config)
+    if named is None:
+        usual = home / "config.yaml"
+        return usual if os.path.lexists(usual) else None
+    if not named.strip():
+        raise ConfigError("The name of the configuration file is blank.")
+    return Path(named)
+
+
+def _from_file(file: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]]:
+    document = parse(_read(file), str(file))
+    places = {place: f"{file}:{line}" for place, line in document.lines.items()}
+    for key, given in _leaves(Settings, document.values, places):
+        value = _expand(given.value, environ, f"{given.origin}: {key}")
+        yield key, given._replace(value=value, expanded=value != given.value)
+
+
+def _read(file: Path) -> str:
+    try:
+        # without blocking, should it be a pipe that nobody writes to
+        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            plain_file = stat.S_ISREG(os.fstat(number).st_mode)
+            content = os.read(number, _LARGEST_FILE + 1) if plain_file else None
+        finally:
+            os.close(number)
+    except FileNotFoundError:
+        raise ConfigError(f"There is no configuration file {file}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name cannot be one"
+        raise ConfigError(f"The configuration file {file} cannot be read: {reason}.") from None
+    if content is None:
+        raise ConfigError(f"The configuration file {file} is not a file.")
+    if len(content) > _LARGEST_FILE:
+        raise ConfigError(f"The configuration file {file} is larger than {_LARGEST_FILE} bytes.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"The configuration file {file} is not UTF-8 (byte {error.start})."
+        ) from None
+
+
+def _expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
+    """Replace every ${VARIABLE}, also inside lists and mappings; $${ stands for ${ itself."""
+    if isinstance(value, list):
+        return [_expand(item, environ, where) for item in value]
+    if isinstance(value, dict):
+        return {name: _expand(item, environ, where) for name, item in value.items()}
+    if not isinstance(value, str):
+        return value
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[0].startswith("$$"):
+            return match[0][1:]
+        if match[1] not in environ:
+            raise ConfigError(f"{where}: {plain(match[0])} is not set in the environment.")
+        return environ[match[1]]
+
+    return _VARIABLE.sub(replacement, value)
+
+
+def _leaves(
+    section: type[BaseModel],
+    values: Any,
+    places: Mapping[Place, str],
+    path: tuple[str, ...] = (),
+) -> Iterator[tuple[str, _Given]]:
+    """Walk down to the keys that hold a value. An empty value is one that was not given."""
+    for name, value in values.items():
+        here = (*path, name)
+        dotted = ".".join(here)
+        place = _place(places, here)
+        if name not in section.model_fields:
+            hint = nearest(dotted, NAMES)
+            raise ConfigError(f"{place}: {plain(dotted)} is not a known key{hint}")
+        inner = section_of(section.model_fields[name])
+        if value is None:
+            continue
+        if inner is None:
+            yield dotted, _Given(value, place, places)
+        elif isinstance(value, Mapping):
+            yield from _leaves(inner, value, places, here)
+        else:
+            what = name_of(value, show=False)
+            raise ConfigError(f"{place}: {dotted} must be a mapping of keys, not {what}.")
+
+
+def _place(places: Mapping[Place, str], path: Place) -> str:
+    """Say where the deepest known part of a path stands."""
+    return next(places[path[:n]] for n in range(len(path), -1, -1) if path[:n] in places)
+
+
+def _validate(given: _Layer) -> Settings:
+    tree: dict[str, Any] = {}
+    for key, one in given.items():
+        *sections, name = key.split(".")
+        branch = tree
+        for section in sections:
+            branch = branch.setdefault(section, {})
+        branch[name] = one.value
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    # raised out here, so that no traceback leads back to the values
+    raise ConfigError(_sentence(first, given))
+
+
+def _sentence(error: ErrorDetails, given: _Layer) -> str:
+    path = error["loc"]
+    dotted = plain(".".join(map(str, path)))
+    depth = next((n for n in range(len(path), 0, -1) if ".".join(map(str, path[:n])) in given), 0)
+    if depth == 0:  # two keys that do not go together
+        return f"{dotted or 'settings'}: {complaint(error, show=False)}"
+    key = ".".join(map(str, path[:depth]))
+    one = given[key]
+    where = _place({(): one.origin, **one.places}, path)
+    if error["type"] == "extra_forbidden":
+        return f"{where}: {dotted} is not a known key{nearest(str(path[-1]), Price.model_fields)}"
+    show = not (one.expanded or holds_secret(KEYS[key]))
+    return f"{where}: {dotted} {complaint(error, show=show)}"

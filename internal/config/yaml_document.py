@@ -1,0 +1,107 @@
+"""Reads YAML text into plain values, and remembers on which line each of them stands.
+
+A small part of YAML is enough for settings: mappings, lists, text, numbers, true and false. Plain
+words follow the core schema of YAML 1.2, so `gates: off` is text and `1:30` is no number. Anchors
+are refused, as they can grow without end, and so are tags, as they can name code.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from internal.config.messages import plain
+from internal.config.settings import ConfigError
+
+Place = tuple[str | int, ...]
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
+_FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]{1,300}(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_OWN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
+
+
+class Document(NamedTuple):
+    """A mapping, and for the path that leads to each value in it the line, counted from 1."""
+
+    values: dict[str, Any]
+    lines: Mapping[Place, int]
+
+
+def parse(text: str, name: str) -> Document:
+    """Read YAML text; `name` says in complaints where it came from. Empty text is an empty mapping.
+
+    Raises:
+        ConfigError: it is not YAML, uses what settings do not need, says a key twice, or is not a
+            mapping. No value is ever repeated in the sentence.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
+        reader = _Reader(name)
+        values = {} if root is None else reader.read(root, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise ConfigError(f"{name}:{line}: this is not YAML: {_problem(error)}.") from None
+    except yaml.YAMLError:
+        raise ConfigError(f"{name}: there is a control character in it.") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: it is nested too deeply.") from None
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{name}: settings must be a mapping, such as `server:` with keys below.")
+    return Document(values, reader.lines)
+
+
+class _Reader:
+    """Turns nodes into values, each node once: a second visit would be an anchor's."""
+
+    def __init__(self, name: str) -> None:
+        self.lines: dict[Place, int] = {}
+        self._name = name
+        self._seen: set[int] = set()
+
+    def read(self, node: yaml.Node, place: Place) -> Any:
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        if id(node) in self._seen:
+            raise self._refusal(node, "anchors are not used here; write the value again")
+        if node.tag not in _OWN_TAGS:
+            raise self._refusal(node, "tags such as !this are not used here")
+        self._seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(item, (*place, at)) for at, item in enumerate(node.value)]
+        quoted = isinstance(node, yaml.ScalarNode) and node.style
+        return node.value if quoted else _word(node.value)
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, value in node.value:
+            if not isinstance(name, yaml.ScalarNode):
+                raise self._refusal(name, "a key must be one word")
+            if name.value in values:
+                raise self._refusal(name, f"the key {plain(name.value)} is there twice")
+            here = (*place, name.value)
+            self.lines[here] = name.start_mark.line + 1
+            values[name.value] = self.read(value, here)
+        return values
+
+    def _refusal(self, node: yaml.Node, problem: str) -> ConfigError:
+        return ConfigError(f"{self._name}:{node.start_mark.line + 1}: {problem}.")
+
+
+def _word(text: str) -> str | float | bool | None:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _FRACTION.fullmatch(text) else text
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or error.context or "it cannot be read"
+    if r"'\t'" in problem:
+        return "a tab cannot stand here; use spaces"
+    return plain(problem.replace("but found another document", "only one document may stand here"))

@@ -1,0 +1,326 @@
+"""What went wrong, by the many shapes in which servers of Chat Completions say it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from internal.agent.domain.errors import ModelError, ModelUnreachable
+from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelResponse, TextDelta
+from internal.llm.errors import ProviderInfo, error_of_status
+from internal.llm.json_text import encode_json
+from internal.llm.sse import MAX_LINE_BYTES
+from internal.llm.stream_reader import ReplyReader, arguments_of, decoded
+
+# In a stream there is no status. Whoever began to answer could take the request: what is not known
+# here is taken for a fault that passes.
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "invalid_api_key": 401,
+    "authentication_error": 401,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+}
+_FAULT = 500
+_NO_TOOLS = re.compile(r"does not support (tools|function)|tool(s| use| calling) (is|are) not supp")
+_TOOLS_ELSEWHERE = re.compile(r"function tools with reasoning_effort", re.IGNORECASE)
+
+
+def error_of_body(
+    peer: ProviderInfo, status: int | None, body: object, retry_after: float | None = None
+) -> ModelError:
+    """Return our error for the body of a refusal, or without `status` for an error in a stream."""
+    codes, said = _said_in(body)
+    if status is None:
+        status = next((known for code in codes if (known := _status(code))), _FAULT)
+    if _NO_TOOLS.search(said) or _TOOLS_ELSEWHERE.search(said):
+        said += " Setting llm.tool_calls to text lets any model call tools."
+    code = " ".join(map(str, codes))
+    return error_of_status(peer, status, said, code=code, retry_after=retry_after)
+
+
+def _status(code: object) -> int | None:
+    try:
+        status = int(str(code))
+    except ValueError:
+        return _STATUS_OF.get(str(code))
+    return status if 400 <= status <= 599 else None  # noqa: PLR2004  # the errors of HTTP
+
+
+def _said_in(body: object) -> tuple[list[object], str]:
+    """Return the codes and the message: `{error: {…}}`, `{error: "…"}`, `{detail}`, text, lists."""
+    codes: list[object] = []
+    match body:
+        case [first, *_] | {"error": dict() | str() | list() as first}:
+            return _said_in(first)
+        case {"message": str(said), **rest}:
+            codes, said = _codes(rest), f"{said}{_upstream(rest)}"
+        case str(said) | {"detail": str(said)}:
+            pass
+        case other:
+            said = "" if other is None else encode_json(other).decode()
+    return codes, said.strip() or "it gave no reason"
+
+
+def _codes(error: Mapping[Any, Any]) -> list[object]:
+    return [error[name] for name in ("code", "type") if error.get(name) not in {None, ""}]
+
+
+def _upstream(error: Mapping[Any, Any]) -> str:
+    """Return what the provider behind a router said: the router's own words are often empty."""
+    match error:
+        case {"metadata": {"raw": str(raw)}} if raw.strip():
+            return f" ({raw.strip()})"
+        case _:
+            return ""
+
+
+_Stop = Literal["end", "tools", "length", "refused"]
+_STOPS: dict[str, _Stop] = {
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refused",
+    "refusal": "refused",
+}
+# DeepSeek and OpenRouter end a stream like this when they could not go on.
+_BROKEN_STOPS = {"error", "insufficient_system_resource"}
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _Call(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Piece(msgspec.Struct):
+    text: str | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[_Piece] | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    """Every event at once; new fields may come at any time and are ignored."""
+
+    object: str | None = None
+    model: str | None = None
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+    message: Any = None
+    code: Any = None
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+
+
+class OpenAIReader(ReplyReader):
+    """Reads one reply of Chat Completions. `counted` once the provider has said its usage."""
+
+    def __init__(self, peer: ProviderInfo, model: str, request_id: str = "") -> None:
+        super().__init__()
+        self.counted = False
+        self._peer, self._model, self._request_id = peer, model, request_id
+        self._document: list[bytes] | None = None
+        self._document_bytes = 0
+        self._begun = self._ended = False
+        self._text: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: list[_Growing] = []
+        self._usage = Usage()
+        self._stop: _Stop | None = None
+
+    def feed(self, chunk: bytes) -> list[TextDelta]:
+        """Take the next bytes of the stream; return the words in them, joined by kind."""
+        if not self._begun and (start := chunk.lstrip()):
+            self._begun = True
+            if start.startswith(b"{"):  # asked for a stream, some servers give a document
+                self._document = []
+        if self._document is None:
+            return super().feed(chunk)
+        self._document.append(chunk)
+        self._document_bytes += len(chunk)
+        if self._document_bytes > MAX_LINE_BYTES:
+            self._fail(ModelUnreachable("The provider sent a document without end."))
+        return []
+
+    def end(self) -> list[TextDelta]:
+        """Take the end of the stream; return the words of a reply that came as one document."""
+        if self._document is None or self.over:
+            return []
+        return super().feed(b"data: " + b"".join(self._document).replace(b"\n", b" ") + b"\n\n")
+
+    def _reply(self) -> ModelResponse:
+        text, thoughts = "".join(self._text), "".join(self._thoughts)
+        calls = tuple(call.made() for call in self._calls)
+        parts: tuple[Part, ...] = (
+            *((Thinking(thoughts),) if thoughts.strip() else ()),
+            *((Text(text),) if text.strip() else ()),
+            *calls,
+        )
+        stop = self._stop or "end"
+        if stop in {"end", "tools"}:  # many say `stop` after calls, some say `tool_calls` without
+            stop = "tools" if calls else "end"
+        usage = self._usage
+        if not self.counted:
+            usage = Usage(output_tokens=self._size // 4)
+        return ModelResponse(
+            parts=parts,
+            usage=usage,
+            stop="length" if self._cut else stop,
+            model=self._model,
+            request_id=self._request_id,
+        )
+
+    def _take(self, data: bytes) -> None:
+        if self._ended or data.strip() == b"[DONE]":
+            self.whole = self._ended = True
+            return
+        chunk = decoded(data, _decode, _Chunk)
+        self._model = chunk.model or self._model
+        if chunk.usage is not None:
+            self._count(chunk.usage)
+        for choice in chunk.choices or ():
+            if not choice.index:
+                self._hear(choice)
+        if chunk.error:
+            raise error_of_body(self._peer, None, chunk.error)
+        if chunk.object == "error":
+            raise error_of_body(self._peer, None, {"message": chunk.message, "code": chunk.code})
+        stops = [choice.finish_reason for choice in chunk.choices or () if not choice.index]
+        for reason in filter(None, stops):
+            self._end(reason)
+
+    def _hear(self, choice: _Choice) -> None:
+        delta = choice.delta or choice.message
+        if delta is None:
+            return
+        # both names at once hold the same: servers that renamed the field keep the old one a while
+        thought = delta.reasoning_content or delta.reasoning
+        if isinstance(thought, str):
+            self._thoughts.append(thought)
+            self._say(thought, reasoning=True)
+        content = delta.content or delta.refusal
+        if isinstance(content, list):
+            content = "".join(piece.text or "" for piece in content)
+        if content:
+            self._text.append(content)
+            self._say(content)
+        if delta.refusal:
+            self._stop = "refused"
+        for call in delta.tool_calls or ():
+            self._call(call)
+        if delta.function_call is not None:  # before there were tools
+            self._call(_Call(0, None, delta.function_call))
+
+    def _end(self, reason: str) -> None:
+        if reason in _BROKEN_STOPS:
+            raise error_of_body(self._peer, None, f"the reply ended with {reason}")
+        self._stop = self._stop or _STOPS.get(reason, "end")
+        self.whole = True
+
+    def _call(self, call: _Call) -> None:
+        function = call.function or _Function()
+        growing = self._growing(call, function)
+        if growing is None:
+            growing = _Growing(call.index, call.id or "")
+            self._calls.append(growing)
+        self._grow(growing.add(call.id, function))
+
+    def _growing(self, call: _Call, function: _Function) -> "_Growing | None":
+        """Return the call that this piece goes on with, None when it begins one."""
+        same = [c for c in self._calls if call.index is None or c.index == call.index][-1:]
+        if not same:
+            return None
+        # servers that count wrongly, or not at all, give each call its own id and name
+        is_other = bool(call.id and same[0].call_id and call.id != same[0].call_id)
+        if call.index is None:
+            is_other = is_other or same[0].complete
+        return None if is_other and function.name and same[0].name else same[0]
+
+    def _count(self, usage: _Usage) -> None:
+        """Take the newest counts. Cached tokens are among the prompt's here, not so with us."""
+        if usage.prompt_tokens is None and usage.completion_tokens is None:
+            return
+        details = usage.prompt_tokens_details or _Details()
+        read = details.cached_tokens or usage.prompt_cache_hit_tokens or 0
+        written = details.cache_write_tokens or 0
+        self._usage = Usage(
+            input_tokens=max(0, (usage.prompt_tokens or 0) - read - written),
+            output_tokens=max(0, usage.completion_tokens or 0),
+            cache_read_tokens=max(0, read),
+            cache_write_tokens=max(0, written),
+        )
+        self.counted = True
+
+
+class _Growing:
+    """One call while it comes."""
+
+    def __init__(self, index: int | None, call_id: str) -> None:
+        self.index, self.call_id, self.name = index, call_id, ""
+        self._raw: list[str] = []
+        self._arguments: dict[str, Any] | None = None
+
+    def add(self, call_id: str | None, function: _Function) -> int:
+        """Take a piece; return its length. A name and an id that come again are not new ones."""
+        self.call_id = self.call_id or call_id or ""
+        self.name = self.name or function.name or ""
+        if isinstance(function.arguments, dict):
+            self._arguments = function.arguments
+            return len(function.arguments)
+        self._raw.append(function.arguments or "")
+        return len(function.arguments or "")
+
+    @property
+    def complete(self) -> bool:
+        """Whether its arguments are all there, as far as one can see."""
+        raw = "".join(self._raw)
+        return self._arguments is not None or bool(raw and arguments_of(raw)[1] is None)
+
+    def made(self) -> ToolCall:
+        if not self.name:
+            raise ModelUnreachable("The provider sent a tool call without a name.")
+        if self._arguments is not None:
+            return ToolCall(self.call_id, self.name, self._arguments)
+        arguments, malformed = arguments_of("".join(self._raw))
+        return ToolCall(self.call_id, self.name, arguments, malformed)

@@ -1,0 +1,1 @@
+"""Local simulators of third-party services."""

@@ -1,0 +1,179 @@
+"""Clicks on cards: what the app is told, and what its answer does to the card."""
+
+import base64
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from internal.simulators.lark.cardkit import streaming
+from internal.simulators.lark.cards import Part, check_card, is_new, parts
+from internal.simulators.lark.errors import CardError, LarkError, bad_field, bad_parameter
+from internal.simulators.lark.im_messages import show_card
+from internal.simulators.lark.model import TENANT, App, Click, Json, Message, new_id
+from internal.simulators.lark.rest_call import Call, Endpoint
+from internal.simulators.lark.state import World
+from internal.simulators.lark.user_actions import NotPossible, readable
+from internal.simulators.lark.ws_connection import Ack
+
+TOKEN_SECONDS, MOST_USES = 1_800.0, 2
+CLICKABLE_DAYS, CLICKABLE_DAYS_NEW = 30, 14
+"""For cards of schema 1.0 and of 2.0."""
+BAD_TOKEN = 300090
+FAILED = {"type": "error", "content": "Something went wrong; the bot did not answer in time."}
+CallBack = Callable[[App, Json], Awaitable[Ack | None]]
+
+
+class Press(msgspec.Struct, forbid_unknown_fields=True):
+    """A click: the way to the part of the card, and what was entered there or in its form."""
+
+    path: list[str | int] = []
+    form_value: dict[str, Any] | None = None
+    input_value: str | None = None
+    option: str | None = None
+    options: list[str] | None = None
+    checked: bool | None = None
+
+
+def find_part(card: Json, label: str) -> list[str | int]:
+    """Return the way to what can be clicked and has that name, element_id or text.
+
+    Raises:
+        NotPossible: there is nothing, or more than one thing.
+    """
+    found = [part for part in parts(card) if _clickable(part.value) and label in _labels(part)]
+    if len(found) != 1:
+        raise NotPossible(f"{len(found)} parts of the card are called {label!r}")
+    return list(found[0].path)
+
+
+def _labels(part: Part) -> list[object]:
+    words = part.value.get("text")
+    content = words.get("content") if isinstance(words, dict) else None
+    return [part.value.get("name"), part.value.get("element_id"), content]
+
+
+def _clickable(value: Json) -> bool:
+    tag = value["tag"]
+    return tag in {"button", "overflow", "input", "checker", "interactive_container"} or (
+        tag.startswith(("select_", "multi_select_", "picker_", "date_"))
+    )
+
+
+async def click(
+    world: World, call_back: CallBack, person: str, message_id: str, press: Press
+) -> Json:
+    """Click as a person; return the toast, and in `error` why the card was not updated.
+
+    Raises:
+        NotPossible: there is no such thing to click for this person.
+    """
+    message = readable(world, person, message_id)
+    app = world.apps.get(message.sender)
+    card = world.shown_card(message)
+    if app is None or card is None:
+        raise NotPossible("this message is no card of a bot")
+    action = _action(_at(card, press.path), press)
+    days = CLICKABLE_DAYS_NEW if is_new(card) else CLICKABLE_DAYS
+    if world.clock.now_ms() - message.created > days * 86_400_000:
+        return {"toast": {"type": "error", "content": "This card has expired."}}
+    token = new_id("c").replace("_", "-")
+    world.clicks[token] = Click(message_id, app.app_id, world.clock.now())
+    event = {
+        "operator": {**world.people[person].ids(), "tenant_key": TENANT},
+        "token": token,
+        "action": action,
+        "host": "im_message",
+        "context": {"open_message_id": message_id, "open_chat_id": message.chat_id},
+    }
+    ack = await call_back(app, event)
+    world.clicks[token].answered = True
+    return {"toast": FAILED} if ack is None else _apply(world, message, ack)
+
+
+def _at(card: Json, path: list[str | int]) -> Json:
+    value: Any = card
+    try:
+        for key in path:
+            value = value[key]
+    except (KeyError, IndexError, TypeError) as error:
+        raise NotPossible("the card has no such part any more") from error
+    if not isinstance(value, dict) or "tag" not in value or not _clickable(value):
+        raise NotPossible("nothing can be clicked there")
+    if value.get("disabled") is True:
+        raise NotPossible("it is disabled")
+    return value
+
+
+def _action(part: Json, press: Press) -> Json:
+    entered = msgspec.to_builtins(press)
+    del entered["path"]
+    action = {name: value for name, value in entered.items() if value is not None}
+    action["tag"] = part["tag"]
+    if name := part.get("name"):
+        action["name"] = name
+    value = part.get("value")
+    behaviors = part.get("behaviors")
+    for behavior in behaviors if isinstance(behaviors, list) else ():
+        if isinstance(behavior, dict) and behavior.get("type") == "callback":
+            value = behavior.get("value")
+    if value is not None:
+        action["value"] = value
+    return action
+
+
+def _apply(world: World, message: Message, ack: Ack) -> Json:
+    """Do what the answer to a click says."""
+    try:
+        answer = json.loads(base64.b64decode(ack.data or "e30=", validate=True))
+    except (ValueError, RecursionError):
+        return {"toast": FAILED, "error": "the answer is no base64 of JSON"}
+    if not isinstance(answer, dict):
+        return {"toast": FAILED, "error": "the answer is no JSON object"}
+    outcome: Json = {"toast": answer.get("toast")}
+    card = answer.get("card")
+    if card is not None:
+        try:
+            _replace(world, message, card)
+        except (CardError, NotPossible) as error:
+            outcome["error"] = str(error)
+    return outcome
+
+
+def _replace(world: World, message: Message, given: Any) -> None:
+    if not isinstance(given, dict) or given.get("type") != "raw":
+        raise NotPossible("card.type is not raw")
+    card: Json = given.get("data") or {}
+    check_card(card)
+    entity = world.cards.get(message.card_id)
+    if entity is not None and streaming(world, entity):
+        raise NotPossible("a card that streams cannot be updated by a callback")
+    show_card(world, message, card)
+
+
+def update_later(world: World, call: Call) -> Json:
+    """Update a card with the token of a click, within 30 minutes and at most twice."""
+    click_ = world.clicks.get(call.text("token"))
+    if click_ is None or click_.app_id != call.app.app_id:
+        raise LarkError(BAD_TOKEN, "The token is invalid.")
+    if not click_.answered:
+        raise LarkError(BAD_TOKEN, "The callback was not answered yet.")
+    if world.clock.now() - click_.at > TOKEN_SECONDS or click_.uses >= MOST_USES:
+        raise LarkError(BAD_TOKEN, "The token has expired or was used twice.")
+    card = call.body.get("card")
+    if not isinstance(card, dict):
+        raise bad_field("card", "an object is due")
+    message = world.messages[click_.message_id]
+    if message.deleted:
+        raise bad_parameter("the message was recalled")
+    try:
+        check_card(card)
+    except CardError as error:
+        raise error.in_message() from error
+    click_.uses += 1
+    show_card(world, message, card)
+    return {}
+
+
+ENDPOINTS = (Endpoint("POST", "/open-apis/interactive/v1/card/update", update_later),)

@@ -1,0 +1,164 @@
+"""Changes to a card's JSON, as CardKit's operations and batches name them. Pure.
+
+Each function reads its parameters at once and returns the change, which is done later to a copy.
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+from internal.simulators.lark.cards import check_parts, config, find, parts, siblings
+from internal.simulators.lark.errors import CardError, LarkError, bad_field
+from internal.simulators.lark.model import Json
+
+NO_ELEMENT = 300313
+Edit = Callable[[Json], None]
+
+
+def merge(card: Json, settings: Json) -> None:
+    """Put settings into a card: `config` is merged, `card_link` replaced.
+
+    Raises:
+        LarkError: there is another setting, or one is no object.
+    """
+    for key, value in settings.items():
+        if key not in {"config", "card_link"} or not isinstance(value, dict):
+            raise bad_field("settings", f"{key} is no setting, or no object")
+    if "config" in settings:
+        card["config"] = {**config(card), **settings["config"]}
+    if "card_link" in settings:
+        card["card_link"] = settings["card_link"]
+
+
+def _setting(params: Json) -> Edit:
+    settings = read_json(params.get("settings"), dict, "settings")
+    return lambda card: merge(card, settings)
+
+
+def adding(params: Json) -> Edit:
+    """Add elements before or behind another one, into it, or to the card.
+
+    Raises:
+        LarkError: a parameter is wrong.
+    """
+    elements = read_json(params.get("elements"), list, "elements")
+    where, target = params.get("type"), params.get("target_element_id")
+    if where not in ("insert_before", "insert_after", "append"):  # it may be no text
+        raise bad_field("type", "options: [append, insert_after, insert_before]")
+    _check_elements(elements)
+
+    def edit(card: Json) -> None:
+        if not target:
+            into, at = card["body"]["elements"], 0 if where == "insert_before" else None
+        elif where == "append":
+            into, at = element_of(card, target).setdefault("elements", []), None
+            if not isinstance(into, list):
+                raise bad_field("target_element_id", "the element holds no elements")
+        else:
+            into, at = _place(card, target)
+            at += where == "insert_after"
+        at = len(into) if at is None else at
+        into[at:at] = copy.deepcopy(elements)
+
+    return edit
+
+
+def replacing(params: Json) -> Edit:
+    """Replace an element.
+
+    Raises:
+        LarkError: a parameter is wrong.
+    """
+    element = read_json(params.get("element"), dict, "element")
+    _check_elements([element])
+
+    def edit(card: Json) -> None:
+        into, at = _place(card, str(params.get("element_id")))
+        into[at] = element
+
+    return edit
+
+
+def patching(params: Json) -> Edit:
+    """Change properties of an element.
+
+    Raises:
+        LarkError: a parameter is wrong.
+    """
+    change = read_json(params.get("partial_element"), dict, "partial_element")
+    if "tag" in change:
+        raise bad_field("partial_element", "the tag of an element cannot change")
+    return lambda card: element_of(card, str(params.get("element_id"))).update(change)
+
+
+def deleting(params: Json) -> Edit:
+    """Remove elements.
+
+    Raises:
+        LarkError: a parameter is wrong.
+    """
+    names = params.get("element_ids")
+    if not isinstance(names, list):
+        raise bad_field("element_ids", "a list is due")
+
+    def edit(card: Json) -> None:
+        for name in names:
+            into, at = _place(card, str(name))
+            del into[at]
+
+    return edit
+
+
+def _check_elements(elements: list[Any]) -> None:
+    if not all(isinstance(one, dict) and "tag" in one for one in elements):
+        raise bad_field("elements", "an element without a tag")
+    try:
+        check_parts(list(parts(elements)))
+    except CardError as error:
+        raise error.in_cardkit() from error
+
+
+def element_of(card: Json, element_id: str) -> Json:
+    """Return the element with that id.
+
+    Raises:
+        LarkError: there is none.
+    """
+    part = find(card, element_id)
+    if part is None:
+        raise LarkError(NO_ELEMENT, f"element not found: {element_id}")
+    return part.value
+
+
+def _place(card: Json, element_id: str) -> tuple[list[Any], int]:
+    part = find(card, element_id)
+    into = None if part is None else siblings(card, part)
+    if part is None or into is None:
+        raise LarkError(NO_ELEMENT, f"element not found: {element_id}")
+    return into, int(part.path[-1])
+
+
+def read_json(text: object, kind: type, field: str) -> Any:
+    """Return JSON of that kind: out of a string, or, in a batch, as it stands there.
+
+    Raises:
+        LarkError: it is none.
+    """
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError) as error:
+        raise bad_field(field, "it is no JSON") from error
+    if not isinstance(value, kind):
+        raise bad_field(field, f"JSON of a {kind.__name__} is due")
+    return value
+
+
+ACTIONS: dict[str, Callable[[Json], Edit]] = {
+    "partial_update_setting": _setting,
+    "add_elements": adding,
+    "delete_elements": deleting,
+    "partial_update_element": patching,
+    "update_element": replacing,
+}
+"""What a batch may hold."""

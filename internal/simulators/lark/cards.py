@@ -1,0 +1,236 @@
+"""Card JSON: the checks that Lark makes, and how the parts of a card are found. Pure.
+
+Schema 2.0 has `body.elements`; 1.0 has `elements` (or `i18n_elements`) at the top. Limits on tables
+and elements come from reports, not from documents.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from internal.simulators.lark.errors import CardError
+from internal.simulators.lark.model import Json
+
+MOST_TABLES, MOST_ELEMENTS = 5, 200
+TABLES_OVER, ELEMENTS_OVER, ID_TWICE, ID_INVALID = 11310, 300305, 300301, 300302
+UNPARSABLE = 200621
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,19}")
+_FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_BOTH = frozenset(
+    {
+        *(
+            "audio",
+            "avatar",
+            "button",
+            "chart",
+            "checker",
+            "collapsible_panel",
+        ),
+        *(
+            "column",
+            "column_set",
+            "custom_icon",
+            "date_picker",
+            "div",
+            "form",
+        ),
+        *(
+            "hr",
+            "img",
+            "img_combination",
+            "input",
+            "interactive_container",
+            "lark_md",
+        ),
+        *(
+            "markdown",
+            "multi_select_person",
+            "multi_select_static",
+            "overflow",
+            "person",
+            "person_list",
+        ),
+        *(
+            "picker_datetime",
+            "picker_time",
+            "plain_text",
+            "select_img",
+            "select_person",
+            "select_static",
+        ),
+        *(
+            "standard_icon",
+            "table",
+            "text_tag",
+        ),
+    }
+)
+_ENTERED = frozenset({"button", "checker", "input", "multi_select_static", "select_static"})
+_OLD_ONLY = frozenset({"action", "note", "select_chat"})
+_TEXTS = frozenset({"plain_text", "lark_md", "standard_icon", "custom_icon", "text_tag"})
+_DATA = frozenset({"value", "behaviors", "rows", "columns_data", "chart_spec"})  # the app's own
+_DEEPEST = 40
+
+
+class Part(NamedTuple):
+    """A part of a card that has a tag, and the way to it: keys and indices."""
+
+    path: tuple[str | int, ...]
+    value: Json
+
+
+def read_card(text: object) -> Json:
+    """Parse card JSON and check it.
+
+    Raises:
+        CardError: it is no card that Lark would take.
+    """
+    if not isinstance(text, str):
+        raise CardError(UNPARSABLE, "parse card json err, card is not a string")
+    try:
+        card = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CardError(UNPARSABLE, f"parse card json err, {error}") from error
+    check_card(card)
+    assert isinstance(card, dict)  # noqa: S101 - check_card said so; mypy cannot know
+    return card
+
+
+def check_card(card: object) -> None:
+    """Check a card.
+
+    Raises:
+        CardError: its shape, a tag, an element_id or a number of things is not allowed.
+    """
+    if not isinstance(card, dict):
+        raise CardError(UNPARSABLE, "parse card json err, card is not an object")
+    new = is_new(card)
+    if not any(isinstance(where, list) for where in _roots(card)):
+        due = "body.elements" if new else "elements"
+        raise CardError(UNPARSABLE, f"parse card json err, {due} is missing")
+    if new and "elements" in card:
+        raise CardError(UNPARSABLE, "parse card json err, unknown property: elements")
+    found = list(parts(card))
+    check_parts(found, new=new)
+    if new:
+        _check_forms(found)
+
+
+def _check_forms(found: list[Part]) -> None:
+    """Check that forms stand at the root, can be submitted, and that what is in them has a name.
+
+    Raises:
+        CardError: one does not.
+    """
+    names: list[object] = []
+    for form in (part for part in found if part.value["tag"] == "form"):
+        if form.path[:-1] != ("body", "elements"):
+            raise CardError(UNPARSABLE, "parse card json err, a form stands at the root only")
+        inside = [part.value for part in found if part.path[: len(form.path)] == form.path]
+        entries = [each for each in inside if each["tag"] in _ENTERED]
+        if not any(each.get("form_action_type") == "submit" for each in entries):
+            raise CardError(UNPARSABLE, "parse card json err, a form has a button that submits it")
+        names += [form.value.get("name"), *(each.get("name") for each in entries)]
+    if not all(isinstance(name, str) and name for name in names) or len(names) > len(set(names)):
+        raise CardError(UNPARSABLE, "parse card json err, names in forms are there and differ")
+
+
+def check_parts(found: list[Part], *, new: bool = True) -> None:
+    """Check the parts of a card together.
+
+    Raises:
+        CardError: as `check_card`.
+    """
+    allowed = _BOTH if new else _BOTH | _OLD_ONLY
+    ids: set[str] = set()
+    for part in found:
+        if part.value["tag"] not in allowed:
+            raise CardError(UNPARSABLE, f"parse card json err, unknown tag: {part.value['tag']!r}")
+        name = part.value.get("element_id")
+        if name is None:
+            continue
+        if not isinstance(name, str) or not _ID.fullmatch(name):
+            raise CardError(ID_INVALID, f"element_id is invalid: {name!r}")
+        if name in ids:
+            raise CardError(ID_TWICE, f"element_id is duplicated: {name}")
+        ids.add(name)
+    if sum(part.value["tag"] not in _TEXTS for part in found) > MOST_ELEMENTS:
+        raise CardError(ELEMENTS_OVER, "card elements number over limit")
+    if sum(_tables(part.value) for part in found) > MOST_TABLES:
+        raise CardError(TABLES_OVER, "card table number over limit")
+
+
+def is_new(card: Json) -> bool:
+    """Say whether it is a card of schema 2.0."""
+    return card.get("schema") == "2.0"
+
+
+def config(card: Json) -> Json:
+    """Return the card's `config`, or an empty one."""
+    found = card.get("config")
+    return found if isinstance(found, dict) else {}
+
+
+def shared(card: Json) -> bool:
+    """Say whether the card may be patched: `config.update_multi`."""
+    return config(card).get("update_multi") is True
+
+
+def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Part]:
+    """Yield every part of a card that has a tag, outer ones first.
+
+    Raises:
+        CardError: it is nested too deeply, or a tag is no text.
+    """
+    if len(path) > _DEEPEST:
+        raise CardError(UNPARSABLE, "parse card json err, nested too deeply")
+    if isinstance(value, dict) and "tag" in value:
+        if not isinstance(value["tag"], str):
+            raise CardError(UNPARSABLE, "parse card json err, tag is not a string")
+        yield Part(path, value)
+    for key, inner in _inside(value):
+        yield from parts(inner, (*path, key))
+
+
+def _inside(value: Any) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, list):
+        return enumerate(value)
+    if not isinstance(value, dict):
+        return ()
+    return [pair for pair in value.items() if pair[0] not in _DATA]
+
+
+def find(card: Json, element_id: str) -> Part | None:
+    """Return the part with that element_id."""
+    return next((part for part in parts(card) if part.value.get("element_id") == element_id), None)
+
+
+def siblings(card: Json, part: Part) -> list[Any] | None:
+    """Return the list that a part stands in, or None when it stands alone."""
+    where: Any = card
+    for key in part.path[:-1]:
+        where = where[key]
+    return where if isinstance(where, list) else None
+
+
+def _roots(card: Json) -> list[Any]:
+    if is_new(card):
+        body = card.get("body")
+        return [body.get("elements")] if isinstance(body, dict) else []
+    languages = card.get("i18n_elements")
+    return [card.get("elements"), *(languages.values() if isinstance(languages, dict) else ())]
+
+
+def _tables(part: Json) -> int:
+    if part["tag"] == "table":
+        return 1
+    text = part.get("content")
+    if part["tag"] not in {"markdown", "lark_md"} or not isinstance(text, str):
+        return 0
+    return sum(_is_ruler(line) for line in _FENCED.sub("", text).splitlines())
+
+
+def _is_ruler(line: str) -> bool:
+    """Say whether a line is the one under the head of a markdown table."""
+    return set(line) <= set(" :|-") and "-" in line and "|" in line

@@ -1,0 +1,160 @@
+"""The control API under /_sim/: what the page and a test in another process can do.
+
+Whoever acts here acts as any made-up person, so it wants the key that the command printed: as
+`Authorization: Bearer`, or as the cookie that `login` gave for it.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from internal.simulators.lark.chat_page import changes
+from internal.simulators.lark.control_actions import ACTIONS
+from internal.simulators.lark.errors import LarkError
+from internal.simulators.lark.im_media import as_bytes
+from internal.simulators.lark.model import encode
+from internal.simulators.lark.rest_api import read_body
+from internal.simulators.lark.services import Lark
+
+LARGEST_BODY = 48 * 1024 * 1024
+POLL_SECONDS = 20.0
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Refused(Exception):
+    """The request is not done: the HTTP status, and a sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Control:
+    """The routes; all but `login` check the key."""
+
+    def __init__(self, lark: Lark, key: str) -> None:
+        self._lark = lark
+        self._key = key
+
+    def routes(self) -> list[Route]:
+        """Return them."""
+        return [
+            Route("/_sim/login", _guarded(self._login, None), methods=["POST"]),
+            Route("/_sim/changes", _guarded(self._changes, self._key), methods=["GET"]),
+            Route("/_sim/media/{key}", _guarded(self._media, self._key), methods=["GET"]),
+            Route("/_sim/{action}", _guarded(self._act, self._key), methods=["POST"]),
+        ]
+
+    async def _login(self, request: Request) -> Response:
+        given = await _given(request, dict[str, str])
+        if not _same(given.get("key", ""), self._key):
+            raise Refused(401, "This key is not the one that larkspur lark-sim printed.")
+        response = JSONResponse({})
+        response.set_cookie(_cookie_name(request), self._key, httponly=True, samesite="strict")
+        return response
+
+    async def _changes(self, request: Request) -> Response:
+        """Return what changed; when nothing did, wait for it a while."""
+        lark = self._lark
+        since, log = _number(request, "since"), _number(request, "log")
+        if lark.world.version <= since and lark.log.number <= log:
+            await lark.changed_within(POLL_SECONDS)
+        return _json(changes(lark, since, log))
+
+    async def _media(self, request: Request) -> Response:
+        found = self._lark.world.media.get(request.path_params["key"])
+        if found is None:
+            raise Refused(404, "There is no such file.")
+        data, kind, name = as_bytes(found)
+        response = Response(data, media_type=kind)
+        if found.kind != "image":
+            plain = name.encode("ascii", "replace").decode().translate(_UNSAFE)
+            response.headers["content-disposition"] = f'attachment; filename="{plain}"'
+        return response
+
+    async def _act(self, request: Request) -> Response:
+        action = ACTIONS.get(request.path_params["action"])
+        if action is None:
+            raise Refused(404, f"Actions are {', '.join(sorted(ACTIONS))}.")
+        try:
+            return _json(await action.do(self._lark, await _given(request, action.takes)))
+        except (LarkError, ValueError) as error:
+            raise Refused(400, str(error)) from error
+
+
+_UNSAFE = str.maketrans(dict.fromkeys('"\\\r\n\t', "_"))
+
+
+def _guarded(handler: Handler, key: str | None) -> Handler:
+    async def guarded(request: Request) -> Response:
+        try:
+            _check_origin(request)
+            if key is not None:
+                _check_key(request, key)
+            return await handler(request)
+        except Refused as refused:
+            return JSONResponse({"error": str(refused)}, refused.status)
+
+    return guarded
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse what a page of another origin asks to change."""
+    if request.method == "GET":
+        return
+    own = f"http://{request.headers['host']}".lower()
+    origin = request.headers.get("origin", own).lower()
+    site = request.headers.get("sec-fetch-site", "none")
+    if origin != own or site not in {"same-origin", "none"}:
+        raise Refused(403, "Pages of other origins may not change anything.")
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise Refused(415, "Content-Type is to be application/json.")
+
+
+def _check_key(request: Request, key: str) -> None:
+    cookie: SimpleCookie = SimpleCookie()
+    try:
+        cookie.load(request.headers.get("cookie", ""))
+    except CookieError:
+        cookie.clear()
+    kept = cookie.get(_cookie_name(request))
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if not given and kept is not None:
+        given = kept.value
+    if not _same(given, key):
+        raise Refused(401, "Open the address that larkspur lark-sim printed: it holds the key.")
+
+
+def _same(given: str, key: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())
+
+
+def _cookie_name(request: Request) -> str:
+    """Return the cookie's name: a browser's cookies are shared by all ports of a host."""
+    return f"larksim-{request.headers['host'].rpartition(':')[2]}"
+
+
+async def _given(request: Request, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(await read_body(request, LARGEST_BODY), type=kind)
+    except LarkError as error:
+        raise Refused(413, error.msg) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refused(400, str(error)) from error
+
+
+def _number(request: Request, name: str) -> int:
+    value = request.query_params.get(name, "0")
+    if not (value.isascii() and value.isdigit() and len(value) < 16):  # noqa: PLR2004 - an int
+        raise Refused(400, f"{name} is to be a number.")
+    return int(value)
+
+
+def _json(value: object) -> Response:
+    return Response(encode(value), media_type="application/json")

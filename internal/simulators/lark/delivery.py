@@ -1,0 +1,131 @@
+"""Events on their way: to one connection of the app, and again until one is acknowledged.
+
+The ladder is that of the webhook documents; whether the long connection keeps it is not proven.
+"""
+
+import asyncio
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+from internal.simulators.lark.clock import SimClock
+from internal.simulators.lark.errors import LarkError
+from internal.simulators.lark.faults import Faults
+from internal.simulators.lark.model import App, Json, new_id
+from internal.simulators.lark.state import envelope
+from internal.simulators.lark.traffic_log import WireLog
+from internal.simulators.lark.ws_connection import OK, Ack, Connection
+
+LADDER = (15.0, 300.0, 3_600.0, 21_600.0)
+"""Seconds until an event that was not acknowledged comes again; then it is given up."""
+MOST_CONNECTIONS = 50
+_REMEMBERED = 2_000
+
+
+@dataclass(slots=True, eq=False)
+class Push:
+    """An event for an app. `attempts` holds how each went: ok, failed, late, or nobody."""
+
+    app: App
+    event_type: str
+    event: Json
+    at_ms: int
+    event_id: str = field(default_factory=lambda: new_id("ev"))
+    attempts: list[str] = field(default_factory=list)
+    done: bool = False
+
+    @property
+    def message_id(self) -> str:
+        """The message that it tells of, or ""."""
+        message = self.event.get("message")
+        return str(message["message_id"]) if isinstance(message, dict) else ""
+
+    def encode(self) -> bytes:
+        """Return the event as it travels."""
+        return envelope(self.app, self.event_type, self.event, self.at_ms, self.event_id)
+
+
+class Delivery:
+    """Sends events to connections. Its tasks are children of the given group."""
+
+    def __init__(self, clock: SimClock, log: WireLog, faults: Faults) -> None:
+        self.faults = faults
+        self.connections: list[Connection] = []
+        self.pushes: deque[Push] = deque(maxlen=_REMEMBERED)
+        self._clock = clock
+        self._log = log
+        self._held: list[Push] = []
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def run_in(self, tasks: asyncio.TaskGroup | None) -> None:
+        """Begin to deliver, as children of that group; None ends it."""
+        self._tasks = tasks
+
+    def emit(self, app: App, event_type: str, event: Json) -> None:
+        """Send an event, or hold it while a fault reorders."""
+        push = Push(app, event_type, event, self._clock.now_ms())
+        self.pushes.append(push)
+        self._held.append(push)
+        if len(self._held) > self.faults.reorder:
+            self.release()
+
+    def release(self) -> None:
+        """Send what is held: last first."""
+        held, self._held = self._held[::-1], []
+        for push in held:
+            for _ in range(1 + self.faults.duplicates):
+                self.start(push)
+
+    def start(self, push: Push) -> None:
+        """Send an event, once more if it was sent before."""
+        if self._tasks is not None:
+            self._tasks.create_task(self._deliver(push))
+
+    async def _deliver(self, push: Push) -> None:
+        for wait in (0.0, *LADDER):
+            if wait:
+                await self._clock.sleep(wait / self.faults.speed)
+            if push.attempts and self.faults.new_event_ids:
+                push.event_id = new_id("ev")
+            outcome, _ = await self._attempt(push)
+            push.attempts.append(outcome)
+            self._log.add("note", push.app.app_id, f"{push.event_type}: {outcome}")
+            if outcome == "ok":
+                break
+        push.done = True
+
+    async def call_back(self, app: App, event: Json) -> Ack | None:
+        """Send a click, which never comes again; return its acknowledgement, None without one."""
+        push = Push(app, "card.action.trigger", event, self._clock.now_ms())
+        self.pushes.append(push)
+        outcome, ack = await self._attempt(push)
+        push.attempts.append(outcome)
+        push.done = True
+        return ack if outcome == "ok" else None
+
+    async def _attempt(self, push: Push) -> tuple[str, Ack | None]:
+        there = [one for one in self.connections if one.app_id == push.app.app_id]
+        if not there:
+            return "nobody", None
+        ack = await random.choice(there).push(push.encode(), self.faults)  # noqa: S311 - no secret
+        if ack is None:
+            return "late", None
+        return ("ok" if ack.code == OK else "failed"), ack
+
+    def join(self, connection: Connection) -> None:
+        """Take a connection in.
+
+        Raises:
+            LarkError: the app has as many as it may have.
+        """
+        ours = [one for one in self.connections if one.app_id == connection.app_id]
+        if len(ours) >= MOST_CONNECTIONS:
+            raise LarkError(1000040350, "the number of connections exceeded the limit")
+        self.connections.append(connection)
+        self._log.add("socket", connection.app_id, f"open {connection.device_id}")
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection that is gone."""
+        self.connections.remove(connection)
+        connection.lost()
+        self._log.add("socket", connection.app_id, f"closed {connection.device_id}")

@@ -1,0 +1,58 @@
+"""The guard before every route: the Host must be ours, and Lark is not always there."""
+
+from contextlib import suppress
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from internal.simulators.lark.server import LINE
+from internal.simulators.lark.services import Lark
+
+POLICY = (
+    "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'; object-src 'none'"
+)
+"""What a browser lets the page do: nothing inline, nothing foreign, no frame around it."""
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+    b"x-larkspur": b"lark simulator",
+}
+LARK = ("/open-apis/", "/callback/", "/ws/")
+
+
+class Guard:
+    """Wraps the application."""
+
+    def __init__(self, app: ASGIApp, lark: Lark, port: int) -> None:
+        self._app = app
+        self._lark = lark
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, refuse it, or, while Lark is down, cut its connection."""
+        hosts = Headers(scope=scope).getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            refusal = PlainTextResponse("This is not one of the simulator's addresses.\n", 421)
+            if scope["type"] == "websocket":
+                scope["state"][LINE].cut()
+            else:
+                await refusal(scope, receive, send)
+            return
+        if self._lark.down and scope["path"].startswith(LARK):
+            scope["state"][LINE].cut()
+            return
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.lower() for name, _ in message.get("headers", ())}
+                more = [item for item in HEADERS.items() if item[0] not in given]
+                message = {**message, "headers": [*message.get("headers", ()), *more]}
+            await send(message)
+
+        with suppress(ClientDisconnect):  # nobody is there to be told
+            await self._app(scope, receive, sent)

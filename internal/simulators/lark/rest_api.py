@@ -1,0 +1,186 @@
+"""The REST side: who asks, how often, what goes wrong today, and Lark's envelope around answers."""
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from internal.simulators.lark import card_clicks, cardkit, im_contacts, im_media, im_messages
+from internal.simulators.lark.auth import TOKEN_SECONDS
+from internal.simulators.lark.errors import BODY_INVALID, LarkError, rate_limited
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.model import App, Json, encode
+from internal.simulators.lark.multipart import Upload, read_form
+from internal.simulators.lark.rest_call import Bytes, Call, Endpoint, Top
+from internal.simulators.lark.server import LINE
+from internal.simulators.lark.services import Lark
+
+ENDPOINTS = (
+    *im_messages.ENDPOINTS,
+    *im_media.ENDPOINTS,
+    *im_contacts.ENDPOINTS,
+    *cardkit.ENDPOINTS,
+    *card_clicks.ENDPOINTS,
+)
+"""Every call that needs a token."""
+LARGEST_BODY = 40 * 1024 * 1024
+BAD_GATEWAY = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n</html>\r\n"
+
+
+def routes(lark: Lark) -> list[Route]:
+    """Return the routes of all calls."""
+
+    def calling(endpoint: Endpoint) -> Route:
+        async def answer(request: Request) -> Response:
+            return await _answer(lark, request, lambda body: _call(lark, endpoint, request, body))
+
+        return Route(endpoint.path, answer, methods=[endpoint.method])
+
+    async def token(request: Request) -> Response:
+        return await _answer(lark, request, lambda body: (None, _token(lark, body)))
+
+    path = "/open-apis/auth/v3/tenant_access_token/internal"
+    return [Route(path, token, methods=["POST"]), *map(calling, ENDPOINTS)]
+
+
+Work = Callable[[bytes], tuple[App | None, Json | Bytes | Top]]
+
+
+def _token(lark: Lark, body: bytes) -> Top:
+    given = read_json(body)
+    app = lark.tokens.app(given.get("app_id"), given.get("app_secret"))
+    return Top({"tenant_access_token": lark.tokens.issue(app), "expire": TOKEN_SECONDS})
+
+
+def _call(
+    lark: Lark, endpoint: Endpoint, request: Request, body: bytes
+) -> tuple[App, Json | Bytes | Top]:
+    app = lark.tokens.check(request.headers.get("authorization"))
+    lark.world.limits.call(app.app_id, f"{endpoint.method} {endpoint.path}")
+    kind = request.headers.get("content-type", "")
+    fields: Json = {}
+    form: dict[str, Upload] = {}
+    if kind.lower().startswith("multipart/"):
+        form = read_form(kind, body)
+    elif body:
+        fields = read_json(body)
+    call = Call(app, request.path_params, dict(request.query_params), fields, form)
+    return app, endpoint.handler(lark.world, call)
+
+
+def read_json(body: bytes) -> Json:
+    """Return the object in a body.
+
+    Raises:
+        LarkError: there is none.
+    """
+    try:
+        value = json.loads(body or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise LarkError(BODY_INVALID, "Bad Request: the body is no JSON") from error
+    if not isinstance(value, dict):
+        raise LarkError(BODY_INVALID, "Bad Request: the body is no JSON object")
+    return value
+
+
+async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
+    """Return the body.
+
+    Raises:
+        LarkError: it is too large.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > largest:
+            raise LarkError(BODY_INVALID, "the body is too large", 413)
+    return bytes(body)
+
+
+async def _answer(lark: Lark, request: Request, work: Work) -> Response:
+    started = time.monotonic()
+    what = f"{request.method} {request.url.path}"
+    fault = lark.faults.take(what)
+    app_id, body = "", b""
+    try:
+        body = await read_body(request)
+        _refuse(fault)
+        app, done = work(body)
+        app_id = "" if app is None else app.app_id
+        response, code = _done(done), 0
+    except LarkError as error:
+        response, code = _refused(error), error.code
+    if fault is not None and fault.kind == "bad_gateway":
+        response = Response(BAD_GATEWAY, 502, media_type="text/html")
+    if fault is not None and fault.kind == "slow":
+        await lark.slow_down(fault.seconds)
+    lost = fault is not None and fault.kind == "lost"
+    lark.log.add(
+        "call",
+        app_id,
+        what + (f"?{request.url.query}" if request.url.query else ""),
+        sent=_said(request.headers.get("content-type", ""), body),
+        got="(lost)" if lost else _said(response.headers["content-type"], bytes(response.body)),
+        status=response.status_code,
+        code=code,
+        ms=round((time.monotonic() - started) * 1000, 1),
+    )
+    if lost:
+        request.scope["state"][LINE].cut()
+    return response
+
+
+def _refuse(fault: AnswerFault | None) -> None:
+    """Refuse before anything is done, when the fault says so."""
+    match None if fault is None else fault.kind:
+        case "rate_limit":
+            raise rate_limited(fault.seconds if fault else 0)
+        case "code":
+            raise LarkError(fault.code if fault else 0, "as the fault switch says")
+        case "bad_gateway":
+            raise LarkError(0, "")
+        case _:
+            pass
+
+
+def _done(done: Json | Bytes | Top) -> Response:
+    if isinstance(done, Bytes):
+        name = f"attachment; filename*=UTF-8''{quote(done.file_name, safe='')}"
+        return Response(
+            done.data, headers=_logged({"content-disposition": name}), media_type=done.media_type
+        )
+    if isinstance(done, Top):
+        return _json({"code": 0, "msg": "ok", **done.fields})
+    return _json({"code": 0, "msg": "success", "data": done})
+
+
+def _refused(error: LarkError) -> Response:
+    headers = _logged(error.headers)
+    body = {
+        "code": error.code,
+        "msg": error.msg,
+        "error": {"log_id": headers["x-tt-logid"], "troubleshooter": "This is a simulator."},
+    }
+    return _json(body, error.status, headers)
+
+
+def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    kind = "application/json; charset=utf-8"
+    return Response(encode(body), status, headers or _logged({}), media_type=kind)
+
+
+def _logged(headers: dict[str, str]) -> dict[str, str]:
+    return {**headers, "x-tt-logid": secrets.token_hex(16)}
+
+
+def _said(kind: str, body: bytes) -> bytes:
+    """Return what the log shows of a body."""
+    if not body or "json" in kind or "text" in kind or not kind:
+        return body
+    return f"({len(body)} bytes of {kind.partition(';')[0]})".encode()

@@ -1,0 +1,97 @@
+"""The parts of the simulated Lark, made once and handed to its doors."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from internal.simulators.lark.auth import Tokens
+from internal.simulators.lark.clock import SimClock
+from internal.simulators.lark.delivery import Delivery
+from internal.simulators.lark.faults import Faults
+from internal.simulators.lark.model import App
+from internal.simulators.lark.state import Changes, World
+from internal.simulators.lark.traffic_log import WireLog
+from internal.simulators.lark.ws_connection import ClientConfig
+
+
+class Lark:
+    """Everything behind the wire. `down_until`: until then Lark answers nobody."""
+
+    def __init__(self, apps: Iterable[App], faults: Faults, config: ClientConfig) -> None:
+        self.changes = Changes()
+        self.clock = SimClock()
+        self.faults = faults
+        self.config = config
+        self.log = WireLog(self.clock, self.changes.ring)
+        self.delivery = Delivery(self.clock, self.log, faults)
+        self.world = World(self.clock, apps, self.delivery.emit, self.changes.ring)
+        self.tokens = Tokens(self.world.apps, self.clock.now)
+        self.down_until = 0.0
+        self.closing = False
+        """Whoever waits gives up: the simulator ends."""
+
+    @property
+    def down(self) -> bool:
+        """Say whether Lark is down."""
+        return self.clock.now() < self.down_until
+
+    def close(self) -> None:
+        """End everything that waits."""
+        self.closing = True
+        self.changes.ring()
+
+    async def changed_within(self, seconds: float) -> None:
+        """Wait for a change, no longer than that, and not beyond the end of the simulator."""
+        if not self.closing:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.changes.wait()
+
+    async def slow_down(self, seconds: float) -> None:
+        """Wait that long, unless the simulator ends."""
+        until = time.monotonic() + seconds
+        while not self.closing and (left := until - time.monotonic()) > 0:
+            await self.changed_within(left)
+
+    def switch(self, switches: dict[str, Any]) -> None:
+        """Turn some switches, and leave the others; `Faults` names them.
+
+        Raises:
+            msgspec.ValidationError: there is no such switch, or it has no such position.
+        """
+        faults = msgspec.convert(msgspec.to_builtins(self.faults) | switches, Faults)
+        self.faults = self.delivery.faults = faults
+        self.world.limits.on = faults.limits
+        if not faults.reorder:
+            self.delivery.release()
+        self.changes.ring()
+
+    def redeliver(self, message_id: str) -> int:
+        """Send the events of a message again, however they went; return how many there are."""
+        again = [push for push in self.delivery.pushes if push.message_id == message_id]
+        for push in again:
+            self.delivery.start(push)
+        return len(again)
+
+    def drop(self) -> int:
+        """Cut every long connection; return how many there were."""
+        connections = list(self.delivery.connections)
+        for connection in connections:
+            connection.line.cut()
+        return len(connections)
+
+    def silence(self) -> int:
+        """Make every long connection half open, for good; return how many there were."""
+        for connection in self.delivery.connections:
+            connection.line.deaf = True
+        return len(self.delivery.connections)
+
+    def go_down(self, seconds: float) -> None:
+        """Answer nobody for so long: calls and connections are cut."""
+        self.down_until = self.clock.now() + seconds
+        self.drop()
+        self.changes.ring()

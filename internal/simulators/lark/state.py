@@ -1,0 +1,207 @@
+"""The world of the simulator: people, chats, messages, files and cards, and who is told of changes.
+
+Everything happens at once: no method awaits, so a check and what follows from it cannot be parted.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from internal.simulators.lark.clock import SimClock
+from internal.simulators.lark.errors import NOT_IN_CHAT, LarkError, bad_parameter
+from internal.simulators.lark.limits import Limits
+from internal.simulators.lark.model import (
+    TENANT,
+    App,
+    Card,
+    Chat,
+    Click,
+    Json,
+    Media,
+    Message,
+    Person,
+    encode,
+    new_id,
+)
+
+PEOPLE = ("Mei Lin", "Jonas Berg", "Amara Obi", "Kenji Mori")
+GROUPS = ("Product", "Operations")
+UUID_SECONDS = 3_600.0
+Emit = Callable[[App, str, Json], None]
+
+
+class World:
+    """What there is. `emit(app, event type, event)` sends an event, `changed()` is a hint."""
+
+    def __init__(
+        self, clock: SimClock, apps: Iterable[App], emit: Emit, changed: Callable[[], None]
+    ) -> None:
+        self.clock = clock
+        self.limits = Limits(clock.now)
+        self.apps = {app.app_id: app for app in apps}
+        self.people: dict[str, Person] = {}
+        self.chats: dict[str, Chat] = {}
+        self.messages: dict[str, Message] = {}
+        self.media: dict[str, Media] = {}
+        self.cards: dict[str, Card] = {}
+        self.clicks: dict[str, Click] = {}
+        self.emit = emit
+        self.changed = changed
+        self.version = 0
+        """Rises with every change; `versions` says when each message changed last."""
+        self.versions: dict[str, int] = {}
+        self._sent: dict[tuple[str, str], tuple[str, float]] = {}
+        people = [self.add_person(name).open_id for name in PEOPLE]
+        for name in GROUPS:
+            self.add_group(name, people, self.apps)
+
+    def add_person(self, name: str) -> Person:
+        """Add a person, with a direct chat to each app's bot."""
+        person = Person(new_id("ou"), new_id("u"), new_id("on"), name)
+        self.people[person.open_id] = person
+        for app_id, app in self.apps.items():
+            self._add_chat(Chat(new_id("oc"), "p2p", app.name, [person.open_id], {app_id}))
+        return person
+
+    def add_group(
+        self, name: str, members: Iterable[str], bots: Iterable[str], *, topic: bool = False
+    ) -> Chat:
+        """Add a group of these people and apps.
+
+        Raises:
+            KeyError: somebody is not there.
+        """
+        everyone = [self.people[open_id].open_id for open_id in members]
+        apps = {self.apps[app_id].app_id for app_id in bots}
+        return self._add_chat(
+            Chat(new_id("oc"), "topic" if topic else "group", name, everyone, apps)
+        )
+
+    def _add_chat(self, chat: Chat) -> Chat:
+        self.chats[chat.chat_id] = chat
+        self.touch()
+        return chat
+
+    def dm(self, person: str, app_id: str = "") -> Chat:
+        """Return the direct chat of a person with a bot, by default the first one's.
+
+        Raises:
+            KeyError: one of them is not there.
+        """
+        app_id = app_id or next(iter(self.apps))
+        for chat in self.chats.values():
+            if chat.mode == "p2p" and chat.members == [person] and app_id in chat.bots:
+                return chat
+        raise KeyError(person)
+
+    def touch(self, message: Message | None = None) -> None:
+        """Note that something, or this message, is new or changed."""
+        self.version += 1
+        if message is not None:
+            self.versions[message.message_id] = self.version
+        self.changed()
+
+    def name_of(self, id_: str) -> str | None:
+        """Return the name of a person, an app or a bot."""
+        if person := self.people.get(id_):
+            return person.name
+        return next(
+            (app.name for app in self.apps.values() if id_ in {app.app_id, app.open_id}), None
+        )
+
+    def keep(self, message: Message) -> Message:
+        """Store a new message."""
+        self.messages[message.message_id] = message
+        self.touch(message)
+        return message
+
+    def in_chat(self, chat_id: str) -> list[Message]:
+        """Return the messages of a chat, oldest first."""
+        return [one for one in self.messages.values() if one.chat_id == chat_id]
+
+    def shown_card(self, message: Message) -> Json | None:
+        """Return the card that a message shows now."""
+        card = self.cards.get(message.card_id)
+        return message.card if card is None else card.content
+
+    def message(self, app: App, message_id: str) -> Message:
+        """Return a message for an app.
+
+        Raises:
+            LarkError: there is none, or the app's bot is not in its chat.
+        """
+        message = self.messages.get(message_id)
+        if message is None:
+            raise bad_parameter(f"invalid message_id: {message_id}")
+        self.check_inside(app, self.chats[message.chat_id])
+        return message
+
+    def check_inside(self, app: App, chat: Chat) -> None:
+        """Check that the app's bot is in the chat.
+
+        Raises:
+            LarkError: it is not.
+        """
+        if app.app_id not in chat.bots:
+            raise LarkError(NOT_IN_CHAT, "The bot can NOT be out of the chat.")
+
+    def receiver(self, app: App, kind: str, id_: str) -> Chat:
+        """Return the chat that a `receive_id` means.
+
+        Raises:
+            LarkError: it means none, or the bot is not in it.
+        """
+        if kind == "chat_id":
+            chat = self.chats.get(id_)
+        else:
+            person = self.person(kind, id_)
+            chat = None if person is None else self.dm(person.open_id, app.app_id)
+        if chat is None:
+            raise bad_parameter(f"invalid receive_id: {id_}")
+        self.check_inside(app, chat)
+        return chat
+
+    def person(self, kind: str, id_: str) -> Person | None:
+        """Return the person with that open_id, user_id or union_id."""
+        people = self.people.values()
+        return next((one for one in people if one.ids().get(kind) == id_), None)
+
+    def sent_before(self, app: App, uuid: str) -> Message | None:
+        """Return what the app sent with this uuid within the last hour."""
+        found = self._sent.get((app.app_id, uuid)) if uuid else None
+        if found is None or self.clock.now() - found[1] >= UUID_SECONDS:
+            return None
+        return self.messages[found[0]]
+
+    def remember_uuid(self, app: App, uuid: str, message: Message) -> None:
+        """Note under which uuid a message was sent."""
+        if uuid:
+            self._sent[app.app_id, uuid] = (message.message_id, self.clock.now())
+
+
+def envelope(app: App, event_type: str, event: Json, at_ms: int, event_id: str) -> bytes:
+    """Return an event as it travels: schema 2.0."""
+    header = {
+        "event_id": event_id,
+        "token": "",
+        "create_time": str(at_ms),
+        "event_type": event_type,
+        "tenant_key": TENANT,
+        "app_id": app.app_id,
+    }
+    return encode({"schema": "2.0", "header": header, "event": event})
+
+
+class Changes:
+    """A bell. Whoever waits looks for itself what happened; nothing is kept."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wake everybody who waits."""
+        rung, self._rung = self._rung, asyncio.Event()
+        rung.set()
+
+    async def wait(self) -> None:
+        """Wait for the next change."""
+        await self._rung.wait()

@@ -1,0 +1,76 @@
+"""The wire log: every frame and every call, with times and without secrets."""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from internal.simulators.lark.clock import SimClock
+
+MOST_ENTRIES = 5_000
+LONGEST_TEXT = 16_000
+HIDDEN = "•••"
+_FIELDS = re.compile(
+    r'("(?:app_secret|AppSecret|tenant_access_token|app_access_token)"\s*:\s*")[^"]*'
+    r"|((?:access_key|ticket)=)[^&\"\s]*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the log. `kind`: call, frame.out, frame.in, socket or note; `ms` how long it took.
+
+    A call's `status` is that of HTTP, `code` Lark's own, also of an acknowledgement.
+    """
+
+    number: int
+    at_ms: int
+    kind: str
+    app_id: str
+    what: str
+    sent: str = ""
+    got: str = ""
+    status: int = 0
+    code: int | None = None
+    ms: float = 0.0
+
+    def public(self) -> dict[str, Any]:
+        """Return it as the control API gives it."""
+        return asdict(self)
+
+
+class WireLog:
+    """Keeps the newest entries; nothing that is a secret reaches them."""
+
+    def __init__(self, clock: SimClock, changed: Callable[[], None]) -> None:
+        self._clock = clock
+        self._changed = changed
+        self.number = 0
+        """The number of the newest entry."""
+        self.entries: deque[Entry] = deque(maxlen=MOST_ENTRIES)
+
+    def add(self, kind: str, app_id: str, what: str, **rest: Any) -> None:
+        """Note what passed. Long texts are cut."""
+        self.number += 1
+        for name in ("sent", "got"):
+            rest[name] = _shown(rest.get(name, ""))
+        at = self._clock.now_ms()
+        self.entries.append(Entry(self.number, at, kind, app_id, hide(what), **rest))
+        self._changed()
+
+    def after(self, number: int) -> list[Entry]:
+        """Return the entries behind that number."""
+        return [entry for entry in self.entries if entry.number > number]
+
+
+def hide(text: str) -> str:
+    """Return the text with every secret in it replaced."""
+    return _FIELDS.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
+
+
+def _shown(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        text = text[: 2 * LONGEST_TEXT].decode("utf-8", "replace")
+    text = hide(text)
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + f"… ({len(text)} in all)"

@@ -1,0 +1,128 @@
+"""The long connection's two doors: where to connect, and the connection itself."""
+
+import secrets
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from internal.simulators.lark.errors import LarkError
+from internal.simulators.lark.model import App, Json, encode
+from internal.simulators.lark.rest_api import read_body, read_json
+from internal.simulators.lark.server import LINE
+from internal.simulators.lark.services import Lark
+from internal.simulators.lark.ws_connection import Connection
+
+PATH = "/ws/v2"
+SYSTEM_BUSY, REFUSED = 1, 1000040344
+FORBIDDEN, AUTH_FAILED, TOO_MANY = 403, 514, 1000040350
+_REFUSALS = {
+    "limit": (AUTH_FAILED, TOO_MANY, "the number of connections exceeded the limit"),
+    "forbidden": (FORBIDDEN, 0, "forbidden"),
+    "busy": (AUTH_FAILED, 1000040343, "system busy"),
+}
+
+
+def routes(lark: Lark) -> list[Route | WebSocketRoute]:
+    """Return both."""
+
+    async def endpoint(request: Request) -> Response:
+        return await _discover(lark, request)
+
+    async def connect(websocket: WebSocket) -> None:
+        await _connect(lark, websocket)
+
+    path = "/callback/ws/endpoint"
+    return [Route(path, endpoint, methods=["POST"]), WebSocketRoute(PATH, connect)]
+
+
+async def _discover(lark: Lark, request: Request) -> Response:
+    body = b""
+    try:
+        body = await read_body(request, 1 << 16)
+        answer, status = await _where(lark, body, request.headers["host"])
+    except LarkError as error:
+        answer, status = {"code": error.code, "msg": error.msg}, 200
+    data = encode(answer)
+    what = f"POST {request.url.path}"
+    lark.log.add("call", "", what, sent=body, got=data, status=status, code=answer["code"])
+    return Response(data, status, media_type="application/json")
+
+
+async def _where(lark: Lark, body: bytes, host: str) -> tuple[Json, int]:
+    while lark.faults.discovery == "hang" and not lark.closing:
+        await lark.changes.wait()
+    match lark.faults.discovery:
+        case "busy":
+            return {"code": SYSTEM_BUSY, "msg": "system busy"}, 200
+        case "error":
+            return {"code": 1, "msg": "internal error"}, 500
+        case "refuse":
+            return {"code": REFUSED, "msg": "app is forbidden"}, 200
+        case _:
+            given = read_json(body)
+            app = lark.tokens.app(given.get("AppID"), given.get("AppSecret"))
+            config = {name: getattr(lark.config, name) for name in lark.config.__struct_fields__}
+            data = {"URL": _url(lark, app, host), "ClientConfig": config}
+            return {"code": 0, "msg": "", "data": data}, 200
+
+
+def _url(lark: Lark, app: App, host: str) -> str:
+    query = {
+        "device_id": str(secrets.randbelow(10**18) + 10**18),
+        "access_key": secrets.token_hex(16),
+        "service_id": str(_service_id(lark, app)),
+        "ticket": lark.tokens.ticket(app),
+    }
+    return f"ws://{host}{PATH}?{urlencode(query)}"
+
+
+def _service_id(lark: Lark, app: App) -> int:
+    return 33554678 + list(lark.world.apps).index(app.app_id)
+
+
+async def _connect(lark: Lark, websocket: WebSocket) -> None:
+    query = websocket.query_params
+    app = lark.tokens.of_ticket(query.get("ticket", ""))
+    if refusal := lark.faults.handshake or ("forbidden" if app is None else ""):
+        return await _refuse(lark, websocket, refusal)
+    assert app is not None  # noqa: S101 - refused above; mypy cannot know
+    connection = Connection(
+        app.app_id,
+        query.get("device_id", ""),
+        _service_id(lark, app),
+        websocket.send_bytes,
+        websocket.scope["state"][LINE],
+        lark.log,
+    )
+    try:
+        lark.delivery.join(connection)
+    except LarkError:
+        return await _refuse(lark, websocket, "limit")
+    try:
+        await websocket.accept()
+        await _listen(lark, websocket, connection)
+    finally:
+        lark.delivery.leave(connection)
+    return None
+
+
+async def _listen(lark: Lark, websocket: WebSocket, connection: Connection) -> None:
+    while (message := await websocket.receive())["type"] == "websocket.receive":
+        data = message.get("bytes")
+        if data is None:
+            lark.log.add("frame.in", connection.app_id, "no frame: a text message")
+        else:
+            await connection.take(data, lark.config, lark.faults)
+
+
+async def _refuse(lark: Lark, websocket: WebSocket, why: str) -> None:
+    lark.log.add("socket", "", f"handshake refused: {why}")
+    headers = {}
+    if why in _REFUSALS:
+        status, code, msg = _REFUSALS[why]
+        headers = {"handshake-status": str(status), "handshake-msg": msg}
+        headers |= {"handshake-autherrcode": str(code)}
+    await websocket.send_denial_response(Response(status_code=403, headers=headers))

@@ -1,0 +1,192 @@
+"""Web addresses: read once, so that what is checked is what is connected to."""
+
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Self
+from urllib.parse import quote, urljoin, urlsplit
+
+from internal.agent.domain.errors import ToolError
+
+_MAX = 8_000
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PORTS = {"http": 80, "https": 443}
+_MAX_PORT = 65_535
+
+
+class PublicUrl:
+    """An http or https address without credentials. `host` is ASCII, or a plain IP address.
+
+    Made by the parser; the fetcher, which checks where `host` leads, is all that takes it. Not a
+    dataclass: a decoder would build one from an object's fields and pass by the parser.
+    """
+
+    __slots__ = ("host", "port", "scheme", "target")
+
+    def __init__(self, scheme: str, host: str, port: int, target: str) -> None:
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.target = target
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an address.
+
+        Raises:
+            ToolError: another scheme, credentials, a host in an odd spelling, or no address.
+        """
+        text = text.strip()
+        if len(text) > _MAX:
+            raise ToolError(f"the address is longer than {_MAX} characters")
+        if _UNSAFE.search(text):
+            raise ToolError("the address contains blanks, backslashes or control characters")
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError as error:
+            raise ToolError(f"this is not an address: {error}") from error
+        if parts.scheme not in _PORTS:
+            raise ToolError("only http:// and https:// addresses can be fetched")
+        if "@" in parts.netloc:
+            raise ToolError("the address contains a user name or password: leave it out")
+        if port is not None and not 0 < port <= _MAX_PORT:
+            raise ToolError(f"there is no port {port}")
+        host = _host(parts.hostname or "", bracketed="[" in parts.netloc)
+        path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~", errors="replace")
+        query = quote(parts.query, safe="/?%:@!$&'()*+,;=~", errors="replace")
+        target = f"{path}?{query}" if query else path
+        return cls(parts.scheme, host, port or _PORTS[parts.scheme], target)
+
+    def joined(self, location: str) -> Self:
+        """Return where a redirect leads.
+
+        Raises:
+            ToolError: it leads to something that may not be fetched.
+        """
+        return self.parse(urljoin(str(self), location))
+
+    @property
+    def site(self) -> tuple[str, int | None]:
+        """The host and its port, None for the usual one: what a permission rule names."""
+        return self.host, None if self.port == _PORTS[self.scheme] else self.port
+
+    @property
+    def authority(self) -> str:
+        """The host as it stands in an address and in the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def _host(host: str, *, bracketed: bool) -> str:
+    """Return the host in its one spelling.
+
+    Raises:
+        ToolError: it has none, such as 0x7f.1, 2130706433, 0177.0.0.1 and fe80::1%eth0.
+    """
+    if bracketed:
+        try:
+            return str(IPv6Address(host if "%" not in host else ""))
+        except ValueError as error:
+            raise ToolError(f"[{host}] is not an IPv6 address") from error
+    try:
+        # nameprep folds wide and circled characters, so what follows sees what a resolver would
+        name = host.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError as error:
+        raise ToolError(f"{host!r} is not a host name") from error
+    labels = name.split(".")
+    if _NUMERIC.fullmatch(labels[-1]):  # WHATWG URL: a host that ends in a number is an address
+        try:
+            return str(IPv4Address(name))
+        except ValueError as error:
+            raise ToolError(f"{host} is an odd spelling of an address: write it plainly") from error
+    if not all(_LABEL.fullmatch(label) for label in labels):
+        raise ToolError(f"{host!r} is not a host name")
+    return name
+
+
+Address = IPv4Address | IPv6Address
+
+_PRIVATE4 = tuple(
+    IPv4Network(block)
+    for block in (
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarking; fake addresses of local proxies
+    )
+)
+_NEVER4 = tuple(
+    IPv4Network(block)
+    for block in (
+        "0.0.0.0/8",  # this host
+        "100.100.100.200/32",  # metadata: Alibaba Cloud
+        "168.63.129.16/32",  # metadata: Azure; the block itself is public
+        "169.254.0.0/16",  # link-local, and metadata of nearly all others
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+)
+_PRIVATE6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
+_NEVER6 = tuple(
+    IPv6Network(block)
+    for block in (
+        "fd00:ec2::254/128",  # metadata: AWS
+        "fd20:ce::254/128",  # metadata: Google Cloud
+        "2001::/23",  # Teredo, ORCHID and other protocols
+        "2001:db8::/32",
+        "2002::/16",  # 6to4
+        "3fff::/20",
+    )
+)
+_PUBLIC6 = IPv6Network("2000::/3")
+_MAPPED = IPv6Network("::ffff:0:0/96")
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def refusal(text: str, *, private: bool = False) -> str | None:
+    """Say why an address may not be connected to; None when it may.
+
+    Args:
+        text: a numeric address, as a resolver gives it.
+        private: whether addresses of this machine and its networks are allowed; never allowed
+            are link-local, metadata, multicast and reserved ones.
+    """
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return f"{text} is not an address"
+    if isinstance(address, IPv6Address):
+        if address in _MAPPED or address in _NAT64:
+            return refusal(str(IPv4Address(int(address) & 0xFFFFFFFF)), private=private)
+        kind = _judge6(address)
+    else:
+        kind = _judge4(address)
+    if kind is None or (private and kind == "private"):
+        return None
+    return f"{text} is not a public address" if kind == "private" else f"{text} is never fetched"
+
+
+def _judge4(address: IPv4Address) -> str | None:
+    if any(address in block for block in _NEVER4):
+        return "never"
+    return "private" if any(address in block for block in _PRIVATE4) else None
+
+
+def _judge6(address: IPv6Address) -> str | None:
+    if address.scope_id is not None or any(address in block for block in _NEVER6):
+        return "never"
+    if any(address in block for block in _PRIVATE6):
+        return "private"
+    return None if address in _PUBLIC6 else "never"

@@ -1,0 +1,129 @@
+"""A program of its own that searches files where there is no ripgrep, with the same output.
+
+It runs as a child process because a regular expression can keep Python busy for ever: a process
+can be ended. Found lines are printed as `path NUL number:text`; the exit code is 0 when there are
+some, 1 when there is none, 2 with a sentence when the pattern is wrong.
+
+    python -m internal.tools.search_fallback OPTIONS-AS-JSON        in the folder that is searched
+"""
+
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from typing import TypedDict
+
+LEFT_OUT = (".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache")
+"""Folders that are not searched unless they are the one named."""
+MAX_FILE = 10 * 1024 * 1024
+MAX_LINE = 400
+_BINARY_PROBE = 8_192
+_MAX_DEPTH = 200
+
+
+class Options(TypedDict):
+    """What to search for. `file` restricts the search to one name in the folder."""
+
+    pattern: str
+    literal: bool
+    ignore_case: bool
+    glob: str
+    file: str
+
+
+def translate(glob: str) -> str:
+    """Return a regular expression for a glob as ripgrep reads it.
+
+    Without a slash it is matched against the name, with one against the path from the folder on;
+    `**` crosses folders, `*` and `?` do not, `{a,b}` is either.
+    """
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
+    pieces = re.findall(r"\*\*/|\*\*|\[!?\]?[^\]/]*\]|.", glob.removeprefix("/"), re.DOTALL)
+    depth, pattern = 0, ""
+    for piece in pieces:
+        depth += {"{": 1, "}": -1}.get(piece, 0)
+        if piece in parts:
+            pattern += parts[piece]
+        elif piece == "," and depth:
+            pattern += "|"
+        elif len(piece) > 1:
+            pattern += "[" + piece[1:].replace("!", "^", 1 if piece[1] == "!" else 0)
+        else:
+            pattern += re.escape(piece)
+    prefix = "" if "/" in glob else "(?:.*/)?"
+    return f"{prefix}{pattern}"
+
+
+def files(folder: int, only: str, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, int]]:
+    """Yield every regular file beneath an open folder, opened, in order; links are not followed."""
+    with os.scandir(folder) as entries:
+        here = sorted(entries, key=lambda entry: entry.name)
+    for entry in here:
+        if only and entry.name != only:
+            continue
+        inner = entry.is_dir(follow_symlinks=False)
+        if inner and (only or entry.name in LEFT_OUT or depth >= _MAX_DEPTH):
+            continue
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECTORY if inner else 0)
+        try:
+            opened = os.open(entry.name, flags, dir_fd=folder)
+        except OSError:  # not ours to read, or gone
+            continue
+        try:
+            if inner:
+                yield from files(opened, "", f"{prefix}{entry.name}/", depth + 1)
+            else:
+                yield f"{prefix}{entry.name}", opened
+        finally:
+            os.close(opened)
+
+
+def found(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of an open file in which the pattern occurs; none of a binary file."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE:
+        return
+    with open(descriptor, "rb", closefd=False) as file:
+        content = file.read(MAX_FILE)
+    if b"\0" in content[:_BINARY_PROBE]:
+        return
+    for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
+        if wanted.search(line):
+            yield number, line.rstrip("\r")[: MAX_LINE + 1]
+
+
+def search(folder: int, options: Options) -> Iterator[str]:
+    """Yield what is found, in the form that is printed.
+
+    Raises:
+        re.error: the pattern or the glob is wrong.
+    """
+    pattern = re.escape(options["pattern"]) if options["literal"] else options["pattern"]
+    wanted = re.compile(pattern, re.IGNORECASE if options["ignore_case"] else 0)
+    named = re.compile(translate(options["glob"] or "**"), re.DOTALL)
+    for path, descriptor in files(folder, options["file"]):
+        if named.fullmatch(path):
+            for number, line in found(descriptor, wanted):
+                yield f"{path}\0{number}:{line}"
+
+
+def main() -> int:
+    """Search the current folder and print what is found; return the exit code."""
+    options: Options = json.loads(sys.argv[1])
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    code = 1
+    try:
+        for line in search(folder, options):
+            sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+            sys.stdout.buffer.flush()  # what was found before the time is over counts
+            code = 0
+    except re.error as error:
+        sys.stdout.write(f"{error}\n")
+        return 2
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""Structural rules that no linter checks."""
+
+import ast
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import yaml
+
+from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import EVENTS
+from internal.agent.domain.react.gates import GATES, UI_CALLS, UI_SPECS
+from internal.config.settings import Provider
+from internal.llm.registry import PROVIDERS
+from internal.tools.registry import TOOLS
+
+ROOT = Path(__file__).parent.parent
+TOP = {
+    *(".ci", "cmd", "configs", "docs", "internal", "tests", "web"),
+    *(".gitignore", ".pre-commit-config.yaml", "Makefile", "mkdocs.yml", "pyproject.toml"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "README.zh.md", "SECURITY.md"),
+    "uv.lock",
+}
+VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+ING_NAMES = {"encoding", "logging", "polling", "routing", "streaming", "testing", "typing"}
+MAX_MODULE_LINES = 800
+MAX_PACKAGE_MODULES = 15
+
+# Shrinks to nothing while the restructuring goes on.
+LARGE_PACKAGES = {
+    "cmd/larkspur",
+    "internal/agent/app/runs",
+    "internal/channels/cli/repl",
+    "internal/channels/lark",
+    "internal/channels/web",
+    "internal/llm",
+    "internal/simulators/lark",
+    "internal/tools",
+}
+
+
+def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:
+    """The classes of a module or folder whose name ends so, or the functions decorated so."""
+    where = ROOT / path
+    found = set()
+    for file in sorted(where.glob("*.py")) if where.is_dir() else [where]:
+        for node in ast.parse(file.read_text()).body:
+            match node:
+                case ast.ClassDef(name=name, bases=bases) if ends:
+                    if name.endswith(ends) and "Protocol" not in {ast.unparse(b) for b in bases}:
+                        found.add(name)
+                case ast.AsyncFunctionDef(name=name, decorator_list=[ast.Call(func=func)]):
+                    if decorator and ast.unparse(func) == decorator:
+                        found.add(name)
+                case _:
+                    pass
+    return found
+
+
+def subclasses(parent: type[Event] | type[Control]) -> set[str]:
+    return {each.__name__ for each in parent.__subclasses__()}
+
+
+# A roster is a plain tuple beside what it lists. A row each: its name, what it lists, what there is
+ROSTERS: tuple[tuple[str, set[str], set[str]], ...] = (
+    ("providers", {each.name for each in PROVIDERS}, set(get_args(Provider))),
+    ("events", {each.__name__ for each in EVENTS}, subclasses(Event)),
+    ("controls", {each.__name__ for each in CONTROLS}, subclasses(Control)),
+    ("tools", {each.spec.name for each in TOOLS}, defined("internal/tools", decorator="tool")),
+    (
+        "gates",
+        {type(each).__name__ for each in GATES["strict"]},
+        defined("internal/agent/domain/react/gates.py", ends="Gate"),
+    ),
+    ("tools of the Turn", {each.tool for each in UI_CALLS}, {each.name for each in UI_SPECS}),
+)
+
+
+def ours() -> list[Path]:
+    """Every file that is in the repository or about to be."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    names = listing.stdout.decode().split("\0")
+    return sorted({ROOT / name for name in names if name and (ROOT / name).is_file()})
+
+
+def modules(*folders: str) -> list[Path]:
+    found = [path for path in ours() if path.suffix == ".py"]
+    return [path for path in found if path.relative_to(ROOT).parts[0] in folders]
+
+
+def matching(paths: list[Path], pattern: str) -> list[str]:
+    """The lines of text files that match, as `path:number: line`."""
+    wanted = re.compile(pattern)
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in paths
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if wanted.search(line)
+    ]
+
+
+def test_cmd_is_no_package_for_it_would_hide_the_standard_library() -> None:
+    assert not (ROOT / "cmd" / "__init__.py").exists()
+
+
+def test_the_top_level_is_fixed() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in ours()} - TOP == set()
+
+
+def test_no_module_is_longer_than_the_limit() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in modules("cmd", "internal")}
+    assert {path: n for path, n in lengths.items() if n > MAX_MODULE_LINES} == {}
+
+
+def test_a_package_holds_at_most_fifteen_modules() -> None:
+    sizes = Counter(
+        str(path.parent.relative_to(ROOT))
+        for path in modules("cmd", "internal")
+        if path.name != "__init__.py"
+    )
+    large = {package for package, size in sizes.items() if size > MAX_PACKAGE_MODULES}
+    assert large - LARGE_PACKAGES == set()
+
+
+def test_modules_and_packages_have_specific_nouns_for_names() -> None:
+    paths = [path.relative_to(ROOT) for path in modules("cmd", "internal")]
+    assert [path for path in paths if VAGUE_NAMES & {*path.with_suffix("").parts}] == []
+    assert [path for path in paths if path.stem.endswith("ing") and path.stem not in ING_NAMES] == [
+        Path("cmd/larkspur/failing.py"),  # go with the restructuring of cmd/larkspur
+        Path("cmd/larkspur/mapping.py"),
+        Path("cmd/larkspur/speaking.py"),
+        Path("cmd/larkspur/trying.py"),
+    ]
+
+
+def test_nothing_is_left_for_later() -> None:
+    leftover = r"\b(TODO|FIXME|XXX)\b|pragma: no cover|raise NotImplementedError"
+    assert matching(modules("cmd", "internal"), leftover) == []
+
+
+def test_a_silenced_check_has_its_reason_beside_it() -> None:
+    silenced = r"# (noqa|type: ignore)(?!(: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)*|\[[\w, -]+\])\W+\w)"
+    here = Path(__file__)
+    assert matching([p for p in modules("cmd", "internal", "tests") if p != here], silenced) == []
+
+
+def test_no_file_knows_the_machine_it_was_written_on() -> None:
+    assert matching(ours(), r"(?<![\w.}])/(wor" + r"k|roo" + r"t)/") == []
+
+
+def test_rosters_are_complete() -> None:
+    for name, listed, there in ROSTERS:
+        assert (name, listed) == (name, there)
+
+
+def test_every_decision_is_in_the_documentation() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    linked = set(re.findall(r"adr/[\w-]+\.md", str(nav)))
+    assert linked == {f"adr/{path.name}" for path in (ROOT / "docs" / "adr").glob("*.md")}
+
+
+def test_tests_wait_for_states_and_use_real_things() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for path in modules("tests")
+        if path.parent.name != "bench"  # a bench polls: to be told would cost what it measures
+        for line, what in doubtful(ast.parse(path.read_text()))
+    ] == []
+
+
+def test_what_is_doubtful_in_a_test_is_seen() -> None:
+    source = """\
+import unittest.mock
+from unittest import mock
+async def test(monkeypatch):
+    await asyncio.sleep(0)
+    await asyncio.sleep(0.1)
+    time.sleep(delay=1)
+    monkeypatch.setattr(thing, "name", 1)
+    monkeypatch.setenv("NAME", "value")
+    pytest.skip()
+@pytest.mark.xfail
+def other(): ...
+"""
+    assert [line for line, _ in doubtful(ast.parse(source))] == [1, 2, 5, 6, 7, 9, 10]
+
+
+def doubtful(tree: ast.Module) -> list[tuple[int, str]]:
+    """The lines of a test module that mock, skip, or let time pass instead of waiting."""
+    return sorted(
+        (node.lineno, ast.unparse(node).splitlines()[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call | ast.Attribute)
+        and any(_doubts(node))
+    )
+
+
+def _doubts(node: ast.Import | ast.ImportFrom | ast.Call | ast.Attribute) -> Iterator[bool]:
+    match node:
+        case ast.Import(names=names):
+            yield any(name.name.startswith("unittest") for name in names)
+        case ast.ImportFrom(module=module):
+            yield (module or "").startswith("unittest")
+        case ast.Call(func=ast.Attribute(attr="sleep"), args=args, keywords=keywords):
+            given = [*args, *(one.value for one in keywords)]
+            yield any(isinstance(one, ast.Constant) and bool(one.value) for one in given)
+        case ast.Attribute(value=ast.Name(id="monkeypatch"), attr=name):
+            yield name in {"setattr", "setitem", "delattr"}
+        case ast.Attribute(value=ast.Name(id="pytest"), attr=name):
+            yield name in {"skip", "xfail", "importorskip"}
+        case ast.Attribute(value=ast.Attribute(attr="mark"), attr=name):
+            yield name in {"skip", "skipif", "xfail"}
+        case _:
+            yield False
