@@ -12,8 +12,8 @@ REPORT := $(BIN)/coverage report
 # Tests share nothing: a worker a core, each takes what is left of the others' work.
 PARALLEL := --numprocesses=auto --dist=worksteal
 pytest = $(BIN)/coverage run -m pytest $(1) $(PARALLEL) || $(BIN)/coverage run -m pytest $(1) --last-failed
-LARK := $(wildcard tests/e2e/test_lark*.py tests/unit/test_lark*.py)
-LARKSIM := tests/contract/larksim
+LARK := tests/integration/lark tests/unit/channels/lark tests/e2e/test_lark_process.py
+LARK_SIMULATOR := tests/integration/lark_simulator
 SDK := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 # Node builds and checks the page: the machine's when it is new enough, else one from PyPI.
@@ -47,9 +47,9 @@ check: setup $(PARTS)
 test: check page
 	$(NPM) --silent test
 	$(BIN)/coverage erase
-	$(call pytest,-m "$(LIGHT)" $(foreach path,$(LARK) $(LARKSIM),--ignore=$(path)))
+	$(call pytest,-m "$(LIGHT)" $(foreach path,$(LARK) $(LARK_SIMULATOR),--ignore=$(path)))
 	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARK))
-	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARKSIM))
+	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARK_SIMULATOR))
 	$(if $(BROWSER),$(call pytest,-m browser))
 	$(BIN)/coverage combine --quiet
 	$(MAKE) --no-print-directory floors

@@ -17,8 +17,8 @@ from internal.agent.domain.react.gates import GATES, UI_CALLS, UI_SPECS
 from internal.config.settings import Provider
 from internal.llm.registry import PROVIDERS
 from internal.tools.registry import TOOLS
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 TOP = {
     *(".ci", "cmd", "configs", "docs", "internal", "tests", "web"),
     *(".gitignore", ".pre-commit-config.yaml", "Makefile", "mkdocs.yml", "pyproject.toml"),

@@ -1,14 +1,14 @@
 """The one table that all benches fill."""
 
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.bench.processes import scripted_model
 from tests.bench.table import Table
 
-REPORT = Path(__file__).parents[2] / "build" / "bench.json"
+REPORT = ROOT / "build" / "bench.json"
 
 
 @pytest.fixture(scope="session")

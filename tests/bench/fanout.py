@@ -17,7 +17,7 @@ import uvloop
 from internal.agent.domain.events.envelope import RunIds, encoded, wrap
 from internal.agent.domain.events.types import OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from tests.fakes.web_house import TOKEN, open_web_house
+from tests.support.web_app import TOKEN, open_web_house
 
 END = "the last word"
 READY = b"event: replay.done"

@@ -16,7 +16,7 @@ from functools import cache
 
 import uvloop
 
-from tests.fakes.anthropic_server import Call, Reply, answer_to
+from tests.support.anthropic_server import Call, Reply, answer_to
 
 _WANTED = re.compile(rb"bench:(words|burst|each|calls):(\d+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)

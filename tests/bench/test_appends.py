@@ -24,7 +24,7 @@ from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
-from tests.fakes.web_house import IdleDispatcher, defaults
+from tests.support.web_app import IdleDispatcher, defaults
 
 pytestmark = pytest.mark.bench
 

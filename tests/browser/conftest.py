@@ -17,8 +17,9 @@ from playwright.sync_api import (
 )
 
 from internal.channels.web.static_page import DIST
-from tests.browser.gateway import ROOT, Gateway, Model
-from tests.fakes.anthropic_server import Reply
+from tests import ROOT
+from tests.browser.gateway import Gateway, Model
+from tests.support.anthropic_server import Reply
 
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tests.fakes.anthropic_server import Reply
+from tests import ROOT
+from tests.support.anthropic_server import Reply
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
-ROOT = Path(__file__).parents[2]
 
 
 def call(url: str, method: str, path: str, body: Any = None, token: str = "") -> Any:
@@ -53,7 +53,7 @@ class Model:
             [
                 sys.executable,
                 "-m",
-                "tests.fakes.anthropic_server",
+                "tests.support.anthropic_server",
                 "--port",
                 "0",
                 "--script",

@@ -11,7 +11,7 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.usage import Usage
-from tests.fakes.web_house import open_web_house
+from tests.support.web_app import open_web_house
 
 ITERATIONS = 2_000
 

@@ -12,7 +12,7 @@ from tests.browser.conftest import Open, Serve
 from tests.browser.long_session import fill
 from tests.browser.test_page import accessible
 from tests.browser.test_runs import send, session_of, status
-from tests.fakes.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests import ROOT
 from tests.browser.conftest import Open, Serve
-from tests.browser.gateway import ROOT
 from tests.browser.test_runs import send, session_of, status
 from tests.browser.words import report, title
-from tests.fakes.anthropic_server import Reply, When
+from tests.support.anthropic_server import Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

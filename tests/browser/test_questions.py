@@ -12,7 +12,7 @@ from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, session_of, status
-from tests.fakes.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

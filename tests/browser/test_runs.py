@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
 from tests.browser.words import GOAL, report, title
-from tests.fakes.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -1,6 +1,6 @@
 """What the scripted model of the browser tests says."""
 
-from tests.fakes.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Call, Reply, When
 
 GOAL = "Write the weekly report"
 STEPS = ["Collect the numbers", "Write the report"]

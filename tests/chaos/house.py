@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from internal.config.home import prepare, read_token
-from tests.fakes.anthropic_server import ScriptedAnthropic
-from tests.fakes.http_client import HttpClient, Reply, SseFrame
+from tests import ROOT
+from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.http_client import HttpClient, Reply, SseFrame
 
-ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 LIVES = "none"
 

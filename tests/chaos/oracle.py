@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.http_client import SseFrame
+from tests.support.http_client import SseFrame
 
 Envelope = Mapping[str, Any]
 

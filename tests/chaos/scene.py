@@ -10,8 +10,8 @@ from typing import Any
 from tests.chaos import oracle
 from tests.chaos.house import House, frames, once, open_house
 from tests.chaos.script import STEERED, STEPS, final, scripted
-from tests.fakes.anthropic_server import ScriptedAnthropic
-from tests.fakes.http_client import SseFrame
+from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.http_client import SseFrame
 
 WORDS = {"A": "Please do task A.", "B": "Please do task B.", "C": "Please do task C."}
 STEER = "and please be quick about it"

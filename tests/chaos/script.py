@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.fakes.anthropic_server import Call, Reply
+from tests.support.anthropic_server import Call, Reply
 
 MARK = re.compile(r"\btask ([A-Z])\b")
 STEERED = "steered"

@@ -19,7 +19,7 @@ from tests.chaos import oracle
 from tests.chaos.house import LIVES, House, open_house
 from tests.chaos.scene import Person, events_of
 from tests.chaos.script import STEERED, STEPS, scripted
-from tests.fakes.anthropic_server import ScriptedAnthropic
+from tests.support.anthropic_server import ScriptedAnthropic
 
 SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - a word to this test, not to Larkspur
 WAL_HEAD = 32  # bytes; https://sqlite.org/fileformat2.html#the_write_ahead_log

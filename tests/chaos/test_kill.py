@@ -19,7 +19,7 @@ from tests.chaos import oracle
 from tests.chaos.house import LIVES, House, open_house
 from tests.chaos.scene import WORDS, events_of, play
 from tests.chaos.script import Steps, final, plan, scripted
-from tests.fakes.anthropic_server import Call, Reply, ScriptedAnthropic
+from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic
 
 SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - a word to this test, not to Larkspur
 MOST = 56

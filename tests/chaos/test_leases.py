@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 
 from internal.agent.app.runs.recovery import Recovery
-from tests.fakes.anthropic_server import Reply
-from tests.fakes.core import core, sound
+from tests.support.agent_app import core, sound
+from tests.support.anthropic_server import Reply
 
 
 async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Path) -> None:

@@ -15,7 +15,7 @@ from tests.chaos import oracle
 from tests.chaos.house import LIVES, House, open_house
 from tests.chaos.scene import events_of
 from tests.chaos.script import final, plan, scripted
-from tests.fakes.anthropic_server import Call, Reply, ScriptedAnthropic
+from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic
 
 MOST = 30
 """More commits than the scene has."""

@@ -22,8 +22,8 @@ import pytest
 
 from internal.channels.cli.sse import StreamFrame, StreamParser
 from internal.config import home as home_folder
-from tests.fakes.anthropic_server import ScriptedAnthropic
-from tests.fakes.scripted import Call, Fault, Reply, Rules, Script
+from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.scripted_model import Call, Fault, Reply, Rules, Script
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
 BOTH_WAYS = pytest.mark.parametrize("way", ["gateway", "process"])

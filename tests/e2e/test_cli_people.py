@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_cli_oneshot import BOTH_WAYS, Place, Result, answers, place, until_line
-from tests.fakes.scripted import Call, Reply, Rules, When
+from tests.support.scripted_model import Call, Reply, Rules, When
 
 PLAN = Call("plan", {"goal": "a report", "steps": ["collect", "write"], "complexity": "complex"})
 ASK = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})

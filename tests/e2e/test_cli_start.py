@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from larkspur.version import VERSION
+from tests import ROOT
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
-ROOT = Path(__file__).parents[2]
 HEAVY = {
     "msgspec",
     "pydantic",

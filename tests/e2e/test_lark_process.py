@@ -16,11 +16,11 @@ import pytest
 from internal.config.home import prepare, read_token
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.lark_rig import APP, shown_text
-from tests.fakes.anthropic_server import Reply, Rules, ScriptedAnthropic
-from tests.fakes.http_client import HttpClient
+from tests import ROOT
+from tests.support.anthropic_server import Reply, Rules, ScriptedAnthropic
+from tests.support.http_client import HttpClient
+from tests.support.lark_gateway import APP, shown_text
 
-ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 
 

@@ -1,1 +1,0 @@
-"""Tests that every filler of a port passes."""

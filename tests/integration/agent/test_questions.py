@@ -1,0 +1,651 @@
+"""Questions through the real chain: a person is asked once, and the run goes on where it paused."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.app.recall import Recall
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LarkspurError,
+    NotFound,
+)
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.tasks import Channel
+from internal.agent.store.inbox import InboundMessage
+from tests.support.agent_app import Core, core, plan, sound
+from tests.support.anthropic_server import Call, Reply, Rules, When
+
+OPERATOR = Principal("lark:app:ou_op", "Olga", frozenset({"talk", "operate"}))
+TALKER = Principal("lark:app:ou_1", "Tom", frozenset({"talk"}))
+CHAT = "lark:app:oc_1"
+
+
+def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [each["payload"] for each in events if each["event"] == f"workflow.{name}"]
+
+
+def touch(name: str) -> Call:
+    return Call("shell", {"command": f"touch {name}"})
+
+
+def reviewed(*replies: Reply) -> Rules:
+    """A model that plans `look` and `act`, listens to feedback, and touches `acted` when it may."""
+    return Rules(
+        [
+            *replies,
+            Reply(text="done", when=When(last_result="exit code 0")),
+            Reply(calls=[touch("acted")], when=When(last_result="agrees to")),
+            Reply(calls=[plan("look", "wash", "act")], when=When(last_result="plan_feedback")),
+            Reply(text="Nobody agreed.", when=When(last_text="Nobody agreed to your plan")),
+            Reply(calls=[plan("look", "act")]),
+        ]
+    )
+
+
+def acted(here: Core, home: Path, session: str) -> bool:
+    return (home / "workspaces" / session / "acted").exists()
+
+
+async def test_nothing_is_done_before_a_person_agrees_to_the_plan(home: Path) -> None:
+    async with core(home, reviewed()) as here:
+        made = await here.submit("act", plan_review="always")
+        asked = await here.asked(made)
+        assert asked["kind"] == "plan"
+        assert [step["description"] for step in asked["plan"]["steps"]] == ["look", "act"]
+        assert not acted(here, home, made.session_id)
+
+        await here.answer(asked["question_id"])
+
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "done"
+        assert acted(here, home, made.session_id)
+        (answered,) = named(events, "question.answered")
+        assert (answered["decision"], answered["answered_by"]) == ("approve", "local")
+
+
+async def test_feedback_makes_the_next_version_and_asks_again_in_the_same_run(home: Path) -> None:
+    async with core(home, reviewed()) as here:
+        made = await here.submit("act", plan_review="always")
+        first = await here.asked(made)
+        await here.answer(first["question_id"], "text", "wash your hands first")
+        second = await here.asked(made, 2)
+        assert second["question_id"] != first["question_id"]
+        assert [step["description"] for step in second["plan"]["steps"]] == ["look", "wash", "act"]
+        block = here.model.requests[1]["messages"][-1]["content"][0]["content"]
+        assert "<plan_feedback>" in str(block)
+        assert "<user_feedback>wash your hands first</user_feedback>" in str(block)
+        assert not acted(here, home, made.session_id)
+
+        edit = {"steps": ["look", "act"], "goal": "only look and act"}
+        await here.answer(second["question_id"], "edit", edit=edit)
+        third = await here.asked(made, 3)
+        assert third["plan"]["version"] == 3
+        assert len(here.model.requests) == 2, "the model is not asked about a person's edit"
+        assert not acted(here, home, made.session_id)
+        await here.answer(third["question_id"], edit={"steps": ["act"]})
+
+        events = await here.end_of(made)
+        sound(events)
+        assert {each["run_id"] for each in events} == {made.run_id}
+        assert [each["version"] for each in named(events, "plan.updated")] == [1, 2, 3, 4]
+        assert named(events, "plan.updated")[-1]["goal"] == "only look and act"
+        result = here.model.requests[2]["messages"][-1]["content"][0]["content"]
+        assert "The person agrees to plan 4: only look and act" in str(result)
+        assert acted(here, home, made.session_id)
+
+
+async def test_a_rejected_plan_ends_the_run_and_no_tool_ran(home: Path) -> None:
+    async with core(home, reviewed()) as here:
+        made = await here.submit("act", plan_review="always")
+        asked = await here.asked(made)
+        await here.answer(asked["question_id"], "reject", "too risky")
+        events = await here.end_of(made)
+        sound(events)
+        last = events[-1]
+        assert last["event"] == "workflow.result.cancelled"
+        assert last["payload"] == {
+            "reason": "too risky", "requested_by": "local", "requested_via": "web",
+        }  # fmt: skip
+        assert named(events, "tool.started") == []
+        run = await here.run(made)
+        assert (run.status, run.stop_reason) == ("cancelled", "rejected")
+        assert len(here.model.requests) == 1
+
+
+class _Later:
+    """A clock in the far future."""
+
+    def __init__(self, here: Core) -> None:
+        self._here = here
+
+    def now(self) -> Any:
+        return self._here.house.clock.now().replace(year=9000)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def late_sweep(here: Core) -> Recovery:
+    house = here.house
+    return Recovery(house.database, house.stores, house.broadcaster, _Later(here))
+
+
+async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -> None:
+    async with core(home, reviewed()) as here:
+        made = await here.submit("act", plan_review="always")
+        asked = await here.asked(made)
+        assert await late_sweep(here).expired() == 1
+        here.house.dispatcher.wake()
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["event"] == "workflow.result.cancelled"
+        assert events[-1]["payload"]["requested_by"] == "nobody"
+        run = await here.run(made)
+        assert (run.stop_reason, run.answer) == ("rejected", "Nobody agreed.")
+        assert not acted(here, home, made.session_id)
+        with pytest.raises(Conflict, match="expired: not run"):
+            await here.answer(asked["question_id"])
+
+
+async def test_only_complex_plans_are_reviewed_when_that_is_wished(home: Path) -> None:
+    simple = Rules(
+        [
+            Reply(text="done", when=When(all_results=2)),
+            Reply(calls=[touch("acted")], when=When(all_results=1)),
+            Reply(calls=[plan("act")]),
+        ]
+    )
+    async with core(home, simple) as here:
+        made = await here.submit("act", plan_review="complex")
+        events = await here.end_of(made)
+        assert named(events, "question.asked") == []
+    hard = Rules([Reply(calls=[plan("look", "act", complexity="complex")])])
+    async with core(home, hard) as here:
+        made = await here.submit("act", plan_review="complex")
+        assert (await here.asked(made))["kind"] == "plan"
+
+
+async def test_an_action_before_the_plan_is_agreed_to_is_not_run_whatever_the_gates(
+    home: Path,
+) -> None:
+    script = Rules(
+        [
+            Reply(text="gave up", when=When(all_results=3)),
+            Reply(calls=[touch("acted")]),
+        ]
+    )
+    async with core(home, script, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+        made = await here.submit("act", plan_review="always")
+        events = await here.end_of(made)
+        assert "a person must agree to the plan" in named(events, "tool.completed")[0]["error"]
+        assert not acted(here, home, made.session_id)
+
+
+async def test_pictures_skip_the_review(home: Path) -> None:
+    script = Rules([Reply(text="a heron")])
+    async with core(home, script, {"LARKSPUR_AGENT__PLAN_REVIEW": "always"}) as here:
+        seen = await here.house.attachments.put("bird.png", "image/png", b"\x89PNG")
+        made = await here.submit("what is it?", attachments=(seen,))
+        events = await here.end_of(made)
+        assert named(events, "question.asked") == []
+        assert events[-1]["payload"]["final_answer"] == "a heron"
+
+
+def two_calls() -> Rules:
+    return Rules(
+        [
+            Reply(text="done", when=When(all_results=3)),
+            Reply(calls=[touch("a"), touch("b")], when=When(all_results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+
+
+async def test_calls_are_answered_one_by_one_and_what_is_denied_is_told(home: Path) -> None:
+    async with core(home, two_calls()) as here:
+        made = await here.submit("touch", permission_mode="ask")
+        asked = await here.asked(made)
+        first, second = asked["calls"]
+        assert [first["what"], second["what"]] == ["touch a", "touch b"]
+        await here.answer(
+            asked["question_id"], "approve", "b is not ours", items={second["call_id"]: False}
+        )
+        events = await here.end_of(made)
+        sound(events)
+        folder = home / "workspaces" / made.session_id
+        assert (folder / "a").exists()
+        assert not (folder / "b").exists()
+        denied = next(each for each in named(events, "tool.completed") if "error" in each)
+        assert denied["error"] == "Not run: local owner said no: b is not ours."
+        assert events[-1]["payload"]["final_answer"] == "done"
+
+
+async def test_an_edit_is_shown_as_a_diff_before_the_yes(home: Path) -> None:
+    change = Call("write_file", {"path": "notes.md", "content": "one\nthree\n"})
+    script = Rules(
+        [
+            Reply(text="done", when=When(all_results=2)),
+            Reply(calls=[change], when=When(all_results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+    async with core(home, script) as here:
+        folder = home / "work"
+        folder.mkdir()
+        (folder / "notes.md").write_text("one\ntwo\n")
+        made = await here.submit("write", permission_mode="ask", workspace=str(folder))
+        asked = await here.asked(made)
+        assert "-two\n+three" in asked["calls"][0]["diff"]
+        await here.answer(asked["question_id"])
+        await here.end_of(made)
+        assert (folder / "notes.md").read_text() == "one\nthree\n"
+
+
+def again(command: str) -> Rules:
+    """A model that runs a command once for each thing that it is told."""
+    return Rules(
+        [
+            Reply(text="done", when=When(results=2)),
+            Reply(calls=[Call("shell", {"command": command})], when=When(results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+
+
+@pytest.mark.parametrize(("grant", "asked_in_other"), [("session", True), ("rule", False)])
+async def test_a_yes_for_longer_is_a_rule_of_the_session_or_of_the_person(
+    home: Path, grant: str, *, asked_in_other: bool
+) -> None:
+    async with core(home, again("touch a")) as here:
+        made = await here.submit("once", permission_mode="ask")
+        asked = await here.asked(made)
+        assert asked["calls"][0]["rules"] == ["shell(touch a)"]
+        await here.answer(asked["question_id"], grant=grant)
+        await here.end_of(made)
+
+        same = await here.submit("twice", made.session_id, permission_mode="ask")
+        assert named(await here.end_of(same), "question.asked")[1:] == []
+
+        other = await here.submit("elsewhere", permission_mode="ask")
+        events = await here.until(
+            other.session_id,
+            lambda each: (
+                each["payload"].get("status") == "waiting"
+                or each["event"] == "workflow.result.final"
+            ),
+        )
+        assert bool(named(events, "question.asked")) is asked_in_other
+        deeds = await here.house.gateway.records.deeds(LOCAL_OWNER)
+        assert ("rule.written", "shell(touch a)") in [(each.action, each.detail) for each in deeds]
+
+
+async def test_a_rule_that_is_taken_back_asks_again(home: Path) -> None:
+    async with core(home, again("touch a")) as here:
+        gateway = here.house.gateway
+        made = await here.submit("once", permission_mode="ask")
+        await here.answer((await here.asked(made))["question_id"], grant="rule")
+        await here.end_of(made)
+        (rule,) = await gateway.records.rules(LOCAL_OWNER)
+        assert rule.place == "principal:local"
+        with pytest.raises(NotFound, match=f"no rule {rule.number}"):
+            await gateway.remove_rule(rule.number, OPERATOR, "web")
+        await gateway.remove_rule(rule.number, LOCAL_OWNER, "web")
+        with pytest.raises(NotFound):
+            await gateway.remove_rule(rule.number, LOCAL_OWNER, "web")
+        next_one = await here.submit("again", permission_mode="ask")
+        assert (await here.asked(next_one))["calls"][0]["what"] == "touch a"
+
+
+async def test_no_rule_is_offered_for_what_runs_anything(home: Path) -> None:
+    async with core(home, again("sh -c 'touch a'")) as here:
+        made = await here.submit("once", permission_mode="ask")
+        asked = await here.asked(made)
+        assert asked["calls"][0]["rules"] == []
+        with pytest.raises(InvalidRequest, match="once only"):
+            await here.answer(asked["question_id"], grant="session")
+        with pytest.raises(InvalidRequest, match="runs any"):
+            await here.answer(asked["question_id"], grant="rule", rules=["shell(sh *)"])
+        assert await here.house.gateway.records.questions(LOCAL_OWNER) != []
+
+
+async def from_chat(
+    here: Core, text: str, name: str, *, direct: bool = False, principal: Principal = TALKER,
+    verb: str = "submit", **options: Any,
+) -> Any:  # fmt: skip
+    """Hand a message of a chat in, as the Lark door does."""
+    from internal.agent.app.task_options import TaskOptions, build_run_spec  # noqa: PLC0415 - beside its use
+
+    message = InboundMessage(
+        "lark", "app", name, "oc_1", principal.id, "{}", "2026-01-31T08:00:00.000Z"
+    )
+    await here.house.gateway.accept(message)
+    brief = build_run_spec(here.house.defaults, TaskOptions(**options), principal)
+    submission = Submission(text, brief, "lark", scope="s", message=message, direct=direct)
+    return await getattr(here.house.gateway, verb)(submission, principal)
+
+
+def ask_once() -> Rules:
+    return Rules(
+        [
+            Reply(text="thank you", when=When(last_result="green")),
+            Reply(
+                calls=[Call("request_user", {"question": "which?", "options": ["red", "green"]})]
+            ),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("who", "chat", "direct", "error"),
+    [
+        (TALKER, CHAT, False, Forbidden),
+        (TALKER, CHAT, True, None),
+        (OPERATOR, CHAT, False, None),
+        (OPERATOR, "lark:app:oc_2", False, NotFound),
+        (Principal("lark:app:ou_2", roles=frozenset({"talk"})), CHAT, True, Forbidden),
+        (Principal("lark:app:ou_2", roles=frozenset({"talk"})), "", True, NotFound),
+        (LOCAL_OWNER, "", False, None),
+    ],
+)
+async def test_who_may_answer_a_question_of_a_chat(
+    home: Path, who: Principal, chat: str, *, direct: bool, error: type[Exception] | None
+) -> None:
+    async with core(home, ask_once()) as here:
+        made = await from_chat(here, "paint", "m1", direct=direct)
+        asked = await here.asked(made)
+        assert asked["who"] == ("asker" if direct else "operators")
+        answer = here.house.gateway.answer(
+            QuestionId(asked["question_id"]),
+            AnswerInput("text", choices=(2,)),
+            Answerer(who, "lark", chat),
+        )
+        if error is None:
+            assert (await answer).answer is not None
+            events = await here.end_of(made)
+            assert events[-1]["payload"]["final_answer"] == "thank you"
+        else:
+            with pytest.raises(error):
+                await answer
+            assert (await here.run(made)).status == "waiting"
+        deeds = await here.house.gateway.records.deeds(LOCAL_OWNER)
+        refused = [each for each in deeds if each.action == "question.refused"]
+        assert [each.principal for each in refused] == ([who.id] if error is Forbidden else [])
+
+
+async def test_a_question_and_its_end_are_promised_to_the_chat(home: Path) -> None:
+    async with core(home, ask_once()) as here:
+        made = await from_chat(here, "paint", "m1")
+        asked = await here.asked(made)
+        due = partial(here.house.stores.outbox.due, "lark", "app", "9999", 10)
+        (first,) = await here.house.database.read(due)
+        assert first.outgoing.key == f"{asked['question_id']}:asked"
+        assert first.outgoing.question_id == asked["question_id"]
+        await here.house.database.write(
+            partial(here.house.stores.outbox.sent, first.number, "om_1", "2026")
+        )
+        await here.answer(asked["question_id"], "text", "green")
+        await here.end_of(made)
+        (second,) = await here.house.database.read(due)
+        assert second.outgoing.key == f"{asked['question_id']}:closed"
+        remote = partial(here.house.stores.outbox.remote_id, first.outgoing.key)
+        assert await here.house.database.read(remote) == "om_1"
+
+
+async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
+    async with core(home, ask_once()) as here:
+        made = await from_chat(here, "paint", "m1")
+        asked = await here.asked(made)
+        doors: list[tuple[Channel, Principal]] = [
+            ("lark", OPERATOR), ("web", LOCAL_OWNER), ("cli", LOCAL_OWNER),
+        ]  # fmt: skip
+
+        async def answer(number: int) -> str:
+            via, who = doors[number % 3]
+            given = AnswerInput("text", "green" if number % 2 else "green!")
+            try:
+                await here.house.gateway.answer(
+                    QuestionId(asked["question_id"]), given, Answerer(who, via, CHAT)
+                )
+            except LarkspurError as error:
+                return str(error)
+            return "counts"
+
+        async with asyncio.TaskGroup() as tasks:
+            said = [tasks.create_task(answer(number)) for number in range(200)]
+        results = [each.result() for each in said]
+        assert results.count("counts") == 1
+        assert sum(each.startswith("Answered already by ") for each in results) == 199
+        events = await here.end_of(made)
+        sound(events)
+        assert len(named(events, "question.answered")) == 1
+
+
+async def test_two_questions_of_one_session_stand_beside_each_other(home: Path) -> None:
+    async with core(home, ask_once()) as here:
+        one = await from_chat(here, "paint the door", "m1")
+        first = await here.asked(one)
+        two = await from_chat(here, "paint the wall", "m2")
+        second = await here.asked(two)
+        open_ones = await here.house.gateway.records.questions_in(CHAT)
+        assert [each.question.id for each in open_ones] == [
+            first["question_id"], second["question_id"],
+        ]  # fmt: skip
+        await here.answer(second["question_id"], "text", "green")
+        await here.end_of(two)
+        assert (await here.run(one)).status == "waiting"
+        await here.answer(first["question_id"], "text", "green")
+        await here.end_of(one)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"decision": "text", "text": "  "}, "The answer is empty"),
+        ({"decision": "text", "choices": [3]}, "no option 3"),
+        ({"decision": "text", "choices": [1, 2]}, "Choose one option"),
+        ({"decision": "edit", "edit": {"steps": ["x"]}}, "edit has no meaning for a question"),
+        ({"decision": "approve", "grant": "rule"}, "no meaning for a question"),
+        ({"decision": "approve", "items": {"x": True}}, "no meaning for a question"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_changes_nothing(
+    home: Path, given: dict[str, Any], sentence: str
+) -> None:
+    async with core(home, ask_once()) as here:
+        made = await here.submit("paint")
+        asked = await here.asked(made)
+        with pytest.raises(InvalidRequest, match=sentence):
+            await here.answer(asked["question_id"], **given)
+        assert (await here.run(made)).status == "waiting"
+        await here.answer(asked["question_id"], "text", choices=[2])
+        await here.end_of(made)
+
+
+async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> None:
+    async with core(home, ask_once()) as here:
+        gateway = here.house.gateway
+        made = await from_chat(here, "paint", "m1")
+        question = QuestionId((await here.asked(made))["question_id"])
+        reply = InboundMessage(
+            "lark", "app", "m2", "oc_1", OPERATOR.id, "{}", "2026-01-31T08:00:00.000Z"
+        )
+        await gateway.accept(reply)
+        answerer = Answerer(OPERATOR, "lark", CHAT)
+        with pytest.raises(InvalidRequest):
+            await gateway.answer(question, AnswerInput("text"), answerer, reply)
+        await gateway.answer(question, AnswerInput("text", "green"), answerer, reply)
+        accepted = partial(here.house.stores.inbox.accepted, "lark", "app", 10)
+        assert await here.house.database.read(accepted) == []
+        await here.end_of(made)
+
+
+async def test_an_interruption_stops_the_run_and_takes_its_untold_words_along(home: Path) -> None:
+    slow = Rules(
+        [
+            Reply(text="new", when=When(last_user="no, the wall")),
+            Reply(text="never", when=When(all_results=2)),
+            Reply(calls=[Call("shell", {"command": "sleep 600"})], when=When(all_results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+    async with core(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
+        made = await from_chat(here, "paint the door", "m1")
+        await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
+        steered = await from_chat(here, "in green", "m2", verb="say")
+        assert steered.taken_as == "steering"
+        second = await from_chat(here, "no, the wall", "m3", verb="interrupt")
+        events = await here.end_of(second)
+        cancelled = [each for each in events if each["event"] == "workflow.result.cancelled"]
+        assert [each["run_id"] for each in cancelled] == [made.run_id]
+        assert cancelled[0]["payload"]["reason"] == "interrupted by a new message"
+        task = await here.house.gateway.records.task(second.task_id, LOCAL_OWNER)
+        assert task.instruction == "in green\n\nno, the wall"
+
+
+async def test_a_stop_is_final_and_what_is_said_after_it_is_the_next_task(home: Path) -> None:
+    slow = Rules(
+        [
+            Reply(text="hello again", when=When(last_user="are you there?")),
+            Reply(calls=[Call("shell", {"command": "sleep 600"})], when=When(all_results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+    async with core(home, slow) as here:
+        gateway = here.house.gateway
+        made = await here.submit("sleep")
+        await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
+        await gateway.steer(made.task_id, "and wait", LOCAL_OWNER, "web")
+        assert await gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
+        after = await gateway.steer(made.task_id, "are you there?", LOCAL_OWNER, "web")
+        assert after.taken_as == "task"
+        events = await here.until(
+            made.session_id, lambda each: each["event"] == "workflow.result.final"
+        )
+        assert events[-1]["run_id"] == after.run_id
+        tasks = await gateway.records.tasks(LOCAL_OWNER, session_id=made.session_id)
+        assert sorted(each.instruction for each in tasks) == ["are you there?", "sleep"]
+
+
+async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
+    slow = Rules(
+        [
+            Reply(text="next", when=When(last_text="for the next one")),
+            Reply(calls=[Call("shell", {"command": "sleep 600"})], when=When(all_results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+    async with core(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
+        gateway = here.house.gateway
+
+        async def recall(name: str) -> str:
+            return await gateway.recall(Recall("lark", "app", name, TALKER.id))
+
+        assert await recall("m0") == "nothing"
+        raw = InboundMessage(
+            "lark", "app", "m9", "oc_1", TALKER.id, "{}", "2026-01-31T08:00:00.000Z"
+        )
+        await gateway.accept(raw)
+        assert await recall("m9") == "unqueued"
+        running = await from_chat(here, "sleep", "m1")
+        await here.until(running.session_id, lambda each: each["event"] == "workflow.tool.started")
+        queued = await from_chat(here, "sleep too", "m2")
+        assert await recall("m2") == "stopped"
+        await from_chat(here, "unsaid", "m3", verb="say")
+        await from_chat(here, "for the next one", "m4", verb="say")
+        assert await recall("m3") == "unsaid"
+        assert await recall("m1") == "stopped"
+        events = await here.until(
+            running.session_id, lambda each: each["event"] == "workflow.result.final"
+        )
+        assert (await here.run(queued)).status == "cancelled"
+        assert (await here.run(running)).status == "cancelled"
+        assert events[-1]["payload"]["final_answer"] == "next"
+        assert await recall("m4") == "nothing"
+        due = partial(here.house.stores.outbox.due, "lark", "app", "9999", 10)
+        (promised,) = await here.house.database.read(due)
+        assert promised.outgoing.body == "next", "nobody is answered who took the message back"
+        rows = await gateway.records.messages(running.session_id, LOCAL_OWNER)
+        assert [each.text for _, _, each, _ in reversed(rows)] == ["for the next one", "next"]
+
+
+async def test_a_stopped_task_is_resumed_and_a_finished_one_is_not(home: Path) -> None:
+    async with core(home, ask_once()) as here:
+        gateway = here.house.gateway
+        made = await here.submit("paint")
+        await here.asked(made)
+        with pytest.raises(Conflict, match="has not ended: it is waiting"):
+            await gateway.resume(made.task_id, LOCAL_OWNER, "web")
+        await gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        going = await gateway.resume(made.task_id, LOCAL_OWNER, "web")
+        assert going.session_id == made.session_id
+        asked = await here.asked(going)
+        await here.answer(asked["question_id"], "text", "green")
+        await here.end_of(going)
+        with pytest.raises(Conflict, match="nothing to go on with"):
+            await gateway.resume(going.task_id, LOCAL_OWNER, "web")
+
+
+async def test_the_same_question_goes_on_after_a_restart(home: Path) -> None:
+    async with core(home, reviewed()) as here:
+        made = await here.submit("act", plan_review="always")
+        first = await here.asked(made)
+    async with core(home, reviewed()) as here:
+        await here.answer(first["question_id"], "text", "wash first")
+        second = await here.asked(made, 2)
+    async with core(home, reviewed()) as here:
+        await here.answer(second["question_id"])
+        events = await here.end_of(made)
+        sound([each for each in events if each["run_id"] == made.run_id])
+        prepared = [
+            each
+            for each in events
+            if each["event"] == "workflow.node.started" and each.get("node_id") == "prepare"
+        ]
+        assert len(prepared) == 1, "a pause is not a crash: prepare is not announced again"
+        assert acted(here, home, made.session_id)
+
+
+async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted(
+    home: Path,
+) -> None:
+    async with core(home, ask_once()) as here:
+        gateway = here.house.gateway
+        made = await here.submit("paint")
+        asked = await here.asked(made)
+        with pytest.raises(Conflict, match="has not ended"):
+            await gateway.delete_session(made.session_id, LOCAL_OWNER)
+        await here.answer(asked["question_id"], "text", "green")
+        await here.end_of(made)
+        await gateway.delete_session(made.session_id, LOCAL_OWNER)
+        with pytest.raises(NotFound):
+            await gateway.records.question(QuestionId(asked["question_id"]), LOCAL_OWNER)
+        deeds = await gateway.records.deeds(LOCAL_OWNER)
+        assert [each.action for each in deeds] == [
+            "session.deleted", "question.answered", "question.asked",
+        ]  # fmt: skip
+        with pytest.raises(Forbidden):
+            await gateway.records.deeds(OPERATOR)
+
+
+async def test_a_call_that_is_too_long_to_show_can_be_read_whole(home: Path) -> None:
+    command = "touch a # " + "x" * 30_000
+    async with core(home, again(command)) as here:
+        made = await here.submit("long", permission_mode="ask")
+        (call,) = (await here.asked(made))["calls"]
+        assert len(call["what"]) < 13_000
+        assert "characters left out" in call["what"]
+        assert call["whole"]["size"] == len(command)
+        content = await here.house.attachments.get(call["whole"]["sha256"])
+        assert content.decode() == command

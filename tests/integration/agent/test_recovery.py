@@ -1,0 +1,419 @@
+"""What becomes of a run when its process, its store, its tools or its time fail it."""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from internal.agent.app.child_task import child
+from internal.agent.app.runs.active import LiveRun
+from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.errors import (
+    Conflict,
+    LeaseLost,
+    RunHandedOver,
+    RunStopped,
+    StoreUnavailable,
+)
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Run
+from internal.agent.store.database import Database, Read, Write
+from internal.config.loader import load
+from larkspur.build import TerminalHouse, terminal_house
+from tests.support.agent_app import Core, core, plan, sound
+from tests.support.anthropic_server import Call, Reply, Rules, When
+
+T = TypeVar("T")
+LONG = "3000-01-01T00:00:00.000Z"
+
+
+def sweep(here: Core) -> Recovery:
+    house = here.house
+    ground = house.coordinator._ground
+    return Recovery(ground.database, ground.stores, house.broadcaster, house.clock)
+
+
+async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
+    rules = Rules(
+        [
+            Reply(text="never shown", hold="go", when=When(last_user="work")),
+            Reply(text="other"),
+        ]
+    )
+    async with core(home, rules) as here:
+        made = await here.submit("work")
+        await here.model.until_open(1)
+        ground = here.house.coordinator._ground
+        run = await here.run(made)
+        assert await ground.database.write(partial(ground.stores.runs.requeue, run.id, run.fence))
+        taken = await ground.database.write(
+            partial(claim_run, ground.stores, run.id, "somebody else", LONG, "2026")
+        )
+        assert taken is not None
+        assert taken.fence == run.fence + 1
+        before = len(await here.durable(made))
+        here.model.release("go")
+        await here.end_of(await here.submit("another session"))
+        assert len(await here.durable(made)) == before
+        assert (await here.run(made)).owner == "somebody else"
+
+
+def beside(here: Core, home: Path) -> dict[str, str]:
+    """Return the environment of a terminal on the same data folder."""
+    return {
+        "LARKSPUR_HOME": str(home),
+        "ANTHROPIC_BASE_URL": here.model.base_url,
+        "ANTHROPIC_API_KEY": "key-for-tests",
+        "LARKSPUR_LLM__MODEL": "claude-x",
+    }
+
+
+async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> None:
+    async with core(home, [Reply(hang=True)]) as here:
+        here.house.dispatcher.stop()  # its own sweep must not be quicker
+        environ = beside(here, home)
+        async with terminal_house(load(environ=environ)) as terminal:
+            submissions = [
+                Submission(
+                    text,
+                    build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER),
+                    "cli",
+                    owner=terminal.owner,
+                    lease_until="2026-01-01T00:00:00.000Z",
+                )
+                for text in ("begun", "never begun")
+            ]
+            begun, waiting = [
+                await terminal.gateway.submit(each, LOCAL_OWNER) for each in submissions
+            ]
+            ground = here.house.coordinator._ground
+            past = "2026-01-01T00:00:00.000Z"
+            await ground.database.write(
+                partial(claim_run, ground.stores, begun.run_id, terminal.owner, past, past)
+            )
+        async with terminal_house(load(environ=environ)) as next_one:
+            assert [each.rpartition(" ")[2] for each in next_one.news] == [
+                begun.task_id, waiting.task_id,
+            ]  # fmt: skip
+            assert "larkspur resume" in next_one.news[0]
+        for made in (begun, waiting):
+            events = await here.end_of(made)
+            sound(events)
+            assert events[-1]["payload"]["stop_reason"] == "interrupted"
+            assert (await here.run(made)).status == "failed"
+        assert await sweep(here).lost() == []
+
+
+def painter() -> Rules:
+    """A model that asks for a colour, and paints when it is told green."""
+    return Rules(
+        [
+            Reply(text="painted", when=When(last_result="green")),
+            Reply(calls=[Call("request_user", {"question": "which?"})]),
+        ]
+    )
+
+
+async def paint(terminal: TerminalHouse) -> Submitted:
+    """Give a task to a terminal."""
+    brief = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
+    owner, lease = terminal.owner, terminal.lease()
+    submission = Submission("paint", brief, "cli", owner=owner, lease_until=lease)
+    return await terminal.gateway.submit(submission, LOCAL_OWNER)
+
+
+async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Path) -> None:
+    async with core(home, painter()) as here:
+        async with terminal_house(load(environ=beside(here, home))) as terminal:
+            made = await paint(terminal)
+            await terminal.run_own(made.run_id, waits=False)
+            run = await here.run(made)
+            assert (run.status, run.terminal) == ("waiting", False)
+        asked = await here.asked(made)
+        await here.answer(asked["question_id"], "text", "green")
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "painted"
+
+
+async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: Path) -> None:
+    async with (
+        core(home, painter()) as here,
+        terminal_house(load(environ=beside(here, home))) as terminal,
+    ):
+        made = await paint(terminal)
+        async with child(terminal.run_own(made.run_id)) as working:
+            asked = await here.asked(made)
+            await here.answer(asked["question_id"], "text", "green")
+            await asyncio.wait([working])
+        events = await here.end_of(made)
+        assert events[-1]["payload"]["final_answer"] == "painted"
+        assert (await here.run(made)).owner == terminal.owner
+
+
+async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
+    rules = Rules([Reply(text="done after all")])
+    async with core(home, rules) as here:
+        ground = here.house.coordinator._ground
+        here.house.dispatcher.stop()
+        made = await here.submit("work")
+        await ground.database.write(
+            partial(claim_run, ground.stores, made.run_id, "the dead", LONG, "2026")
+        )
+    async with core(home, rules) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "done after all"
+
+
+async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None:
+    async with core(home, [Reply(text="second try")]) as here:
+        ground, leases = here.house.coordinator._ground, here.house.leases
+        here.house.dispatcher.stop()
+        made = await here.submit("work")
+        await ground.database.write(
+            partial(claim_run, ground.stores, made.run_id, leases.owner, LONG, "2026")
+        )
+        assert await sweep(here).left(leases.owner, frozenset({made.run_id})) == 0
+        assert await sweep(here).left(leases.owner, frozenset()) == 1
+        assert (await here.run(made)).status == "queued"
+
+
+async def test_a_question_that_expires_is_a_no(home: Path) -> None:
+    script = [
+        Reply(calls=[Call("request_user", {"question": "which?"})]),
+        Reply(text="nobody said"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("ask", people=True)
+        asked = await here.until(
+            made.session_id, lambda each: each["payload"].get("status") == "waiting"
+        )
+        question = next(e for e in asked if e["event"] == "workflow.question.asked")["payload"]
+        ground = here.house.coordinator._ground
+
+        class Later:
+            def now(self) -> Any:
+                return here.house.clock.now().replace(year=9000)
+
+            def monotonic(self) -> float:
+                return 0.0
+
+        late = Recovery(ground.database, ground.stores, here.house.broadcaster, Later())
+        assert await late.expired() == 1
+        here.house.dispatcher.wake()
+        events = await here.end_of(made)
+        sound(events)
+        answered = next(e for e in events if e["event"] == "workflow.question.answered")
+        assert answered["payload"]["decision"] == "expired"
+        with pytest.raises(Conflict, match="expired: not run"):
+            await here.answer(question["question_id"])
+
+
+async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Path) -> None:
+    async with core(home, [Reply(text="never")]) as here:
+        ground = here.house.coordinator._ground
+        here.house.dispatcher.stop()
+        made = await here.submit("poison")
+        for _ in range(5):
+            run = await ground.database.write(
+                partial(claim_run, ground.stores, made.run_id, "the dead", LONG, "2026")
+            )
+            assert run is not None
+            await ground.database.write(partial(ground.stores.runs.requeue, run.id, run.fence))
+    async with core(home, [Reply(text="never")]) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["stop_reason"] == "interrupted"
+        assert "given up" in events[-1]["payload"]["error"]
+
+
+class FailingDatabase:
+    """Fills `Database` in front of a real one, and fails every write once it is told to."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.full = False
+
+    async def write(self, work: Callable[[], Write[T]], /) -> T:
+        if self.full:
+            raise StoreUnavailable("The disk is full; nothing was written.")
+        return await self._database.write(work)
+
+    async def read(self, work: Callable[[], Read[T]], /) -> T:
+        return await self._database.read(work)
+
+
+async def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(home: Path) -> None:
+    rules = Rules(
+        [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
+    )
+    async with core(home, rules) as here:
+        house = here.house
+        ground = house.coordinator._ground
+        house.dispatcher.stop()
+        made = await here.submit("work")
+        disk = FailingDatabase(ground.database)
+        built = house.coordinator
+        small = AgentCoordinator(
+            replace(ground, database=disk),
+            built._preparation,
+            built._engine,
+            built._resumption,
+            built._persistence,
+        )
+        run = await ground.database.write(
+            partial(claim_run, ground.stores, made.run_id, "here", LONG, "2026")
+        )
+        assert run is not None
+        running = asyncio.create_task(small.execute_task(LiveRun(run)))
+        await here.model.until_asked(2)
+        disk.full = True
+        here.model.release("go")
+        with pytest.raises(StoreUnavailable, match="disk is full"):
+            await running
+        durable = await here.durable(made)
+        assert durable[-1]["event"] != "workflow.result.final"
+    async with core(home, Rules([Reply(text="room again")])) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "room again"
+
+
+async def test_a_run_leaves_once_and_the_first_reason_holds() -> None:
+    run = msgspec.convert(
+        {
+            "id": "run-1",
+            "task_id": "task-1",
+            "session_id": "session-1",
+            "lane": "l",
+            "status": "running",
+            "fence": 1,
+            "last_seq": 0,
+        },
+        Run,
+    )
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    live = LiveRun(run)
+    working = asyncio.create_task(live.work(work()))
+    await begun.wait()
+    live.leave(RunStopped("ana", "web"))
+    live.leave(RunHandedOver("the process stops"))
+    with pytest.raises(RunStopped):
+        await working
+    early = LiveRun(run)
+    early.leave(LeaseLost("gone"))
+    with pytest.raises(LeaseLost):
+        await early.work(work())
+    outer = LiveRun(run)
+    begun.clear()
+    working = asyncio.create_task(outer.work(work()))
+    await begun.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+
+
+async def test_a_tool_that_takes_too_long_is_stopped(home: Path) -> None:
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("list_dir", {})]),
+        Reply(text="too slow"),
+    ]
+    environ = {"LARKSPUR_AGENT__TOOL_TIMEOUT_SECONDS": "0.000001"}
+    async with core(home, script, environ) as here:
+        made = await here.submit("search")
+        events = await here.end_of(made)
+        sound(events)
+        failed = next(e for e in events if e["event"] == "workflow.tool.completed")
+        assert "was stopped after" in failed["payload"]["error"]
+
+
+async def test_a_long_result_keeps_head_and_tail_and_the_whole_is_kept(home: Path) -> None:
+    show = "for i in $(seq 1 20000); do echo line $i; done"
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("shell", {"command": show})]),
+        Reply(text="long"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("show a lot")
+        events = await here.end_of(made)
+        sound(events)
+        completed = next(e for e in events if e["event"] == "workflow.tool.completed")
+        assert "line 1\n" in completed["payload"]["result"]
+        assert "line 20000" in completed["payload"]["result"]
+        assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events if "seq" in e)
+        shown = [e for e in events if e["event"] == "workflow.tool.progress"]
+        assert shown
+        assert shown[0]["payload"]["k"] >= shown[0]["payload"]["n"] >= 1
+
+
+async def test_attachments_reach_the_model(home: Path) -> None:
+    png = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+    async with core(home, [Reply(text="seen")]) as here:
+        put = here.house.attachments.put
+        files = (
+            await put("dot.png", "image/png", png),
+            await put("notes.txt", "text/plain", "云雀 sings".encode()),
+            await put("blob.bin", "application/octet-stream", b"\xff\xfe\x00"),
+        )
+        brief = build_run_spec(here.house.defaults, TaskOptions(), LOCAL_OWNER)
+        made = await here.house.gateway.submit(
+            Submission("look", brief, "web", attachments=files), LOCAL_OWNER
+        )
+        await here.end_of(made)
+        content = here.model.requests[0]["messages"][0]["content"]
+        assert content[0]["type"] == "image"
+        words = "".join(block.get("text", "") for block in content)
+        assert "云雀 sings" in words
+        assert "3 bytes of application/octet-stream" in words
+        assert words.endswith("look")
+
+
+async def test_the_moment_of_an_event_is_when_it_happened(home: Path) -> None:
+    async with core(home, [Reply(text="hi")]) as here:
+        before = rfc3339(here.house.clock.now())
+        made = await here.submit("hi")
+        events = await here.end_of(made)
+        moments = [each["timestamp"] for each in events if "seq" in each]
+        assert moments == sorted(moments)
+        assert before <= moments[0] <= moments[-1] <= rfc3339(here.house.clock.now())
+
+
+async def test_arguments_that_an_event_cannot_carry_are_kept_whole(home: Path) -> None:
+    content = "半\x01" * 50_000
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("write_file", {"path": "long.txt", "content": content})]),
+        Reply(text="written"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("write a lot")
+        events = await here.end_of(made)
+        sound(events)
+        started = next(e for e in events if e["event"] == "workflow.tool.started")["payload"]
+        assert len(msgspec.json.encode(started)) <= 64_000
+        kept = await here.house.attachments.get(started["attachments"][0]["sha256"])
+        assert msgspec.json.decode(kept)["content"] == content
+        made = await here.submit(content[:100_000])
+        events = await here.end_of(made)
+        assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events)

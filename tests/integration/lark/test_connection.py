@@ -1,0 +1,174 @@
+"""The long connection: what breaks it, what is said about it, how it comes back."""
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from internal.channels.lark.connection import LarkConnection, Login, Pace
+from internal.observability.clock import SystemClock
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.ws_connection import ClientConfig
+from tests.support.anthropic_server import Reply
+from tests.support.lark_gateway import APP, rig
+
+PACE = Pace(first=0.1, most=0.3, settled=5.0, discovery=0.5, handshake=3.0)
+
+
+class Link:
+    """A connection to a simulator, and what it took."""
+
+    def __init__(self, sim: LarkSim, secret: str = APP.secret, pace: Pace = PACE) -> None:
+        self.sim = sim
+        self.took: list[bytes] = []
+        self.fails = False
+        login = Login(APP.app_id, secret, sim.url)
+        self.connection = LarkConnection(login, self.take, SystemClock(), pace)
+
+    def take(self, payload: bytes) -> None:
+        if self.fails:
+            raise RuntimeError("not now")
+        self.took.append(payload)
+
+    async def __aenter__(self) -> Self:
+        self.connection.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.connection.stop()
+        assert self.connection.state.status in {"stopped", "refused"}
+
+    async def until(self, status: str) -> str:
+        """Return why, as soon as it is so."""
+        async with asyncio.timeout(30):
+            while self.connection.state.status != status:
+                await self.sim.lark.changed_within(0.02)
+        return self.connection.state.why
+
+
+async def test_it_connects_takes_events_and_stops(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with LarkSim([APP]) as sim:
+        async with Link(sim) as link:
+            await link.until("connected")
+            await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hello")
+            await sim.until(lambda _: sim.pushes[0].attempts == ["ok"])
+            assert b"hello" in link.took[0]
+        await sim.until(lambda _: not sim.lark.delivery.connections)
+        assert link.connection.state.status == "stopped"
+    said = [each for each in caplog.records if not each.name.startswith(("uvicorn", "asyncio"))]
+    assert any(each.name == "websockets.client" for each in said)  # it tells the address
+    for record in said:
+        assert APP.secret not in record.getMessage()
+        assert not re.search("(?:ticket|access_key)=[^•]", record.getMessage())
+
+
+async def test_a_handler_that_raises_is_asked_again(tmp_path: Path) -> None:
+    async with LarkSim([APP], speed=500.0) as sim, Link(sim) as link:
+        await link.until("connected")
+        link.fails = True
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hello")
+        await sim.until(lambda _: sim.pushes[0].attempts == ["failed"])
+        link.fails = False
+        await sim.until(lambda _: sim.pushes[0].attempts[-1] == "ok")
+        assert len(link.took) == 1
+
+
+async def test_a_dropped_socket_comes_back_and_says_why() -> None:
+    async with LarkSim([APP]) as sim, Link(sim) as link:
+        await link.until("connected")
+        since = link.connection.state.since
+        sim.lark.drop()
+        await link.until("reconnecting")
+        await link.until("connected")
+        assert link.connection.state.since >= since
+        await sim.until(lambda _: len(sim.lark.delivery.connections) == 1)
+
+
+async def test_silence_is_noticed() -> None:
+    async with LarkSim([APP], config=ClientConfig(PingInterval=1)) as sim, Link(sim) as link:
+        await link.until("connected")
+        sim.set_faults(pongs=False)
+        assert "silent" in await link.until("reconnecting")
+        sim.set_faults(pongs=True)
+        await link.until("connected")
+
+
+async def test_a_half_open_socket_is_left() -> None:
+    async with LarkSim([APP], config=ClientConfig(PingInterval=1)) as sim, Link(sim) as link:
+        await link.until("connected")
+        sim.lark.silence()
+        assert "silent" in await link.until("reconnecting")
+        await link.until("connected")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "why"),
+    [
+        ({"discovery": "hang"}, "reconnecting", "in time"),
+        ({"discovery": "busy"}, "reconnecting", "busy"),
+        ({"discovery": "error"}, "reconnecting", "500"),
+        ({"discovery": "refuse"}, "refused", "1000040344"),
+        ({"handshake": "limit"}, "refused", "514"),
+        ({"handshake": "forbidden"}, "refused", "403"),
+        ({"handshake": "busy"}, "reconnecting", ""),
+        ({"handshake": "bare"}, "reconnecting", ""),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+async def test_what_keeps_it_away_is_named_and_tried_again(
+    fault: dict[str, str], status: str, why: str
+) -> None:
+    async with LarkSim([APP]) as sim:
+        sim.set_faults(**fault)
+        async with Link(sim) as link:
+            said = await link.until(status)
+            assert why.lower() in said.lower() or "Timeout" in said
+            sim.set_faults(discovery="", handshake="")
+            await link.until("connected")
+
+
+async def test_a_wrong_secret_is_refused_and_not_told() -> None:
+    async with LarkSim([APP]) as sim, Link(sim, "wrong-secret-9") as link:
+        said = await link.until("refused")
+        assert "check channels.lark.app_id" in said
+        assert "wrong-secret-9" not in said + repr(Login("a", "wrong-secret-9", "o"))
+
+
+async def test_frames_that_are_none_do_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
+    async with LarkSim([APP]) as sim, Link(sim) as link:
+        await link.until("connected")
+        for data in (b"", b"\xff" * 40, b"\x08\x01", bytes(2000)):
+            await sim.push_bytes(data)
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "after")
+        await sim.until(lambda _: sim.pushes[0].attempts == ["ok"])
+        assert len(sim.lark.delivery.connections) == 1
+    assert "handle message failed" in caplog.text
+
+
+async def test_after_a_drop_the_bot_hears_again(tmp_path: Path) -> None:
+    async with rig(tmp_path, [Reply("heard")]) as house:
+        house.sim.lark.drop()
+        await house.sim.until(lambda _: not house.sim.lark.delivery.connections)
+        await house.until_connected()
+        await house.say("can you hear me?")
+        assert await house.until_replies(1) == ["heard"]
+
+
+async def test_lark_down_while_a_run_ends_costs_nothing(tmp_path: Path) -> None:
+    async with rig(tmp_path, [Reply("after the storm", hold="go")]) as house:
+        await house.say("hello")
+        await house.core.model.until_open(1)
+        house.sim.lark.go_down(3600)
+        house.core.model.release("go")
+        async with asyncio.timeout(30):
+            while house.door.health.link.status != "reconnecting":
+                await house.sim.lark.changed_within(0.02)
+        house.sim.lark.clock.advance(3600)
+        assert await house.until_replies(1) == ["after the storm"]
+        await house.until_connected()
+        await house.settled()
+        assert house.replies() == ["after the storm"]

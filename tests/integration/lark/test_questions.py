@@ -1,0 +1,746 @@
+"""Questions as cards: pressed, filled in, refused, replaced; through the real SDK's connection."""
+
+import asyncio
+import base64
+import json
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.app.runs.questions import Answerer
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.store.questions import StoredQuestion
+from internal.channels.lark.policy import LarkRules
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.model import Chat, Json, Message, Person
+from internal.simulators.lark.simulator import LarkSim
+from tests.e2e.test_lark_process import replies, served
+from tests.support.agent_app import plan
+from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic, seen_in
+from tests.support.lark_gateway import APP, QUIET, Rig, lark, rig
+
+OPERATORS = replace(QUIET, operate=("*",))
+REVIEWED = replace(OPERATORS, plan_review="always")
+COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
+MANY = Call("request_user", {**COLOURS.input, "multiple": True})
+OPEN = Call("request_user", {"question": "What is the password's hint?"})
+TOUCH = Call("shell", {"command": "touch ran"})
+WRITE = Call("write_file", {"path": "notes.md", "content": "line\n" * 3})
+
+
+def script(*calls: Call, planned: bool = True) -> list[Reply]:
+    """Return a run that plans, makes these calls together and says that it is over."""
+    first = [Reply(calls=[plan("do it")])] if planned else []
+    return [*first, Reply(calls=list(calls)), Reply(text="over"), Reply(text="again over")]
+
+
+SLOW = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH], hold="go"), Reply(text="over")]
+
+
+class Desk:
+    """A question in a chat: its card, its state, the run behind it."""
+
+    def __init__(self, house: Rig, chat: Chat, home: Path) -> None:
+        self.house, self.chat, self.home = house, chat, home
+
+    @property
+    def cards(self) -> list[Message]:
+        """The cards with a question, oldest first."""
+        return [one for one in self.house.from_bot(self.chat) if "question-" in self.shown(one)]
+
+    @property
+    def card(self) -> Message:
+        return self.cards[-1]
+
+    def shown(self, message: Message) -> str:
+        """Everything that a message shows, as JSON."""
+        return json.dumps(self.house.sim.card(message.message_id) or message.content)
+
+    @property
+    def title(self) -> str:
+        card = self.house.sim.card(self.card.message_id) or {}
+        return str(card["header"]["title"]["content"])
+
+    async def asked(self, count: int = 1) -> StoredQuestion:
+        """Return the newest question as soon as its card is there, and known to be."""
+        await self.house.sim.until(lambda _: len(self.cards) == count)
+        name = json.loads(self.shown(self.card))["body"]["elements"][-1]["text"]["content"]
+        question_id = name.split("\n")[-1]
+        async with asyncio.timeout(20):
+            while not await self._remote(question_id):
+                await self.house.sim.lark.changed_within(0.02)
+        return await self.question(question_id)
+
+    async def _remote(self, question_id: str) -> str:
+        house = self.house.core.house
+        key = f"{question_id}:asked"
+        return await house.database.read(lambda: house.stores.outbox.remote_id(key))
+
+    async def question(self, question_id: str) -> StoredQuestion:
+        records = self.house.core.house.gateway.records
+        return await records.question(QuestionId(question_id), LOCAL_OWNER)
+
+    async def press(self, label: str, person: Person | None = None, **entered: Any) -> Json:
+        """Press what is called so; return what the person sees."""
+        who = person or self.house.person
+        return await self.house.sim.click(who, self.card.message_id, label, **entered)
+
+    async def forge(self, act: str, entered: Json | None = None) -> Json:
+        """Press what the card does not have."""
+        name = (await self.asked(len(self.cards))).question.id
+        return await self.send({"question": name, "act": act}, entered)
+
+    async def send(
+        self,
+        value: Any,
+        entered: Json | None,
+        *,
+        message: str = "",
+        chat: str = "",
+        person: Person | None = None,
+    ) -> Json:
+        """Send a click as Lark would, with any value; return what the app says to it."""
+        action: Json = {"tag": "button", "value": value}
+        if entered is not None:
+            action["form_value"] = entered
+        return await self.deliver(
+            {
+                "operator": (person or self.house.person).ids(),
+                "token": "c-1",
+                "action": action,
+                "context": {
+                    "open_message_id": message or self.card.message_id,
+                    "open_chat_id": chat or self.chat.chat_id,
+                },
+            }
+        )
+
+    async def deliver(self, event: Json) -> Json:
+        sim = self.house.sim
+        ack = await sim.lark.delivery.call_back(sim.app, event)
+        assert ack is not None
+        return dict(json.loads(base64.b64decode(ack.data or "")))
+
+    async def expire(self, question_id: str) -> None:
+        """Make the question's time over."""
+        path = self.home / "larkspur.db"
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("update questions set expires = asked where id = ?", (question_id,))
+
+    def progress(self) -> str:
+        """The card that shows the run."""
+        found = [one for one in self.house.from_bot() if one not in self.cards]
+        shown = [self.shown(one) for one in found]
+        return next((text for text in shown if "header" in text), "")
+
+    def reactions(self, message_id: str) -> list[str]:
+        world = self.house.sim.lark.world
+        return [each.emoji for each in world.messages[message_id].reactions]
+
+    async def until_shown(self, words: str) -> str:
+        """Return the card as soon as it shows these words."""
+        await self.house.sim.until(lambda _: words in self.shown(self.card))
+        return self.shown(self.card)
+
+    def heard(self) -> str:
+        """What the model was given last as a tool's result."""
+        return seen_in(self.house.core.model.requests[-1]).last_result
+
+
+@asynccontextmanager
+async def desk(
+    home: Path,
+    replies: list[Reply] | Callable[[dict[str, Any]], Reply],
+    rules: LarkRules = OPERATORS,
+    **more: Any,
+) -> AsyncGenerator[Desk]:
+    async with rig(home, replies, rules, **more) as house:
+        yield Desk(house, house.dm, home)
+
+
+def toast(outcome: Json) -> tuple[str, str]:
+    assert "error" not in outcome
+    return outcome["toast"]["type"], outcome["toast"]["content"]
+
+
+async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        asked = await one.house.say("touch it")
+        question = await one.asked()
+        shown = one.shown(one.card)
+        assert "touch ran" in shown
+        assert "Runs a program" in shown
+        assert "Operators may answer, until" in shown
+        assert one.card.parent_id == asked
+        assert toast(await one.press("Yes, once")) == ("success", "Allowed, once")
+        assert one.title == "Allowed, once"
+        assert '"button"' not in one.shown(one.card)
+        assert f"<at id={one.house.person.open_id}></at> in Lark" in one.shown(one.card)
+        assert (await one.house.until_replies(1)) == ["over"]
+        answer = (await one.question(question.question.id)).answer
+        assert answer is not None
+        assert (answer.by, answer.via) == (f"lark:{APP.app_id}:{one.house.person.open_id}", "lark")
+        await one.house.settled()
+        assert len(one.cards) == 1
+        assert one.title == "Allowed, once"
+
+
+async def test_a_yes_can_hold_for_the_conversation_or_for_good(tmp_path: Path) -> None:
+    again = [Reply(calls=[TOUCH]), Reply(text="over")]
+    async with desk(tmp_path, [*script(TOUCH)[:3], *again, *again]) as one:
+        gateway = one.house.core.house.gateway
+        await one.house.say("touch it")
+        await one.asked()
+        assert "shell(touch ran)" in one.shown(one.card)
+        assert toast(await one.press("Yes, in this conversation"))[1] == (
+            "Allowed in this conversation"
+        )
+        assert await one.house.until_replies(1) == ["over"]
+        (rule,) = await gateway.records.rules(LOCAL_OWNER)
+        assert rule.rule == "shell(touch ran)"
+        assert rule.place.startswith("session")
+        await one.house.say("touch it again")
+        assert await one.house.until_replies(2) == ["over", "over"]
+        assert len(one.cards) == 1
+
+
+async def test_a_rule_is_offered_for_no_call_that_may_not_have_one(tmp_path: Path) -> None:
+    wrapped = Call("shell", {"command": "sh -c 'touch ran'"})
+    async with desk(tmp_path, script(wrapped)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        assert question.question.calls[0].rules == ()
+        assert "Always" not in one.shown(one.card)
+        assert toast(await one.forge("rule"))[0] == "warning"
+        assert (await one.question(question.question.id)).status == "open"
+
+
+async def test_a_no_with_its_reason_reaches_the_model(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        await one.asked()
+        outcome = await one.press("No, because \u2026", form_value={"words": "use *make*"})
+        assert toast(outcome) == ("success", "Not allowed")
+        assert await one.house.until_replies(1) == ["over"]
+        assert "said no: use *make*" in one.heard()
+        assert (
+            "\u201cuse *make*\u201d"
+            in json.loads(one.shown(one.card))["body"]["elements"][-3]["text"]["content"]
+        )
+
+
+async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH, WRITE)) as one:
+        await one.house.say("both")
+        await one.asked()
+        shown = one.shown(one.card)
+        assert "+line" in shown
+        assert "Changes files" in shown
+        outcome = await one.press(
+            "Yes to those ticked, once", form_value={"call_1": False, "call_2": True}
+        )
+        assert toast(outcome) == ("success", "Allowed 1 of 2")
+        assert "\\u2717 1. Runs a command" in one.shown(one.card)
+        assert "\\u2713 2. Writes a file" in one.shown(one.card)
+        assert await one.house.until_replies(1) == ["over"]
+        (folder,) = (tmp_path / "workspaces").iterdir()
+        assert [each.name for each in folder.iterdir()] == ["notes.md"]
+
+
+async def test_ticking_nothing_is_no_answer(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH, WRITE)) as one:
+        await one.house.say("both")
+        question = await one.asked()
+        for fields in ({"call_1": False, "call_2": False}, {}):
+            outcome = await one.press("Yes to those ticked, once", form_value=fields)
+            assert toast(outcome)[1].startswith("Nothing is ticked")
+        assert (await one.question(question.question.id)).status == "open"
+
+
+async def test_a_plan_is_approved(tmp_path: Path) -> None:
+    replies = [Reply(calls=[plan("look", "tell", goal="to know")]), Reply(text="over")]
+    async with desk(tmp_path, replies, REVIEWED) as one:
+        await one.house.say("look around")
+        await one.asked()
+        assert "1. look\\n2. tell" in one.shown(one.card)
+        assert toast(await one.press("Approve")) == ("success", "Approved")
+        assert await one.house.until_replies(1) == ["over"]
+
+
+async def test_a_plan_is_edited_in_the_card(tmp_path: Path) -> None:
+    replies = [Reply(calls=[plan("look", "tell")]), Reply(text="over")]
+    async with desk(tmp_path, replies, REVIEWED) as one:
+        await one.house.say("look around")
+        await one.asked()
+        edited = {"steps": "1. look twice\n\n2. tell all"}
+        assert toast(await one.press("Approve these steps", form_value=edited)) == (
+            "success",
+            "Approved with changes",
+        )
+        assert "look twice" in one.shown(one.card)
+        assert await one.house.until_replies(1) == ["over"]
+        assert "look twice" in one.heard()
+
+
+async def test_a_plan_that_is_changed_without_a_yes_is_asked_about_again(tmp_path: Path) -> None:
+    replies_ = [Reply(calls=[plan("look", "tell")]), Reply(text="over")]
+    async with desk(tmp_path, replies_, REVIEWED) as one:
+        await one.house.say("look around")
+        await one.asked()
+        for steps, said in (
+            ("look\ntell", "The steps are as they were: change them, or press Approve."),
+            ("look\nthink\ntell", "Changed, and asked again"),
+        ):
+            outcome = await one.press("Change, and ask again", form_value={"steps": steps})
+            assert toast(outcome)[1] == said
+        await one.asked(2)
+        assert "3. tell" in one.shown(one.card)
+        assert toast(await one.press("Approve"))[1] == "Approved"
+        assert await one.house.until_replies(1) == ["over"]
+
+
+async def test_steps_that_are_left_as_they_are_are_an_approval(tmp_path: Path) -> None:
+    replies = [Reply(calls=[plan("look", "tell")]), Reply(text="over")]
+    async with desk(tmp_path, replies, REVIEWED) as one:
+        await one.house.say("look around")
+        await one.asked()
+        assert toast(await one.press("Approve these steps", form_value={"steps": " "})) == (
+            "warning",
+            "A plan needs at least one step.",
+        )
+        same = {"steps": "look\ntell"}
+        assert toast(await one.press("Approve these steps", form_value=same))[1] == "Approved"
+
+
+async def test_feedback_on_a_plan_is_asked_about_again(tmp_path: Path) -> None:
+    replies = [
+        Reply(calls=[plan("look")]),
+        Reply(calls=[plan("look closely")]),
+        Reply(text="over"),
+    ]
+    async with desk(tmp_path, replies, REVIEWED) as one:
+        await one.house.say("look around")
+        await one.asked()
+        outcome = await one.press("Plan again", form_value={"words": "closer please"})
+        assert toast(outcome) == ("success", "To be planned again")
+        await one.asked(2)
+        assert "closer please" in one.heard()
+        assert "look closely" in one.shown(one.card)
+        assert toast(await one.press("Reject")) == ("success", "Rejected")
+        assert "as you decided" in (await one.house.until_replies(1))[0]
+
+
+async def test_a_plan_that_is_too_long_for_a_field_is_changed_elsewhere(tmp_path: Path) -> None:
+    steps = [f"{n}: {'word ' * 40}" for n in range(50)]
+    async with desk(tmp_path, [Reply(calls=[plan(*steps)]), Reply(text="over")], REVIEWED) as one:
+        await one.house.say("a lot")
+        await one.asked()
+        assert "too long to be changed here" in one.shown(one.card)
+        assert "Approve these steps" not in one.shown(one.card)
+        assert toast(await one.press("Approve"))[1] == "Approved"
+
+
+@pytest.mark.parametrize(
+    ("call", "press", "entered", "heard"),
+    [
+        (COLOURS, "2. green", None, "green"),
+        (COLOURS, "Send", {"words": "violet"}, "violet"),
+        (MANY, "Send", {"words": "", "chosen": ["1", "3"]}, "red; blue"),
+        (MANY, "Send", {"words": "and white", "chosen": ["3"]}, "blue; and white"),
+        (OPEN, "Send", {"words": "the usual"}, "the usual"),
+        (OPEN, "Yes, go on", None, ""),
+        (COLOURS, "I would rather not answer", None, ""),
+    ],
+)
+async def test_a_question_in_words_is_answered(
+    tmp_path: Path, call: Call, press: str, entered: Json | None, heard: str
+) -> None:
+    async with desk(tmp_path, script(call, planned=False), QUIET) as one:  # who asked may answer
+        await one.house.say("paint it")
+        await one.asked()
+        assert "Whoever gave the task" in one.shown(one.card)
+        assert toast(await one.press(press, form_value=entered))[0] == "success"
+        assert await one.house.until_replies(1) == ["over"]
+        assert heard in one.heard()
+
+
+async def test_an_empty_answer_is_asked_for_again(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(MANY, planned=False)) as one:
+        await one.house.say("paint it")
+        question = await one.asked()
+        for fields in ({"words": " ", "chosen": []}, {"words": ""}, {}):
+            assert toast(await one.press("Send", form_value=fields)) == (
+                "warning",
+                "Please write or choose an answer first.",
+            )
+        assert (await one.question(question.question.id)).status == "open"
+
+
+MALFORMED = [
+    ("a string", None),
+    ({"act": "approve"}, None),
+    ({"question": "{id}", "act": "destroy"}, None),
+    ({"question": "{id}", "act": "approve", "grant": "rule"}, None),
+    ({"question": "{id}", "act": "approve", "number": "1"}, None),
+    ({"question": "{id}", "act": "approve"}, {"words": "x"}),
+    ({"question": "{id}", "act": "because"}, None),
+    ({"question": "{id}", "act": "because"}, {"words": 7}),
+    ({"question": "{id}", "act": "because"}, {"words": "x", "call_1": True}),
+    ({"question": "{id}", "act": "each"}, {"call_1": "true"}),
+    ({"question": "{id}", "act": "each"}, {"call_9": True}),
+    ({"question": "{id}", "act": "say"}, {"words": "x" * 20_001}),
+    ({"question": "{id}", "act": "say"}, {"words": "x", "chosen": ["\u00b2"]}),
+    ({"question": "{id}", "act": "edit"}, {"steps": "x"}),
+]
+
+
+@pytest.mark.parametrize(("value", "entered"), MALFORMED)
+async def test_a_malformed_click_does_nothing(
+    tmp_path: Path, value: Any, entered: Json | None
+) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        if isinstance(value, dict) and "question" in value:
+            value = {**value, "question": question.question.id}
+        outcome = await one.send(value, entered)
+        assert toast(outcome) == (
+            "warning",
+            "This click cannot be understood; nothing was done.",
+        )
+        assert (await one.question(question.question.id)).status == "open"
+
+
+@pytest.mark.parametrize("act", ["choose", "edit"])
+async def test_an_answer_of_another_kind_does_nothing(tmp_path: Path, act: str) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        entered = {"steps": "x"} if act == "edit" else None
+        assert toast(await one.forge(act, entered))[0] == "warning"
+        assert (await one.question(question.question.id)).status == "open"
+
+
+async def test_a_click_on_another_message_or_in_another_chat_does_nothing(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        name = question.question.id
+        value = {"question": name, "act": "approve"}
+        for outcome in (
+            await one.send(value, None, message="om_other"),
+            await one.send(value, None, chat=one.house.group.chat_id),
+            await one.send({**value, "question": "question-nobody-1"}, None),
+        ):
+            assert toast(outcome)[1].startswith("This card belongs to no question here")
+        assert (await one.question(name)).status == "open"
+
+
+@pytest.mark.parametrize("event", [{}, {"operator": 7}, {"operator": {}, "action": {}}])
+async def test_an_event_that_is_no_click_of_lark_gets_a_sentence(
+    tmp_path: Path, event: Json
+) -> None:
+    async with desk(tmp_path, []) as one:
+        reaction = await one.deliver(event)
+        assert reaction["toast"]["content"].startswith("This click cannot be understood")
+
+
+async def test_who_may_not_operate_changes_nothing(tmp_path: Path) -> None:
+    rules = replace(QUIET, operate=("ou_nobody",))
+    async with desk(tmp_path, script(TOUCH), rules) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        assert toast(await one.press("Yes, once")) == (
+            "warning",
+            "Only operators may answer this question.",
+        )
+        assert (await one.question(question.question.id)).status == "open"
+        assert '"button"' in one.shown(one.card)
+
+
+async def test_in_a_group_only_operators_count_and_the_right_is_read_at_the_click(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, script(TOUCH), QUIET) as house:
+        one = Desk(house, house.group, tmp_path)
+        asker, other = (house.sim.person(name) for name in sorted(house.group.members)[:2])
+        await house.sim.send_text(asker, house.group, "touch it", mention_bot=True)
+        question = await one.asked()
+        for person in (asker, other):
+            assert toast(await one.press("Yes, once", person))[0] == "warning"
+        gateway = house.core.house.gateway
+        code = await gateway.access.offer("operate", LOCAL_OWNER, "cli")
+        name = f"lark:{APP.app_id}:{other.open_id}"
+        await gateway.access.pair(code.code, name, other.name, "lark")
+        assert toast(await one.press("Yes, once", asker))[0] == "warning"
+        assert toast(await one.press("Yes, once", other))[0] == "success"
+        answer = (await one.question(question.question.id)).answer
+        assert answer is not None
+        assert answer.name == other.name
+        assert await house.until_replies(1, house.group) == ["over"]
+
+
+async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        before = one.card.message_id
+        gateway = one.house.core.house.gateway
+        given = AnswerInput("reject", "not today")
+        await gateway.answer(question.question.id, given, Answerer(LOCAL_OWNER, "web"))
+        shown = await one.until_shown("not today")
+        assert "By the owner on the page" in shown
+        assert '"button"' not in shown
+        assert one.title == "Not allowed"
+        assert one.card.message_id == before
+        assert len(one.cards) == 1
+        assert await one.house.until_replies(1) == ["over"]
+
+
+async def test_of_two_clicks_at_once_one_counts(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        name = question.question.id
+        values = [{"question": name, "act": act} for act in ("approve", "reject")]
+        people = one.house.sim.people
+        async with asyncio.TaskGroup() as both:
+            clicks = [
+                both.create_task(one.send(value, None, person=person))
+                for value, person in zip(values, people, strict=False)
+            ]
+        toasts = sorted(toast(click.result()) for click in clicks)
+        assert [kind for kind, _ in toasts] == ["info", "success"]
+        assert toasts[0][1].startswith("Answered already by")
+        assert await one.house.until_replies(1) == ["over"]
+
+
+async def test_a_click_that_comes_twice_gets_the_same_answer(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        await one.asked()
+        await one.press("Yes, once")
+        push = next(p for p in one.house.sim.pushes if p.event_type == "card.action.trigger")
+        acks = [
+            await one.house.sim.lark.delivery.connections[0].push(
+                push.encode(), one.house.sim.faults
+            )
+            for _ in range(2)
+        ]
+        assert acks[0] is not None
+        assert acks[0] == acks[1]
+        assert await one.house.until_replies(1) == ["over"]
+        late = await one.send(push.event["action"]["value"], None)
+        assert toast(late)[1] == "Answered already by you in Lark: Allowed, once."
+
+
+async def test_a_click_after_expiry_runs_nothing(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        name = question.question.id
+        await one.expire(name)
+        outcome = await one.send({"question": name, "act": "approve"}, None)
+        assert toast(outcome) == ("info", "This question has expired; nothing was run.")
+
+
+async def test_an_expired_question_is_a_no_and_its_card_says_so(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        await one.expire(question.question.id)
+        assert await one.house.core.house.dispatcher._sweep.expired() == 1
+        await one.house.sim.until(lambda _: one.title.startswith("Expired"))
+        assert '"button"' not in one.shown(one.card)
+        assert await one.house.until_replies(1) == ["over"]
+        assert "nobody answered in time" in one.heard()
+
+
+async def test_a_stop_is_a_no_on_the_card(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        await one.house.say("/stop")
+        await one.house.sim.until(lambda _: one.title == "Not allowed")
+        outcome = await one.send({"question": question.question.id, "act": "approve"}, None)
+        assert toast(outcome) == ("info", "Answered already by you in Lark: Not allowed.")
+
+
+@pytest.mark.parametrize("code", [230099, 230025, 230001])
+async def test_a_card_that_lark_refuses_is_asked_in_words(tmp_path: Path, code: int) -> None:
+    async with desk(tmp_path, script(COLOURS, planned=False)) as one:
+        one.house.sim.faults.answers.append(AnswerFault("code", "/reply", times=1, code=code))
+        await one.house.say("paint it")
+        await one.house.sim.until(lambda _: one.house.from_bot())
+        (said,) = one.house.replies()
+        assert "1. red\n2. green\n3. blue" in said
+        assert "reply to this message with a number" in said
+        question_id = said.split("\n")[-1]
+        gateway = one.house.core.house.gateway
+        given = AnswerInput("text", choices=(2,))
+        await gateway.answer(QuestionId(question_id), given, Answerer(LOCAL_OWNER, "cli"))
+        replies = await one.house.until_replies(3)
+        assert "Answered: Which colour?" in replies[1]
+        assert "By the owner in the terminal" in replies[1]
+        assert replies[2] == "over"
+
+
+async def test_a_card_that_is_too_old_is_followed_by_a_short_message(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        one.house.sim.faults.answers.append(AnswerFault("code", "PATCH", times=1, code=230031))
+        gateway = one.house.core.house.gateway
+        answerer = Answerer(LOCAL_OWNER, "web")
+        await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
+        said = await one.house.until_replies(2)
+        assert said[0].startswith("\u2753")
+        assert "Allowed, once" in said[0]
+
+
+async def test_what_a_card_cannot_hold_comes_as_a_file(tmp_path: Path) -> None:
+    lines = "\n".join(f"echo {n}" for n in range(200))
+    async with desk(tmp_path, script(Call("shell", {"command": lines}))) as one:
+        await one.house.say("a lot")
+        await one.asked()
+        shown = one.shown(one.card)
+        assert "more lines" in shown
+        assert "the whole is in the file below" in shown
+        await one.house.sim.until(lambda _: len(one.house.from_bot()) == 2)
+        assert one.house.from_bot()[1].msg_type == "file"
+        (file,) = one.house.sim.lark.world.media.values()
+        assert b"echo 199" in file.data
+
+
+async def test_a_file_that_is_refused_does_not_cost_the_card(tmp_path: Path) -> None:
+    lines = "\n".join(f"echo {n}" for n in range(200))
+    async with desk(tmp_path, script(Call("shell", {"command": lines}))) as one:
+        one.house.sim.faults.answers.append(AnswerFault("code", "/files", times=9, code=234006))
+        await one.house.say("a lot")
+        await one.asked()
+        assert [each.msg_type for each in one.house.from_bot()] == ["interactive"]
+        assert toast(await one.press("Yes, once"))[0] == "success"
+
+
+async def test_words_of_the_model_call_nobody_and_end_no_code(tmp_path: Path) -> None:
+    evil = Call("shell", {"command": "echo '\n```\n<at id=all></at> ![x](http://e.x/p.png)'"})
+    async with desk(tmp_path, script(evil)) as one:
+        await one.house.say("touch it")
+        await one.asked()
+        card = json.loads(one.shown(one.card))
+        codes = [each["content"] for each in card["body"]["elements"] if each["tag"] == "markdown"]
+        assert len(codes) == 1
+        assert "<at" not in codes[0]
+        assert "![" not in codes[0]
+        assert codes[0].count("```") == 2
+
+
+async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("\u65b0\u5efa\u6587\u4ef6")
+        await one.asked()
+        assert toast(await one.press("\u5141\u8bb8\u4e00\u6b21"))[1] == (
+            "\u5df2\u5141\u8bb8\u4e00\u6b21"
+        )
+
+
+async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
+    shows = LarkRules(operate=("*",))
+    async with desk(tmp_path, SLOW, shows) as one:
+        asked = await one.house.say("touch it")
+        await one.house.sim.until(lambda _: '"Working"' in one.progress())
+        one.house.core.model.release("go")
+        await one.asked()
+        await one.house.sim.until(lambda _: "Waiting for an answer" in one.progress())
+        await one.house.sim.until(lambda _: one.reactions(asked) == [])
+        gateway = one.house.core.house.gateway
+        name = json.loads(one.shown(one.card))["body"]["elements"][-1]["text"]["content"]
+        given, answerer = AnswerInput("approve"), Answerer(LOCAL_OWNER, "web")
+        await gateway.answer(QuestionId(name.split("\n")[-1]), given, answerer)
+        await one.house.sim.until(lambda _: '"Done"' in one.progress())
+        assert await one.house.until_replies(1) == ["over"]
+
+
+async def test_what_was_answered_while_no_door_was_open_is_shown_by_the_next(
+    tmp_path: Path,
+) -> None:
+    shows = LarkRules(operate=("*",))
+    async with desk(tmp_path, SLOW, shows) as one:
+        asked = await one.house.say("touch it")
+        await one.house.sim.until(lambda _: '"Working"' in one.progress())
+        one.house.core.model.release("go")
+        question = await one.asked()
+        await one.house.sim.until(lambda _: "Waiting for an answer" in one.progress())
+        await one.house.sim.until(lambda _: one.reactions(asked) == [])
+        one.house.door.stop()
+        await one.house.sim.until(lambda _: not one.house.sim.lark.delivery.connections)
+        gateway = one.house.core.house.gateway
+        answerer = Answerer(LOCAL_OWNER, "cli")
+        await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
+        async with lark(one.house.core, one.house.sim, shows):
+            await one.house.sim.until(lambda _: one.title == "Allowed, once")
+            await one.house.sim.until(lambda _: '"Done"' in one.progress())
+            assert await one.house.until_replies(1) == ["over"]
+            await one.house.sim.until(lambda _: one.reactions(asked) == [])
+        assert len(one.house.from_bot()) == 3
+
+
+async def test_a_question_whose_answer_was_lost_is_asked_once(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        one.house.sim.faults.answers.append(AnswerFault("lost", "/reply", times=2))
+        await one.house.say("touch it")
+        await one.asked()
+        assert len(one.house.from_bot()) == 1
+        assert toast(await one.press("Yes, once"))[0] == "success"
+        assert await one.house.until_replies(1) == ["over"]
+
+
+async def test_a_store_that_is_stuck_is_no_yes(tmp_path: Path) -> None:
+    async with desk(tmp_path, script(TOUCH)) as one:
+        await one.house.say("touch it")
+        question = await one.asked()
+        name = question.question.id
+        with closing(sqlite3.connect(tmp_path / "larkspur.db")) as other:
+            other.execute("begin immediate")
+            for _ in range(2):
+                outcome = await one.send({"question": name, "act": "approve"}, None)
+                assert toast(outcome)[0] == "error"
+                assert "could not be stored in time" in toast(outcome)[1]
+            assert (await one.question(name)).status == "open"
+            other.rollback()
+        assert await one.house.until_replies(1) == ["over"]  # it was stored after all
+        assert one.title == "Allowed, once"
+
+
+async def test_killed_between_question_and_click_the_same_run_goes_on(tmp_path: Path) -> None:
+    lark = "LARKSPUR_CHANNELS__LARK__"
+    operate = {f"{lark}ACCESS__OPERATE": '["*"]', f"{lark}PROGRESS": "off"}
+    async with LarkSim([APP], speed=100.0) as sim, ScriptedAnthropic(script(TOUCH)) as model:
+        async with served(tmp_path, sim, model, **operate) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            chat = sim.dm(sim.people[0])
+            await sim.send_text(sim.people[0], chat, "touch it")
+            await sim.until(lambda _: len(sim.messages(chat)) == 2, 60)
+            gateway.kill()
+            await gateway.over()
+        card = sim.messages(chat)[1].message_id
+        lost = await sim.click(sim.people[0], card, "Yes, once")
+        assert lost["toast"]["type"] == "error"  # nobody is there
+        async with served(tmp_path, sim, model, **operate) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            seen: list[Json] = []
+            while not seen or seen[-1]["toast"]["type"] != "success":
+                seen.append(await sim.click(sim.people[0], card, "Yes, once"))
+                assert seen[-1]["toast"]["type"] in {"success", "warning"}, seen  # still on its way
+            await sim.until(lambda _: "over" in replies(sim), 60)
+            tasks = (await gateway.client.request("GET", "/api/tasks")).json()["tasks"]
+            assert [task["status"] for task in tasks] == ["completed"]
+        assert len(sim.messages(chat)) == 3
+        assert (sim.card(card) or {})["header"]["title"]["content"] == "Allowed, once"

@@ -1,0 +1,434 @@
+"""The long connection with the SDK's own client: delivery, redelivery, and what fails."""
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+import requests
+
+from internal.simulators.lark import user_actions
+from internal.simulators.lark.frames import Frame
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
+from tests.support.lark_sdk import Bot, Sdk
+
+
+def outcomes(sim: LarkSim) -> list[list[str]]:
+    return [push.attempts for push in sim.pushes]
+
+
+async def settled(sim: LarkSim) -> None:
+    await sim.until(lambda _: all(push.done for push in sim.pushes))
+
+
+async def tried(sim: LarkSim, times: int) -> None:
+    await sim.until(lambda _: [len(attempts) for attempts in outcomes(sim)] == [times])
+
+
+async def test_a_text_arrives_as_lark_sends_it(bot: Bot, sim: LarkSim) -> None:
+    person, group = sim.people[0], sim.groups[0]
+    async with bot.listening():
+        asked = await sim.send_text(person, group, "你好 @Larkspur, hear", mention_bot=True)
+        await settled(sim)
+    (event,) = bot.heard
+    assert event["schema"] == "2.0"
+    assert event["header"]["app_id"] == bot.app.app_id
+    assert event["event"]["sender"]["sender_id"]["open_id"] == person.open_id
+    message = event["event"]["message"]
+    assert (message["message_id"], message["chat_type"]) == (asked, "group")
+    assert json.loads(message["content"]) == {"text": "你好 @_user_1, hear"}
+    assert message["mentions"][0]["id"]["open_id"] == bot.app.open_id
+    assert outcomes(sim) == [["ok"]]
+
+
+async def test_a_group_is_heard_when_mentioned_a_direct_chat_always(bot: Bot, sim: LarkSim) -> None:
+    person, group = sim.people[0], sim.groups[0]
+    async with bot.listening():
+        await sim.send_text(person, group, "among us", mentions=[sim.people[1].open_id, "all"])
+        await sim.send_text(person, group, "you", mention_bot=True)
+        await sim.send_text(person, sim.dm(person), "direct")
+        await settled(sim)
+    assert bot.texts() == ["@_user_1 you", "direct"]
+
+
+async def test_an_app_with_the_scope_hears_all(sdk: Sdk) -> None:
+    async with LarkSim([App("cli_hears_all", "secret", hears_all=True)]) as sim:
+        bot = Bot(sdk, sim, sim.app)
+        async with bot.listening():
+            await sim.send_text(sim.people[0], sim.groups[0], "among us")
+            await settled(sim)
+        assert bot.texts() == ["among us"]
+
+
+async def test_everything_else_that_people_do_is_told(bot: Bot, sim: LarkSim) -> None:
+    world, person = sim.lark.world, sim.people[0].open_id
+    group, dm = sim.groups[0], sim.dm(person)
+    async with bot.listening():
+        asked = await sim.send_text(person, dm, "hi")
+        await bot.sent(dm.chat_id, {"text": "ho"})
+        user_actions.react(world, person, asked, "OK")
+        user_actions.react(world, person, asked, "OK")
+        user_actions.read(world, person, dm.chat_id)
+        user_actions.enter(world, person, dm.chat_id)
+        user_actions.recall(world, person, asked)
+        for present in (False, False, True):
+            user_actions.place_bot(world, person, group.chat_id, bot.app.app_id, present=present)
+        await settled(sim)
+    assert Counter(one["header"]["event_type"] for one in bot.heard) == Counter(
+        [
+            "im.message.receive_v1",
+            "im.message.reaction.created_v1",
+            "im.message.reaction.deleted_v1",
+            "im.message.message_read_v1",
+            "im.chat.access_event.bot_p2p_chat_entered_v1",
+            "im.message.recalled_v1",
+            "im.chat.member.bot.deleted_v1",
+            "im.chat.member.bot.added_v1",
+        ]
+    )
+    assert {tuple(one) for one in outcomes(sim)} == {("ok",)}
+
+
+async def test_a_failing_handler_gets_the_event_again_down_the_ladder(
+    bot: Bot, sim: LarkSim
+) -> None:
+    sim.lark.clock.hold()
+    bot.answer = _fail
+    async with bot.listening():
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "again")
+        for number, seconds in enumerate((15, 300, 3600, 21_600, 0), 1):
+            await tried(sim, number)
+            assert len(bot.heard) == number
+            sim.lark.clock.advance(seconds)
+        await settled(sim)
+    assert outcomes(sim) == [["failed"] * 5]
+    assert len({one["header"]["event_id"] for one in bot.heard}) == 1
+
+
+def _fail(_: Any) -> None:
+    raise RuntimeError("no")
+
+
+async def test_speed_makes_the_ladder_shorter_and_a_redelivery_may_have_a_new_id(
+    bot: Bot, sim: LarkSim
+) -> None:
+    sim.set_faults(speed=1e6, new_event_ids=True)
+    heard = bot.heard
+    bot.answer = lambda _: _fail(_) if len(heard) < 3 else None
+    async with bot.listening():
+        asked = await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "again")
+        await settled(sim)
+    assert outcomes(sim) == [["failed", "failed", "ok"]]
+    assert len({one["header"]["event_id"] for one in heard}) == 3
+    assert {one["event"]["message"]["message_id"] for one in heard} == {asked}
+
+
+async def test_a_late_acknowledgement_counts_for_nothing(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.clock.hold()
+    released = threading.Event()
+    bot.answer = lambda _: released.wait(20) and None
+    async with bot.listening():
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "slow")
+        await sim.until(lambda _: outcomes(sim) == [["late"]])
+        released.set()
+        await sim.until(lambda log: any("too late" in entry.what for entry in log))
+        sim.lark.clock.advance(15)
+        await settled(sim)
+    assert outcomes(sim) == [["late", "ok"]]
+    assert len(bot.heard) == 2
+
+
+async def test_what_comes_while_nobody_listens_comes_later(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.clock.hold()
+    await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "early")
+    await sim.until(lambda _: outcomes(sim) == [["nobody"]])
+    async with bot.listening():
+        sim.lark.clock.advance(15)
+        await settled(sim)
+    assert bot.texts() == ["early"]
+
+
+async def test_a_dropped_socket_loses_nothing(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.clock.hold()
+    dropped = threading.Event()
+    bot.answer = lambda _: dropped.wait(20) and None
+    async with bot.listening() as client:
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hi")
+        await sim.until(lambda _: bot.heard)
+        assert sim.lark.drop() == 1
+        await sim.until(lambda _: outcomes(sim) == [["late"]])
+        dropped.set()
+        await bot.until(lambda: client._conn is None)
+    async with bot.listening():
+        sim.lark.clock.advance(15)
+        await settled(sim)
+    assert len(bot.heard) == 2
+
+
+async def test_each_event_goes_to_one_of_several_connections(sdk: Sdk, sim: LarkSim) -> None:
+    bots = [Bot(sdk, sim, sim.app) for _ in range(3)]
+    async with AsyncExitStack() as stack:
+        for bot in bots:
+            await stack.enter_async_context(bot.listening())
+        sent = [
+            await sim.send_text(sim.people[0], sim.dm(sim.people[0]), f"{number}")
+            for number in range(40)
+        ]
+        await settled(sim)
+    heard = [one["event"]["message"]["message_id"] for bot in bots for one in bot.heard]
+    assert sorted(heard) == sorted(sent)
+    assert all(bot.heard for bot in bots)
+
+
+async def test_two_apps_do_not_hear_each_other(sdk: Sdk) -> None:
+    apps = [App("cli_left", "one", name="Left"), App("cli_right", "two", name="Right")]
+    async with LarkSim(apps) as sim:
+        left, right = (Bot(sdk, sim, app) for app in apps)
+        person = sim.people[0]
+        async with left.listening(), right.listening():
+            await sim.send_text(person, sim.dm(person, "cli_left"), "to the left")
+            group = sim.groups[0]
+            await sim.send_text(person, group, "to the right", mentions=[apps[1].open_id])
+            await settled(sim)
+        assert (left.texts(), right.texts()) == (["to the left"], ["@_user_1 to the right"])
+        answer = await left.send(sim.dm(person, "cli_right").chat_id, {"text": "no"})
+        assert answer[0] == 230002
+
+
+async def test_an_event_comes_in_shuffled_parts(bot: Bot, sim: LarkSim) -> None:
+    sim.set_faults(fragment_bytes=37)
+    text = "中文🙂 and more " * 40
+    async with bot.listening():
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), text)
+        await settled(sim)
+    assert bot.texts() == [text]
+    assert outcomes(sim) == [["ok"]]
+
+
+async def test_copies_and_the_wrong_order(bot: Bot, sim: LarkSim) -> None:
+    dm = sim.dm(sim.people[0])
+    sim.set_faults(duplicates=4)
+    async with bot.listening():
+        asked = await sim.send_text(sim.people[0], dm, "five times")
+        await sim.until(lambda _: len(bot.heard) == 5)
+        sim.set_faults(duplicates=0, reorder=2)
+        for number in range(4):
+            await sim.send_text(sim.people[0], dm, f"{number}")
+        await sim.until(lambda _: len(bot.heard) == 8)
+        sim.set_faults(reorder=0)
+        await sim.until(lambda _: len(bot.heard) == 9)
+        sim.lark.redeliver(asked)
+        await sim.until(lambda _: len(bot.heard) == 10)
+    assert bot.texts() == ["five times"] * 5 + ["2", "1", "0", "3", "five times"]
+
+
+async def test_a_message_may_be_an_hour_old(bot: Bot, sim: LarkSim) -> None:
+    async with bot.listening():
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "old", age_seconds=3600)
+        await settled(sim)
+    age = sim.lark.clock.now_ms() - int(bot.heard[0]["event"]["message"]["create_time"])
+    assert age >= 3_600_000
+
+
+async def test_hostile_frames_and_events_pass_the_wire(bot: Bot, sim: LarkSim) -> None:
+    sim.set_faults(speed=1e6)
+    async with bot.listening():
+        await sim.push_bytes(b"\xff\xff")
+        await sim.push_bytes(Frame(0, 0, 1, 7).encode())
+        await sim.push_bytes(Frame(0, 0, 1, 1, [("type", "event")], b"{}").encode())
+        sim.push("im.message.receive_v1", {})
+        sim.push("im.never.heard_v9", {"x": 1})
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "still here")
+        await settled(sim)
+    assert bot.texts() == ["still here"]
+    assert outcomes(sim) == [["ok"], ["failed"] * 5, ["ok"]]
+
+
+async def test_pings_are_answered_with_the_configuration(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.config.PingInterval = 77
+    async with bot.listening() as client:
+        assert client._ping_interval == 77
+        sim.lark.config.PingInterval = 66
+        await bot.there(client._write_message(_ping(bot.sdk, int(client._service_id))))
+        await bot.until(lambda: client._ping_interval == 66)
+
+
+def _ping(sdk: Sdk, service: int) -> bytes:
+    return bytes(sdk.ws._new_ping_frame(service).SerializeToString())
+
+
+async def test_a_half_open_socket_is_silent_but_stays(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.clock.hold()
+    async with bot.listening() as client:
+        await sim.until(lambda log: any(entry.what == "ping" for entry in log))
+        assert sim.lark.silence() == 1
+        pongs = _count(sim, "pong")
+        await bot.there(client._write_message(_ping(bot.sdk, int(client._service_id))))
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "into the void")
+        await sim.until(lambda _: outcomes(sim) == [["late"]])
+        assert (bot.heard, _count(sim, "pong")) == ([], pongs)
+        with pytest.raises(TimeoutError):
+            await bot.there(_pong(client._conn))
+        sim.lark.drop()
+    async with bot.listening():
+        sim.lark.clock.advance(15)
+        await settled(sim)
+    assert bot.texts() == ["into the void"]
+
+
+async def _pong(connection: Any) -> None:
+    async with asyncio.timeout(0.2):
+        await (await connection.ping())
+
+
+def _count(sim: LarkSim, what: str) -> int:
+    return sum(entry.what == what for entry in sim.log)
+
+
+async def test_pings_may_go_unanswered(bot: Bot, sim: LarkSim) -> None:
+    sim.set_faults(pongs=False)
+    async with bot.listening():
+        await sim.until(lambda _: _count(sim, "ping"))
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hi")
+        await settled(sim)
+    assert _count(sim, "pong") == 0
+
+
+@pytest.mark.parametrize(
+    ("handshake", "error"),
+    [
+        ("limit", "ClientException"),
+        ("forbidden", "ClientException"),
+        ("busy", "ServerException"),
+        ("bare", "InvalidHandshake"),
+    ],
+)
+async def test_a_handshake_is_refused_as_lark_does(
+    bot: Bot, sim: LarkSim, handshake: str, error: str
+) -> None:
+    sim.set_faults(handshake=handshake)
+    with pytest.raises(getattr(bot.sdk.ws, error)):
+        async with bot.listening():
+            pass
+    assert sim.lark.delivery.connections == []
+
+
+async def test_the_fifty_first_connection_is_refused(bot: Bot, sim: LarkSim) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(50):
+            await stack.enter_async_context(bot.listening())
+        with pytest.raises(bot.sdk.ws.ClientException, match="exceeded"):
+            await stack.enter_async_context(bot.listening())
+
+
+@pytest.mark.parametrize(
+    ("discovery", "error"),
+    [("busy", "ServerException"), ("error", "ServerException"), ("refuse", "ClientException")],
+)
+async def test_discovery_fails_as_lark_does(
+    bot: Bot, sim: LarkSim, discovery: str, error: str
+) -> None:
+    sim.set_faults(discovery=discovery)
+    with pytest.raises(getattr(bot.sdk.ws, error)):
+        async with bot.listening():
+            pass
+
+
+async def test_discovery_hangs_until_it_does_not(bot: Bot, sim: LarkSim) -> None:
+    sim.set_faults(discovery="hang")
+
+    async def listen() -> None:
+        async with bot.listening():
+            pass
+
+    async with asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(listen())
+        with pytest.raises(TimeoutError):
+            await sim.until(lambda _: sim.lark.delivery.connections, patience=0.3)
+        assert not listening.done()
+        sim.set_faults(discovery="")
+
+
+@pytest.mark.parametrize(("app_id", "secret"), [(None, "wrong"), ("cli_unknown", "x")])
+async def test_a_wrong_app_is_refused_for_good(
+    sdk: Sdk, sim: LarkSim, app_id: str | None, secret: str
+) -> None:
+    wrong = Bot(sdk, sim, App(app_id or sim.app.app_id, secret))
+    with pytest.raises(sdk.ws.ClientException):
+        async with wrong.listening():
+            pass
+
+
+async def test_a_forged_ticket_opens_nothing(sdk: Sdk, sim: LarkSim, bot: Bot) -> None:
+    async with bot.listening() as client:
+        forged = client._conn_url.replace("ticket=", "ticket=x")
+        with pytest.raises(sdk.ws.InvalidHandshake):
+            await bot.there(_connect(sdk, forged))
+
+
+async def _connect(sdk: Sdk, url: str) -> None:
+    async with sdk.ws.websockets.connect(url, proxy=None):
+        pass
+
+
+async def test_lark_is_down_for_a_while(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.clock.hold()
+    await bot.ask("GET", "/bot/v3/info")
+    async with bot.listening() as client:
+        sim.lark.go_down(3600)
+        await sim.until(lambda _: not sim.lark.delivery.connections)
+        await bot.until(lambda: client._conn is None)
+        with pytest.raises(requests.ConnectionError):
+            await bot.ask("GET", "/bot/v3/info")
+    with pytest.raises(requests.ConnectionError):
+        async with bot.listening():
+            pass
+    sim.lark.clock.advance(3600)
+    assert (await bot.ask("GET", "/bot/v3/info"))[0] == 0
+    async with bot.listening():
+        pass
+
+
+async def test_calls_fail_in_every_way(bot: Bot, sim: LarkSim) -> None:
+    chat = sim.groups[0].chat_id
+    await bot.ask("GET", "/bot/v3/info")
+
+    def next_call(kind: str, **more: Any) -> None:
+        sim.set_faults(answers=[{"kind": kind, "match": "POST /open-apis/im", **more}])
+
+    next_call("rate_limit", seconds=7)
+    code, answer = await bot.send(chat, {"text": "hi"})
+    assert (code, answer["http"]) == (99991400, 429)
+    next_call("code", code=11232)
+    assert (await bot.send(chat, {"text": "hi"}))[0] == 11232
+    next_call("bad_gateway", times=2)
+    for _ in range(2):
+        with pytest.raises(json.JSONDecodeError):
+            await bot.send(chat, {"text": "hi"})
+    assert sim.messages(chat) == []
+    next_call("lost")
+    with pytest.raises(requests.ConnectionError):
+        await bot.send(chat, {"text": "hi"}, uuid="u")
+    assert len(sim.messages(chat)) == 1
+    next_call("slow", seconds=0.2)
+    assert (await bot.send(chat, {"text": "hi"}, uuid="u"))[0] == 0
+    assert len(sim.messages(chat)) == 1
+    entries = [entry for entry in sim.log if entry.what.startswith("POST /open-apis/im")]
+    assert [entry.status for entry in entries] == [429, 400, 502, 502, 200, 200]
+    assert entries[-2].got == "(lost)"
+    assert entries[-1].ms >= 200
+
+
+async def test_no_secret_reaches_the_log(bot: Bot, sim: LarkSim) -> None:
+    async with bot.listening() as client:
+        ticket = client._conn_url.partition("ticket=")[2]
+        await bot.send(sim.groups[0].chat_id, {"text": "hi"})
+    token = bot.sdk.lark.core.token.TokenManager.cache.get(f"self_tenant_token:{bot.app.app_id}")
+    text = repr(sim.log)
+    for canary in (bot.app.secret, ticket, token):
+        assert canary
+        assert canary not in text

@@ -1,0 +1,329 @@
+"""Bad input of every kind: a 4xx with a sentence, and the server lives."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.support.http_client import Reply, read_reply
+from tests.support.web_app import WebHouse, open_web_house
+
+MOST = 20_971_520
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
+    async with open_web_house(tmp_path) as opened:
+        yield opened
+        assert (await opened.client.get("/api/me")).status == 200, "the server did not survive"
+
+
+BODIES: list[tuple[str, bytes, str]] = [
+    ("nothing", b"", "JSON"),
+    ("half", b'{"task": "x"', "JSON"),
+    ("no JSON", b"task=x", "JSON"),
+    ("more behind", b'{"task":"x"} {}', "JSON"),
+    ("a byte order mark", b'\xef\xbb\xbf{"task":"x"}', "JSON"),
+    ("not UTF-8", b'{"task":"\xff\xfe"}', "UTF-8"),
+    ("UTF-16", '{"task":"x"}'.encode("utf-16"), "JSON"),
+    ("half a character", b'{"task":"\xe4\xb8"}', "UTF-8"),
+    ("a lone surrogate", b'{"task":"\\ud83d"}', "JSON"),
+    ("a lone low surrogate", b'{"task":"a\\udc00b"}', "JSON"),
+    ("a NUL outside", b'\0{"task":"x"}', "JSON"),
+    ("a raw control character", b'{"task":"a\x01b"}', "JSON"),
+    ("a list", b"[]", "object"),
+    ("null", b"null", "object"),
+    ("a missing field", b"{}", "task"),
+    ("an unknown field", b'{"task":"x","colour":"red"}', "colour"),
+    ("an unknown inner field", b'{"task":"x","options":{"mood":1}}', "mood"),
+    ("a wrong kind", b'{"task":7}', "$.task"),
+    ("a wrong inner kind", b'{"task":"x","options":{"max_iterations":"9"}}', "max_iterations"),
+    ("out of range", b'{"task":"x","options":{"max_iterations":0}}', "max_iterations"),
+    ("infinite", b'{"task":"x","options":{"max_cost":1e999}}', ""),
+    ("no price", b'{"task":"x","options":{"max_cost":1}}', "price"),
+    ("an unknown mode", b'{"task":"x","options":{"permission_mode":"yolo"}}', "permission_mode"),
+    ("a bad rule", b'{"task":"x","options":{"allow":["shell((("]}}', ""),
+    ("a relative workspace", b'{"task":"x","options":{"workspace":"a/b"}}', "workspace"),
+    ("an unknown profile", b'{"task":"x","profile":"nobody"}', "nobody"),
+    ("twice", b'{"task":"x","task":"y"}', "task twice"),
+    ("twice inside", b'{"task":"x","options":{"model":"a","model":"b"}}', "model twice"),
+    ("twice, escaped", b'{"task":"x","t\\u0061sk":"y"}', "task twice"),
+    ("blank", b'{"task":" \\n "}', "empty"),
+    ("too long", json.dumps({"task": "x" * 200_001}).encode(), "200,000"),
+    ("a deep list", b'{"task":' + b"[" * 100_000, ""),
+    ("a deep object", b'{"task":' + b'{"a":' * 100_000, ""),
+    ("a deep unknown", b'{"zzz":' + b"[" * 100_000 + b"]" * 100_000 + b"}", ""),
+    ("a large number", b'{"task":"x","options":{"max_iterations":' + b"9" * 10_000 + b"}}", ""),
+    ("a long key", b'{"task":"x","idempotency_key":"' + b"k" * 300 + b'"}', "idempotency_key"),
+]
+
+
+@pytest.mark.parametrize(("body", "word"), [row[1:] for row in BODIES], ids=[r[0] for r in BODIES])
+async def test_a_bad_body_is_named(house: WebHouse, body: bytes, word: str) -> None:
+    reply = await house.client.post("/api/tasks", body)
+    assert reply.status == 400
+    assert reply.error["code"] == "malformed"
+    assert word in reply.error["message"]
+    assert len(reply.body) < 1000
+    assert (await house.client.get("/api/tasks")).json()["tasks"] == []
+
+
+async def test_a_nul_and_control_characters_are_words_like_others(house: WebHouse) -> None:
+    run = await house.task("a\0b\x1b[31m\u202e界")
+    shown = (await house.client.get(f"/api/tasks/{run.task_id}")).json()
+    assert shown["task"] == "a\ufffdb\x1b[31m\u202e界"
+    named = await house.client.post("/api/sessions", {"title": "a\0b\u202ec"})
+    assert named.json()["title"] == "a b c"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/json; charset=utf-16",
+        "application/jsonx",
+    ],
+)
+async def test_only_json_is_a_body(house: WebHouse, kind: str | None) -> None:
+    for path in ("/api/tasks", "/api/sessions", "/api/attachments", "/api/tasks/x/stop"):
+        reply = await house.client.post(path, {"task": "x"}, {"content-type": kind})
+        assert reply.status == 415
+        assert "application/json" in reply.error["message"]
+
+
+async def test_json_may_say_its_charset(house: WebHouse) -> None:
+    kind = {"content-type": 'Application/JSON; charset="UTF-8"'}
+    assert (await house.client.post("/api/tasks", {"task": "x"}, kind)).status == 201
+
+
+def chunked(body: bytes, size: int = 65_536) -> bytes:
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def task_of(size: int) -> bytes:
+    frame = b'{"task":"x","idempotency_key":""}'
+    return frame[:-2] + b"k" * (size - len(frame)) + frame[-2:]
+
+
+async def post_chunked(house: WebHouse, body: bytes) -> Reply:
+    kind = {"content-type": "application/json", "transfer-encoding": "chunked"}
+    head = house.client.head("POST", "/api/tasks", kind)
+    return await house.client.exchange(head + chunked(body))
+
+
+async def test_one_byte_too_many_is_refused_however_it_is_sent(house: WebHouse) -> None:
+    fits = await house.client.post("/api/tasks", task_of(MOST))
+    assert fits.status == 400  # it was read: its key is too long
+    assert "idempotency_key" in fits.error["message"]
+    for reply in (
+        await house.client.post("/api/tasks", task_of(MOST + 1)),
+        await post_chunked(house, task_of(MOST + 1)),
+    ):
+        assert reply.status == 413
+        assert reply.error["code"] == "too_large"
+        assert "20,971,520" in reply.error["message"]
+        assert reply.headers["connection"] == "close"
+
+
+async def test_a_huge_length_is_refused_before_a_byte_of_it(house: WebHouse) -> None:
+    head = house.client.head(
+        "POST",
+        "/api/tasks",
+        {"content-type": "application/json", "content-length": "9" * 15},
+    )
+    reader, writer = await house.client.connect()
+    writer.write(head)
+    assert (await read_reply(reader)).status == 413
+    writer.close()
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "1, 2", "", "9" * 40])
+async def test_a_length_that_is_none_is_refused(house: WebHouse, length: str) -> None:
+    head = house.client.head(
+        "POST", "/api/tasks", {"content-type": "application/json", "content-length": length}
+    )
+    reply = await house.client.exchange(head + b'{"task":"x"}')
+    assert reply.status == 400
+    assert reply.error["message"]
+
+
+async def test_a_client_that_leaves_in_mid_body_leaves_nothing(house: WebHouse) -> None:
+    head = house.client.head(
+        "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
+    )
+    for sent in (head, head + b'{"task":"x"', head[:40]):
+        _, writer = await house.client.connect()
+        writer.write(sent)
+        await writer.drain()
+        writer.transport.abort()
+    assert (await house.client.get("/api/tasks")).json()["tasks"] == []
+
+
+async def test_a_body_that_never_comes_is_given_up(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, request_seconds=0.2) as house:
+        head = house.client.head(
+            "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
+        )
+        reply = await house.client.exchange(head + b'{"task"')
+        assert reply.status == 408
+        assert reply.error["code"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\0\0\0\0\r\n\r\n",
+        b"\x16\x03\x01\x02\0\x01\0",
+        b"GET\r\n\r\n",
+        b"GET /health HTTP/9.9\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /health?\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nhost : x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0",
+        b"POST /api/tasks HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_told_so(house: WebHouse, sent: bytes) -> None:
+    reply = await house.client.exchange(sent)
+    assert 400 <= reply.status < 500
+    assert reply.error["message"]
+
+
+async def test_a_giant_header_or_address_is_refused(house: WebHouse) -> None:
+    for headers, path in (({"x-giant": "x" * 200_000}, "/api/me"), ({}, "/" + "x" * 200_000)):
+        reply = await house.client.get(path, headers)
+        assert reply.status == 431
+        assert reply.error["code"] == "head_too_large"
+    many = {f"x-{number}": "y" for number in range(20_000)}
+    assert (await house.client.get("/api/me", many)).status == 431
+    fits = await house.client.get("/api/me", {"x-large": "x" * 60_000})
+    assert fits.status == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=501",
+        "limit=x",
+        "limit=1e3",
+        "limit=",
+        "colour=red",
+        "limit=1&limit=2",
+        "status=dreaming",
+        "cursor=%FF",
+        "cursor=%ED%A0%80",
+        "&".join(f"a{number}=1" for number in range(100)),
+    ],
+)
+async def test_a_bad_parameter_is_named(house: WebHouse, query: str) -> None:
+    reply = await house.client.get(f"/api/tasks?{query}")
+    assert reply.status == 400
+    assert reply.error["code"] == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/tasks/{}"),
+        ("POST", "/api/tasks/{}/stop"),
+        ("POST", "/api/tasks/{}/steer"),
+        ("POST", "/api/tasks/{}/resume"),
+        ("GET", "/api/questions/{}"),
+        ("POST", "/api/questions/{}/answer"),
+        ("DELETE", "/api/rules/{}"),
+        ("DELETE", "/api/people/{}"),
+        ("GET", "/api/sessions/{}"),
+        ("PATCH", "/api/sessions/{}"),
+        ("DELETE", "/api/sessions/{}"),
+        ("GET", "/api/sessions/{}/messages"),
+        ("GET", "/api/sessions/{}/events"),
+        ("GET", "/api/attachments/{}"),
+    ],
+)
+async def test_an_unknown_id_is_not_found(house: WebHouse, method: str, path: str) -> None:
+    bodies: dict[str, dict[str, str]] = {
+        "POST /api/tasks/{}/steer": {"text": "x"},
+        "POST /api/questions/{}/answer": {"decision": "approve"},
+        "PATCH /api/sessions/{}": {"title": "x"},
+    }
+    body = bodies.get(f"{method} {path}")
+    for unknown in ("task-x", "%00", "%ff", "'--", "x" * 5000, "..%5c", "界".encode().hex()):
+        reply = await house.client.request(method, path.format(unknown), body)
+        assert reply.status == 404, unknown
+        assert len(reply.error["message"]) < 200
+    run = await house.client.post("/api/tasks", {"task": "x", "session_id": "session-x"})
+    assert run.status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/api/tasks", "GET, HEAD, POST"),
+        ("DELETE", "/api/tasks", "GET, HEAD, POST"),
+        ("GET", "/api/tasks/x/stop", "POST"),
+        ("GET", "/api/tasks/x/resume", "POST"),
+        ("DELETE", "/api/questions/x", "GET, HEAD"),
+        ("GET", "/api/pairings", "POST"),
+        ("POST", "/api/audit", "GET, HEAD"),
+        ("POST", "/health", "GET, HEAD"),
+        ("OPTIONS", "/api/me", "GET, HEAD"),
+        ("TRACE", "/api/me", "GET, HEAD"),
+    ],
+)
+async def test_a_wrong_method_is_told_the_right_ones(
+    house: WebHouse, method: str, path: str, allowed: str
+) -> None:
+    reply = await house.client.request(method, path)
+    assert reply.status == 405
+    assert reply.headers["allow"] == allowed
+    assert reply.error["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api",
+        "/sessions",
+        "/assets",
+        "/api/tasks/",
+        "/api//tasks",
+        "/api/tasks/a/b",
+        "/docs",
+        "/%2e%2e/x",
+    ],
+)
+async def test_there_is_nothing_elsewhere(house: WebHouse, path: str) -> None:
+    reply = await house.client.get(path)
+    assert reply.status == 404
+    assert reply.error["code"] == "not_found"
+
+
+async def test_an_upgrade_is_not_offered(house: WebHouse) -> None:
+    upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    assert (await house.client.get("/api/me", upgrade)).status == 200
+
+
+async def test_our_own_fault_is_told_without_its_inside(house: WebHouse) -> None:
+    kept, house.health[:] = list(house.health), []
+    reply = await house.client.get("/health")
+    assert reply.status == 500
+    assert reply.error["code"] == "internal"
+    assert "IndexError" not in reply.error["message"]
+    house.health[:] = kept
+
+
+async def test_a_database_that_fails_is_told(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        await house.database.close()
+        reply = await house.client.get("/api/tasks")
+        assert reply.status == 503
+        assert reply.error["code"] == "store_unavailable"

@@ -1,0 +1,149 @@
+"""Every route behind the same chain: the route table is walked, so none can be forgotten."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from internal.channels.web.endpoints import Endpoint
+from internal.channels.web.routes.table import PAGES, ROUTES
+from tests.support.http_client import Reply, StreamRefused, read_reply
+from tests.support.web_app import TOKEN, WebHouse, open_web_house
+
+CLOSED = [endpoint for endpoint in ROUTES if not endpoint.public]
+CHANGING = [endpoint for endpoint in ROUTES if endpoint.method != "GET"]
+
+
+def name(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
+    async with open_web_house(tmp_path) as opened:
+        yield opened
+
+
+async def ask(house: WebHouse, endpoint: Endpoint, **headers: str | None) -> Reply:
+    given = {key.replace("_", "-"): value for key, value in headers.items()}
+    return await house.client.request(endpoint.method, endpoint.path, headers=given)
+
+
+def test_only_logging_in_health_and_the_page_itself_are_public() -> None:
+    assert [endpoint.path for endpoint in ROUTES if endpoint.public and endpoint not in PAGES] == [
+        "/api/login",
+        "/health",
+    ]
+    assert {endpoint.method for endpoint in PAGES} == {"GET"}
+
+
+@pytest.mark.parametrize("endpoint", CLOSED, ids=name)
+async def test_a_missing_blank_or_wrong_token_is_refused(
+    house: WebHouse, endpoint: Endpoint
+) -> None:
+    wrong = [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        f"Basic {TOKEN}",
+        TOKEN,
+        "Bearer \xff",
+    ]
+    for authorization in wrong:
+        reply = await ask(house, endpoint, authorization=authorization)
+        assert reply.status == 401, authorization
+        assert reply.error["code"] == "unauthorized"
+        assert reply.headers["www-authenticate"] == "Bearer"
+        assert TOKEN not in reply.body.decode()
+
+
+@pytest.mark.parametrize("endpoint", ROUTES, ids=name)
+async def test_a_foreign_host_is_refused(house: WebHouse, endpoint: Endpoint) -> None:
+    port = house.client.port
+    for host in (None, "", "evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):
+        reply = await ask(house, endpoint, host=host)
+        assert reply.status in {400, 421}, host
+        assert reply.error["code"] in {"foreign_host", "bad_request"}
+
+
+@pytest.mark.parametrize("endpoint", CHANGING, ids=name)
+async def test_a_foreign_origin_changes_nothing(house: WebHouse, endpoint: Endpoint) -> None:
+    own = f"http://127.0.0.1:{house.client.port}"
+    for origin in ("http://evil.example", "null", "", f"{own}.evil.example", "http://127.0.0.1:1"):
+        reply = await ask(house, endpoint, origin=origin)
+        assert reply.status == 403, origin
+        assert reply.error["code"] == "foreign_origin"
+        assert "access-control-allow-origin" not in reply.headers
+    for site in ("cross-site", "same-site", "what"):
+        assert (await ask(house, endpoint, origin=own, sec_fetch_site=site)).status == 403
+    assert (await ask(house, endpoint, origin=own, sec_fetch_site="same-origin")).status != 403
+
+
+async def test_own_names_are_welcome(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, public_url="https://agent.example/base") as house:
+        port = house.client.port
+        for host in (f"127.0.0.1:{port}", f"LocalHost:{port}", f"[::1]:{port}", "agent.example"):
+            assert (await house.client.get("/api/me", {"host": host})).status == 200
+        session = {"origin": "https://agent.example", "host": "agent.example"}
+        assert (await house.client.post("/api/sessions", {}, session)).status == 201
+        plain = {"origin": "http://agent.example"}
+        assert (await house.client.post("/api/sessions", {}, plain)).status == 403
+
+
+async def test_listed_origins_may_send_and_read_others_may_not(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, allowed_origins=("https://page.example",)) as house:
+        page = {"origin": "https://page.example", "sec-fetch-site": "cross-site"}
+        made = await house.client.post("/api/sessions", {}, page)
+        assert made.status == 201
+        assert made.headers["access-control-allow-origin"] == "https://page.example"
+        asks = {"authorization": None, "access-control-request-method": "POST"}
+        preflight = await house.client.request("OPTIONS", "/api/tasks", headers={**page, **asks})
+        assert preflight.status == 204
+        assert "authorization" in preflight.headers["access-control-allow-headers"]
+        evil = {"origin": "https://evil.example", **asks}
+        refused = await house.client.request("OPTIONS", "/api/tasks", headers=evil)
+        assert refused.status == 401
+        assert "access-control-allow-origin" not in refused.headers
+
+
+async def test_two_tokens_or_two_hosts_are_none(house: WebHouse) -> None:
+    head = house.client.head("GET", "/api/me").removesuffix(b"\r\n")
+    doubled = head + f"authorization: Bearer {TOKEN}\r\n\r\n".encode()
+    assert (await house.client.exchange(doubled)).status == 401
+    hosts = head + f"host: 127.0.0.1:{house.client.port}\r\n\r\n".encode()
+    assert (await house.client.exchange(hosts)).status in {400, 421}
+
+
+async def test_a_stream_is_behind_the_same_guards(house: WebHouse) -> None:
+    run = await house.task()
+    for headers, status in (({"authorization": None}, 401), ({"host": "evil.example"}, 421)):
+        with pytest.raises(StreamRefused) as refused:
+            async with house.client.stream(f"session_id={run.session_id}", headers):
+                pass
+        assert refused.value.reply.status == status
+
+
+async def test_too_many_requests_wait_and_strangers_do_not_use_up_the_owners(
+    tmp_path: Path,
+) -> None:
+    async with open_web_house(tmp_path, rate_limit_per_minute=1, rate_limit_burst=3) as house:
+        nobody = {"authorization": "Bearer wrong"}
+        strangers = [(await house.client.get("/api/me", nobody)).status for _ in range(5)]
+        assert strangers == [401, 401, 401, 429, 429]
+        owner = [await house.client.get("/api/me") for _ in range(4)]
+        assert [reply.status for reply in owner] == [200, 200, 200, 429]
+        assert owner[-1].error["code"] == "too_many_requests"
+        assert 1 <= int(owner[-1].headers["retry-after"]) <= 60
+
+
+async def test_a_token_in_the_address_is_no_token(house: WebHouse) -> None:
+    reader, writer = await house.client.connect()
+    for parameter in ("token", "access_token", "authorization"):
+        writer.write(
+            house.client.head("GET", f"/api/me?{parameter}={TOKEN}", {"authorization": None})
+        )
+        assert (await read_reply(reader)).status == 401
+    writer.close()

@@ -1,0 +1,205 @@
+"""People over HTTP: who sees and answers what, who is given rights, and what is noted of it."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.channels.web.endpoints import Call
+from internal.channels.web.guards import Exchange
+from internal.channels.web.routes import people, questions, tasks
+from internal.channels.web.routes.people import AuditQuery, NewPairing
+from internal.channels.web.routes.questions import GivenAnswer, QuestionsQuery
+from internal.channels.web.schemas import Nothing
+from tests.support.anthropic_server import Call as ToolCall
+from tests.support.anthropic_server import Reply
+from tests.support.working_web_app import WorkingHouse, open_working_house
+
+COLOUR = ToolCall("request_user", {"question": "Which colour?"})
+ASKER = Principal("lark:cli_a1:ou_asker", "Ada", frozenset({"talk"}))
+OPERATOR = Principal("lark:cli_a1:ou_operator", "Odo", frozenset({"talk", "operate"}))
+
+
+@pytest.fixture
+async def house(home: Path) -> AsyncGenerator[WorkingHouse]:
+    script = [Reply(calls=[COLOUR]), Reply(text="painted")]
+    async with open_working_house(home, script) as opened:
+        yield opened
+
+
+def call_of(
+    house: WorkingHouse,
+    who: Principal,
+    query: Any = None,
+    body: Any = None,
+    **path: str,
+) -> Call[Any, Any]:
+    """A request of somebody whose credential this door does not take yet."""
+    exchange = Exchange({"method": "GET", "headers": []}, "r", public=False, principal=who)
+    return Call(house.door, exchange, path, query or Nothing(), body or Nothing())
+
+
+async def given_by(house: WorkingHouse, principal: Principal, **fields: Any) -> Submitted:
+    brief = build_run_spec(house.door.defaults, TaskOptions(), principal)
+    return await house.door.gateway.submit(Submission("x", brief, "lark", **fields), principal)
+
+
+async def test_a_question_exists_for_the_owner_and_for_whoever_gave_the_task(
+    house: WorkingHouse,
+) -> None:
+    made = await given_by(house, ASKER)
+    question_id = (await house.asked(made))["question_id"]
+
+    async def listed(principal: Principal) -> list[str]:
+        page = await questions.list_questions(call_of(house, principal, QuestionsQuery()))
+        return [one.question_id for one in page.questions]
+
+    assert await listed(LOCAL_OWNER) == await listed(ASKER) == [question_id]
+    assert await listed(OPERATOR) == []
+    body = GivenAnswer("text", "red")
+    with pytest.raises(NotFound):
+        await questions.show_question(call_of(house, OPERATOR, question_id=question_id))
+    with pytest.raises(NotFound):
+        await questions.answer_question(
+            call_of(house, OPERATOR, body=body, question_id=question_id)
+        )
+    with pytest.raises(NotFound):
+        await tasks.resume_task(call_of(house, OPERATOR, task_id=made.task_id))
+    seen = await questions.show_question(call_of(house, ASKER, question_id=question_id))
+    assert (seen.who, seen.channel, seen.may_answer) == ("operators", "lark", False)
+    with pytest.raises(Forbidden):
+        await questions.answer_question(call_of(house, ASKER, body=body, question_id=question_id))
+    shown = (await house.client.get(f"/api/questions/{question_id}")).json()
+    assert (shown["status"], shown["may_answer"]) == ("open", True)
+    reply = await house.answer(shown, decision="text", text="red")
+    assert reply.json()["answer"]["by"] == "local"
+    await house.end_of(made)
+
+
+async def test_in_a_chat_of_two_whoever_was_asked_may_answer(house: WorkingHouse) -> None:
+    made = await given_by(house, ASKER, direct=True)
+    question_id = (await house.asked(made))["question_id"]
+    seen = await questions.show_question(call_of(house, ASKER, question_id=question_id))
+    assert (seen.who, seen.may_answer) == ("asker", True)
+    body = GivenAnswer("text", "red")
+    answered = await questions.answer_question(
+        call_of(house, ASKER, body=body, question_id=question_id)
+    )
+    assert answered.answer is not None
+    assert (answered.answer.by, answered.answer.name) == (ASKER.id, "Ada")
+    late = await house.answer({"question_id": question_id}, decision="text", text="blue")
+    assert late.status == 409
+    assert "Ada" in late.error["message"]
+    assert "red" in late.error["message"]
+    await house.end_of(made)
+
+
+async def test_a_code_gives_a_right_that_the_owner_takes_away(house: WorkingHouse) -> None:
+    client = house.client
+    made = await client.post("/api/pairings", {"role": "operate"})
+    assert made.status == 201
+    offered = made.json()
+    assert set(offered) == {"code", "expires"}
+    assert offered["expires"] > rfc3339(datetime.now(UTC))
+    access = house.door.gateway.access
+    assert await access.pair(offered["code"], OPERATOR.id, "Odo", "lark") == "operate"
+    with pytest.raises(Forbidden):
+        await access.pair(offered["code"], ASKER.id, "Ada", "lark")
+    (person,) = (await client.get("/api/people")).json()["people"]
+    assert person.pop("created") <= rfc3339(datetime.now(UTC))
+    assert person == {
+        "principal": OPERATOR.id,
+        "name": "Odo",
+        "role": "operate",
+        "via": "lark",
+    }
+    removed = await client.request("DELETE", f"/api/people/{OPERATOR.id.replace(':', '%3A')}")
+    assert (removed.status, removed.body) == (204, b"")
+    assert (await client.get("/api/people")).json() == {"people": []}
+    assert await access.rights(OPERATOR.id) == frozenset()
+    again = await client.request("DELETE", f"/api/people/{OPERATOR.id}")
+    assert again.status == 404
+
+    deeds = (await client.get("/api/audit")).json()["deeds"]
+    assert [(deed["action"], deed["principal"], deed["via"]) for deed in deeds] == [
+        ("person.removed", "local", "web"),
+        ("pairing.refused", ASKER.id, "lark"),
+        ("pairing.taken", OPERATOR.id, "lark"),
+        ("pairing.offered", "local", "web"),
+    ]
+    assert offered["code"] not in str(deeds)
+    newest = (await client.get("/api/audit?limit=1")).json()["deeds"]
+    assert newest == deeds[:1]
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (None, "JSON"),
+        ({}, "role"),
+        ({"role": "king"}, "$.role"),
+        ({"role": ["operate"]}, "$.role"),
+        ({"role": "talk", "code": "AAAAAAAA"}, "code"),
+    ],
+)
+async def test_a_pairing_that_is_none_is_named(
+    house: WorkingHouse, body: object, word: str
+) -> None:
+    reply = await house.client.post("/api/pairings", body)
+    assert reply.status == 400
+    assert word in reply.error["message"]
+    assert (await house.client.get("/api/audit")).json() == {"deeds": []}
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=1", "colour=red"])
+async def test_a_bad_parameter_of_the_audit_is_named(house: WorkingHouse, query: str) -> None:
+    reply = await house.client.get(f"/api/audit?{query}")
+    assert reply.status == 400
+    assert reply.error["code"] == "malformed"
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "9" * 30])
+async def test_an_unknown_rule_is_not_found(house: WorkingHouse, number: str) -> None:
+    reply = await house.client.request("DELETE", f"/api/rules/{number}")
+    assert reply.status == 404
+    assert len(reply.error["message"]) < 200
+
+
+async def test_what_was_answered_and_stopped_is_noted(house: WorkingHouse) -> None:
+    made = await house.task("paint")
+    question = await house.asked(made)
+    await house.answer(question, decision="text", text="red")
+    await house.end_of(made)
+    deeds = (await house.client.get("/api/audit")).json()["deeds"]
+    assert [(deed["action"], deed["target"]) for deed in reversed(deeds)] == [
+        ("question.asked", question["question_id"]),
+        ("question.answered", question["question_id"]),
+    ]
+
+
+@pytest.mark.parametrize("principal", [ASKER, OPERATOR], ids=["asker", "operator"])
+async def test_only_the_owner_gives_and_takes_rights_and_reads_the_audit(
+    house: WorkingHouse, principal: Principal
+) -> None:
+    await house.client.post("/api/pairings", {"role": "talk"})
+    before = (await house.client.get("/api/audit")).json()
+    with pytest.raises(Forbidden):
+        await people.offer_pairing(call_of(house, principal, body=NewPairing("owner")))
+    with pytest.raises(Forbidden):
+        await people.list_people(call_of(house, principal))
+    with pytest.raises(Forbidden):
+        await people.remove_person(call_of(house, principal, principal="lark:cli_a1:ou_x"))
+    with pytest.raises(Forbidden):
+        await people.list_deeds(call_of(house, principal, AuditQuery()))
+    with pytest.raises(Forbidden):
+        await people.list_rules(call_of(house, principal))
+    with pytest.raises(NotFound):
+        await people.remove_rule(call_of(house, principal, number="1"))
+    assert (await house.client.get("/api/audit")).json() == before

@@ -1,0 +1,529 @@
+"""Questions over HTTP, through the whole chain: the run pauses, is answered, and goes on."""
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from internal.agent.domain.answers import LONGEST_ANSWER
+from tests.support.agent_app import plan, sound
+from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.working_web_app import WorkingHouse, open_working_house
+
+COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
+MANY = Call("request_user", {**COLOURS.input, "multiple": True})
+TOUCH = Call("shell", {"command": "touch ran"})
+
+
+def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [each["payload"] for each in events if each["event"] == f"workflow.{name}"]
+
+
+def read_by_model(house: WorkingHouse) -> str:
+    """What the model was given last as a tool's result."""
+    return seen_in(house.core.model.requests[-1]).last_result
+
+
+def folder(home: Path, house_task: Any) -> Path:
+    return home / "workspaces" / str(house_task.session_id)
+
+
+async def open_ids(house: WorkingHouse) -> list[str]:
+    page = (await house.client.get("/api/questions?status=open")).json()
+    return [question["question_id"] for question in page["questions"]]
+
+
+async def test_a_question_says_all_that_a_person_must_know(home: Path) -> None:
+    async with open_working_house(home, [Reply(calls=[MANY])]) as house:
+        made = await house.task("paint it " * 100)
+        question = await house.asked(made)
+        page = (await house.client.get("/api/questions?status=open")).json()
+        assert page == {"questions": [question], "next": None}
+        task = (await house.client.get(f"/api/tasks/{made.task_id}")).json()
+        assert (task["status"], task["run"]["status"]) == ("waiting", "waiting")
+        assert question.pop("asked") < question.pop("expires")
+        assert question.pop("question_id")
+        schema = question.pop("answer_schema")
+        assert schema["properties"]["choices"]["items"]["maximum"] == 3
+        assert question == {
+            "run_id": made.run_id,
+            "task_id": made.task_id,
+            "session_id": made.session_id,
+            "channel": "web",
+            "task": ("paint it " * 100)[:200],
+            "kind": "clarify",
+            "title": "Which colour?",
+            "body": "",
+            "options": ["red", "green", "blue"],
+            "multiple": True,
+            "calls": [],
+            "plan": None,
+            "who": "operators",
+            "status": "open",
+            "may_answer": True,
+            "answer": None,
+        }
+
+
+async def test_words_answer_a_question_and_the_same_run_goes_on(home: Path) -> None:
+    script = [Reply(calls=[MANY]), Reply(text="painted")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("paint it")
+        question = await house.asked(made)
+        assert question["question_id"] in await open_ids(house)
+        reply = await house.answer(question, decision="text", choices=[3, 1], text="and white")
+        assert reply.status == 200
+        answered = reply.json()
+        assert answered["answer"].pop("at") >= question["asked"]
+        assert answered["answer"] == {
+            "decision": "text",
+            "text": "blue; red; and white",
+            "by": "local",
+            "name": "local owner",
+            "via": "web",
+            "edit": None,
+            "choices": [3, 1],
+            "items": {},
+            "grant": "once",
+            "rules": [],
+        }
+        assert (answered["status"], answered["may_answer"]) == ("answered", False)
+        events = await house.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "painted"
+        assert "blue; red; and white" in read_by_model(house)
+        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        assert shown["status"] == "answered"
+        assert shown["answer"]["text"] == "blue; red; and white"
+        assert await open_ids(house) == []
+
+
+async def test_a_call_runs_only_after_a_yes(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch it")
+        question = await house.asked(made)
+        assert question["kind"] == "approval"
+        (call,) = question["calls"]
+        assert (call["tool"], call["risk"]) == ("shell", "exec")
+        assert "touch ran" in call["what"]
+        assert not (folder(home, made) / "ran").exists()
+        assert (await house.answer(question, decision="approve")).status == 200
+        sound(await house.end_of(made))
+        assert (folder(home, made) / "ran").exists()
+
+
+async def test_a_no_with_a_reason_is_read_by_the_model_and_nothing_runs(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="I left it")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch it")
+        question = await house.asked(made)
+        reply = await house.answer(question, decision="text", text="not on a Friday")
+        assert reply.json()["answer"]["decision"] == "reject"
+        events = await house.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "I left it"
+        assert "not on a Friday" in read_by_model(house)
+        assert not (folder(home, made) / "ran").exists()
+
+
+async def test_each_call_of_a_question_has_an_answer_of_its_own(home: Path) -> None:
+    calls = [Call("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")]
+    script = [Reply(calls=[plan()]), Reply(calls=calls), Reply(text="done")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch them")
+        question = await house.asked(made)
+        one, two, _ = [call["call_id"] for call in question["calls"]]
+        items = {one: True, two: False}
+        assert (await house.answer(question, decision="approve", items=items)).status == 200
+        sound(await house.end_of(made))
+        assert sorted(path.name for path in folder(home, made).iterdir()) == ["one", "three"]
+
+
+async def test_a_rule_holds_until_it_is_removed(home: Path) -> None:
+    turn = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
+    async with open_working_house(home, turn * 3) as house:
+        first = await house.task("touch it")
+        question = await house.asked(first)
+        offered = question["calls"][0]["rules"]
+        assert offered
+        reply = await house.answer(question, decision="approve", grant="rule")
+        assert reply.json()["answer"]["rules"] == offered
+        await house.end_of(first)
+        (rule,) = (await house.client.get("/api/rules")).json()["rules"]
+        assert (rule["rule"], rule["principal"], rule["via"]) == (offered[0], "local", "web")
+        assert rule["question_id"] == question["question_id"]
+
+        second = await house.task("touch it again")  # a session of its own
+        assert named(await house.end_of(second), "question.asked") == []
+        assert (folder(home, second) / "ran").exists()
+
+        removed = await house.client.request("DELETE", f"/api/rules/{rule['number']}")
+        assert (removed.status, removed.body) == (204, b"")
+        assert (await house.client.get("/api/rules")).json() == {"rules": []}
+        again = await house.client.request("DELETE", f"/api/rules/{rule['number']}")
+        assert again.status == 404
+        third = await house.task("touch it once more")
+        asked = await house.asked(third)
+        assert (await house.answer(asked, decision="reject")).status == 200
+        await house.end_of(third)
+        assert not (folder(home, third) / "ran").exists()
+
+
+async def test_a_plan_is_talked_about_edited_and_only_then_done(home: Path) -> None:
+    script = [
+        Reply(calls=[plan("guess", title="A guess")]),
+        Reply(calls=[plan("look", "write", title="With care")]),
+        Reply(calls=[TOUCH]),
+        Reply(text="done"),
+    ]
+    async with open_working_house(home, script) as house:
+        options = {"permission_mode": "full"}
+        made = await house.task("think first", plan_review="always", options=options)
+        first = await house.asked(made)
+        assert (first["kind"], first["title"]) == ("plan", "A guess")
+        assert [step["description"] for step in first["plan"]["steps"]] == ["guess"]
+        assert (await house.answer(first, decision="text", text="look first")).status == 200
+
+        second = await house.asked(made, 2)
+        assert second["run_id"] == first["run_id"] == made.run_id
+        assert second["question_id"] != first["question_id"]
+        assert "<plan_feedback>" in read_by_model(house)
+        assert "look first" in read_by_model(house)
+        assert [step["description"] for step in second["plan"]["steps"]] == ["look", "write"]
+        assert not (folder(home, made) / "ran").exists()
+        edit = {"steps": ["look twice", " write "], "goal": "to be sure"}
+        reply = await house.answer(second, decision="edit", edit=edit)
+        assert reply.status == 200
+        assert reply.json()["answer"]["edit"] == {
+            "steps": ["look twice", "write"],
+            "goal": "to be sure",
+        }
+        third = await house.asked(made, 3)
+        assert third["plan"]["version"] == 3
+        assert not (folder(home, made) / "ran").exists()
+        assert (await house.answer(third, decision="approve")).status == 200
+        events = await house.end_of(made)
+        sound(events)
+        assert (folder(home, made) / "ran").exists()
+        check_versions(events)
+
+
+def check_versions(events: list[dict[str, Any]]) -> None:
+    """The person's plan is the last version, and nothing ran before the last answer."""
+    plans = named(events, "plan.updated")
+    assert sorted({each["version"] for each in plans}) == [1, 2, 3]
+    assert [step["description"] for step in plans[-1]["steps"]] == ["look twice", "write"]
+    assert plans[-1]["goal"] == "to be sure"
+    names = [each["event"] for each in events]
+    last_answer = len(names) - names[::-1].index("workflow.question.answered")
+    assert "workflow.tool.started" not in names[:last_answer]
+
+
+async def test_a_rejected_plan_ends_the_run_and_no_tool_ran(home: Path) -> None:
+    script = [Reply(calls=[plan("drop the tables")])]
+    async with open_working_house(home, script) as house:
+        made = await house.task("clean up", options={"plan_review": "always"})
+        question = await house.asked(made)
+        assert (await house.answer(question, decision="reject", text="no!")).status == 200
+        events = await house.end_of(made)
+        sound(events)
+        assert events[-1]["event"] == "workflow.result.cancelled"
+        assert named(events, "tool.started") == []
+        task = (await house.client.get(f"/api/tasks/{made.task_id}")).json()
+        assert (task["status"], task["stop_reason"]) == ("cancelled", "rejected")
+
+
+async def test_who_gives_a_task_may_choose_the_review_once(home: Path) -> None:
+    async with open_working_house(home, [Reply(text="hi")]) as house:
+        body = {"task": "x", "plan_review": "always", "options": {"plan_review": "off"}}
+        refused = await house.client.post("/api/tasks", body)
+        assert refused.status == 400
+        assert "plan_review" in refused.error["message"]
+        unknown = await house.client.post("/api/tasks", {"task": "x", "plan_review": "maybe"})
+        assert unknown.status == 400
+        assert "$.plan_review" in unknown.error["message"]
+        body = {"task": "x", "plan_review": "off", "options": {"plan_review": "off"}}
+        assert (await house.client.post("/api/tasks", body)).status == 201
+
+
+async def test_without_approvals_a_call_in_need_is_a_no(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="could not")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch it", options={"approvals": False})
+        events = await house.end_of(made)
+        sound(events)
+        assert named(events, "question.asked") == []
+        assert not (folder(home, made) / "ran").exists()
+
+
+ANY_KIND: list[tuple[object, str]] = [
+    (b"", "not valid JSON"),
+    (b"yes", "not valid JSON"),
+    ([], "Expected"),
+    ({}, "decision"),
+    ({"decision": "maybe"}, "$.decision"),
+    ({"decision": None}, "$.decision"),
+    ({"decision": "approve", "force": True}, "force"),
+    (b'{"decision":"reject","decision":"approve"}', "decision"),
+    ({"decision": "approve", "text": 1}, "$.text"),
+    ({"decision": "text", "text": "x" * (LONGEST_ANSWER + 1)}, "$.text"),
+    ({"decision": "text", "text": " \n"}, "empty"),
+    ({"decision": "approve", "items": {"call-x": True}}, ""),
+    ({"decision": "approve", "items": {"call-x": "yes"}}, "$.items"),
+    ({"decision": "approve", "grant": "always"}, "$.grant"),
+    ({"decision": "approve", "choices": ["1"]}, "$.choices"),
+    ({"decision": "edit"}, ""),
+    ({"decision": "reject", "edit": {"steps": ["a"]}}, "edit"),
+    ({"decision": "edit", "edit": {"steps": "a"}}, "$.edit.steps"),
+    ({"decision": "edit", "edit": {"goal": "a"}}, "steps"),
+    ({"decision": "edit", "edit": {"steps": ["a"], "version": 9}}, "version"),
+]
+PLAN: list[tuple[object, str]] = [
+    ({"decision": "edit", "edit": {"steps": []}}, "1 to 50 steps"),
+    ({"decision": "edit", "edit": {"steps": ["a", " "]}}, "empty"),
+    ({"decision": "edit", "edit": {"steps": ["a"] * 51}}, "$.edit.steps"),
+    ({"decision": "edit", "edit": {"steps": ["x" * 4001]}}, "$.edit.steps"),
+    ({"decision": "approve", "choices": [1]}, "choices"),
+    ({"decision": "approve", "grant": "session"}, "grant"),
+]
+WORDS: list[tuple[object, str]] = [
+    ({"decision": "text", "choices": [0]}, "option 0"),
+    ({"decision": "text", "choices": [4]}, "1 to 3"),
+    ({"decision": "text", "choices": [1, 2]}, "one option"),
+    ({"decision": "edit"}, "Only a plan"),
+    ({"decision": "edit", "edit": {"steps": ["a"]}}, "edit has no meaning"),
+    ({"decision": "approve", "rules": ["shell(ls)"]}, "rules"),
+]
+CALLS: list[tuple[object, str]] = [
+    ({"decision": "edit"}, "cannot be edited"),
+    ({"decision": "approve", "edit": {"steps": ["a"]}}, "edit has no meaning"),
+    ({"decision": "approve", "choices": [1]}, "choices"),
+    ({"decision": "approve", "rules": ["shell(touch *)"]}, "grant"),
+    ({"decision": "approve", "grant": "rule", "rules": ["shell("]}, ""),
+    ({"decision": "approve", "grant": "rule", "rules": ["shell(*)"]}, ""),
+    ({"decision": "approve", "grant": "rule", "rules": ["x"] * 21}, "$.rules"),
+]
+
+
+async def refused(house: WorkingHouse, question: Any, table: Sequence[tuple[object, str]]) -> None:
+    path = f"/api/questions/{question['question_id']}"
+    for body, word in table:
+        reply = await house.client.post(f"{path}/answer", body)
+        assert reply.status == 400, (body, reply)
+        assert reply.error["code"] == "malformed"
+        assert word in reply.error["message"], (body, reply.error)
+        assert len(reply.body) < 1000
+    assert (await house.client.get(path)).json() == question
+
+
+async def test_what_does_not_fit_a_plan_is_named_and_changes_nothing(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(text="done")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("plan it", plan_review="always")
+        question = await house.asked(made)
+        before = len(await house.core.durable(made))
+        await refused(house, question, [*ANY_KIND, *PLAN])
+        assert len(await house.core.durable(made)) == before
+        assert (await house.answer(question, decision="approve")).status == 200
+        sound(await house.end_of(made))
+
+
+async def test_what_does_not_fit_a_question_is_named_and_changes_nothing(home: Path) -> None:
+    async with open_working_house(home, [Reply(calls=[COLOURS]), Reply(text="ok")]) as house:
+        made = await house.task("paint")
+        question = await house.asked(made)
+        before = len(await house.core.durable(made))
+        await refused(house, question, [*ANY_KIND, *WORDS])
+        assert len(await house.core.durable(made)) == before
+        # words where an option was wanted are an answer, not an error
+        assert (await house.answer(question, decision="text", text="mauve")).status == 200
+        sound(await house.end_of(made))
+        assert "mauve" in read_by_model(house)
+
+
+async def test_what_does_not_fit_calls_is_named_and_runs_nothing(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch it")
+        question = await house.asked(made)
+        before = len(await house.core.durable(made))
+        await refused(house, question, [*ANY_KIND, *CALLS])
+        assert len(await house.core.durable(made)) == before
+        assert not (folder(home, made) / "ran").exists()
+        assert (await house.client.get("/api/rules")).json() == {"rules": []}
+        assert (await house.answer(question, decision="reject")).status == 200
+        sound(await house.end_of(made))
+
+
+async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
+    script = [Reply(calls=[COLOURS]), Reply(text="ok")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("paint")
+        question = await house.asked(made)
+        words = [f"colour {number}" for number in range(200)]
+        async with asyncio.TaskGroup() as tasks:
+            answering = [
+                tasks.create_task(house.answer(question, decision="text", text=word))
+                for word in words
+            ]
+        replies = [task.result() for task in answering]
+        assert Counter(reply.status for reply in replies) == {200: 1, 409: 199}
+        won = words[[reply.status for reply in replies].index(200)]
+        late = [reply.error["message"] for reply in replies if reply.status == 409]
+        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        assert shown["answer"]["text"] == won
+        day, minute = shown["answer"]["at"][:10], shown["answer"]["at"][11:16]
+        how = f"by local owner via web, {day} {minute} UTC: text ({won})."
+        assert {sentence.partition("already ")[2] for sentence in late} == {how}
+        events = await house.end_of(made)
+        sound(events)
+        assert [each["text"] for each in named(events, "question.answered")] == [won]
+        assert won in read_by_model(house)
+
+
+async def test_two_different_decisions_at_once_are_one_decision(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch it")
+        question = await house.asked(made)
+        async with asyncio.TaskGroup() as tasks:
+            yes = tasks.create_task(house.answer(question, decision="approve"))
+            no = tasks.create_task(house.answer(question, decision="reject"))
+        assert sorted((yes.result().status, no.result().status)) == [200, 409]
+        sound(await house.end_of(made))
+        assert (folder(home, made) / "ran").exists() is (yes.result().status == 200)
+
+
+async def test_the_answer_counts_after_a_restart(home: Path) -> None:
+    async with open_working_house(home, [Reply(calls=[plan()]), Reply(calls=[TOUCH])]) as house:
+        made = await house.task("touch it")
+        question = await house.asked(made)
+    async with open_working_house(home, [Reply(text="done")]) as house:
+        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        assert shown == question
+        assert (await house.answer(question, decision="approve")).status == 200
+        events = await house.end_of(made)
+        sound(events)
+        assert {each["run_id"] for each in events} == {made.run_id}
+        assert events[-1]["payload"]["final_answer"] == "done"
+        assert (folder(home, made) / "ran").exists()
+
+
+async def test_a_stop_is_a_no_to_the_question_of_the_run(home: Path) -> None:
+    async with open_working_house(home, [Reply(calls=[COLOURS])]) as house:
+        made = await house.task("paint")
+        question = await house.asked(made)
+        assert (await house.client.post(f"/api/tasks/{made.task_id}/stop")).status == 200
+        sound(await house.end_of(made))
+        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        assert (shown["status"], shown["may_answer"]) == ("answered", False)
+        assert (shown["answer"]["decision"], shown["answer"]["by"]) == ("reject", "local")
+        late = await house.answer(question, decision="text", text="red")
+        assert late.status == 409
+        assert late.error["code"] == "conflict"
+        assert await open_ids(house) == []
+
+
+async def test_an_expired_question_takes_no_answer_and_is_a_no(home: Path) -> None:
+    script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="nobody was there")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("touch it")
+        question = await house.asked(made)
+        await change(
+            home, "update questions set expires = asked where id = ?", question["question_id"]
+        )
+        late = await house.answer(question, decision="approve")
+        assert late.status == 409
+        assert "expired" in late.error["message"]
+        dispatcher = house.core.house.dispatcher
+        assert await dispatcher._sweep.expired() == 1  # not waiting for its turn
+        dispatcher.wake()
+        sound(await house.end_of(made))
+        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        assert (shown["status"], shown["may_answer"]) == ("expired", False)
+        assert (shown["answer"]["decision"], shown["answer"]["via"]) == ("expired", "the clock")
+        late = await house.answer(question, decision="approve")
+        assert late.status == 409
+        assert "expired" in late.error["message"]
+        assert "nobody answered in time" in read_by_model(house)
+        assert not (folder(home, made) / "ran").exists()
+
+
+async def change(home: Path, statement: str, *values: str) -> None:
+    """Change the database behind the gateway's back."""
+
+    def work() -> None:
+        with closing(sqlite3.connect(home / "larkspur.db")) as database, database:
+            assert database.execute(statement, values).rowcount == 1
+
+    await asyncio.to_thread(work)
+
+
+async def test_a_task_that_goes_away_beside_a_list_does_not_break_it(home: Path) -> None:
+    script = [Reply(calls=[COLOURS], times=2)]
+    async with open_working_house(home, script) as house:
+        gone, stays = await house.task("paint"), await house.task("paint")
+        await house.asked(gone)
+        question = await house.asked(stays)
+        await change(home, "delete from tasks where id = ?", gone.task_id)
+        assert await open_ids(house) == [question["question_id"]]
+
+
+async def test_pages_of_questions_have_no_hole_and_no_double(home: Path) -> None:
+    script = [Reply(calls=[COLOURS], times=5)]
+    async with open_working_house(home, script) as house:
+        made = [await house.task(f"paint {number}") for number in range(5)]
+        questions = [await house.asked(one) for one in made]
+        await house.client.post(f"/api/tasks/{made[0].task_id}/stop")
+        seen: list[str] = []
+        cursor = ""
+        while True:
+            page = (await house.client.get(f"/api/questions?limit=2{cursor}")).json()
+            seen += [question["question_id"] for question in page["questions"]]
+            if page["next"] is None:
+                break
+            cursor = f"&cursor={page['next']}"
+        newest_first = sorted(questions, key=lambda each: (each["asked"], each["question_id"]))
+        assert seen == [question["question_id"] for question in reversed(newest_first)]
+        assert sorted(await open_ids(house)) == sorted(
+            question["question_id"] for question in questions[1:]
+        )
+        mine = await house.client.get(f"/api/questions?session_id={made[3].session_id}")
+        assert [each["task_id"] for each in mine.json()["questions"]] == [made[3].task_id]
+        for query in ("cursor=nowhere", "status=asked", "limit=0", "limit=501", "kind=plan"):
+            assert (await house.client.get(f"/api/questions?{query}")).status == 400, query
+        gone = await house.client.get("/api/questions?session_id=session-x")
+        assert gone.json() == {"questions": [], "next": None}
+
+
+async def test_a_stopped_task_is_resumed_as_a_new_one(home: Path) -> None:
+    script = [Reply(calls=[COLOURS]), Reply(text="painted it red")]
+    async with open_working_house(home, script) as house:
+        made = await house.task("paint")
+        await house.asked(made)
+        path = f"/api/tasks/{made.task_id}/resume"
+        waiting = await house.client.post(path)
+        assert waiting.status == 409
+        assert waiting.error["code"] == "conflict"
+        await house.client.post(f"/api/tasks/{made.task_id}/stop")
+        await house.end_of(made)
+        assert (await house.client.post(path, {"from": 1})).status == 400
+        reply = await house.client.post(path)
+        assert reply.status == 201
+        resumed = reply.json()
+        assert set(resumed) == {"task_id", "run_id", "session_id", "status"}
+        assert resumed["session_id"] == made.session_id
+        assert resumed["task_id"] != made.task_id
+        await house.core.until(
+            made.session_id,
+            lambda each: (
+                each["run_id"] == resumed["run_id"] and each["event"] == "workflow.result.final"
+            ),
+        )
+        shown = (await house.client.get(f"/api/tasks/{resumed['task_id']}")).json()
+        assert shown["run"]["answer"] == "painted it red"
+        assert (await house.client.post("/api/tasks/task-x/resume")).status == 404

@@ -1,0 +1,219 @@
+"""Serving the page and logging in to it."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from internal.channels.web.auth import CODE_SECONDS, LOGIN_SECONDS, Logins, OneTimeCodes
+from internal.channels.web.static_page import read_page
+from tests.support.http_client import HttpClient, Reply
+from tests.support.web_app import TOKEN, WebHouse, open_web_house
+
+NOBODY = {"authorization": None}
+
+
+def built(folder: Path) -> Path:
+    """A page as the build leaves it."""
+    assets = folder / "dist" / "assets"
+    assets.mkdir(parents=True)
+    (folder / "dist" / "index.html").write_text("<!doctype html>the page")
+    (assets / "index-1a2b.js").write_text("script")
+    (assets / "index-1a2b.js.gz").write_bytes(gzip.compress(b"script"))
+    (assets / "index-1a2b.js.br").write_bytes(b"brotli")
+    (assets / "index-3c4d.css").write_text("style")
+    (assets / "index-1a2b.js.map").write_text("no part of the page")
+    return folder / "dist"
+
+
+def cookie_of(reply: Reply) -> str:
+    return reply.headers["set-cookie"].partition(";")[0]
+
+
+async def log_in(house: WebHouse) -> str:
+    """Use a fresh link; return the cookie as a browser sends it."""
+    link = (await house.client.post("/api/links", {})).json()["url"]
+    code = {"code": link.partition("#code=")[2]}
+    reply = await house.client.post("/api/login", code, NOBODY)
+    assert reply.status == 204
+    return cookie_of(reply)
+
+
+def with_cookie(cookie: str, client: HttpClient, **more: str) -> dict[str, str | None]:
+    return {**NOBODY, "cookie": cookie, "origin": f"http://127.0.0.1:{client.port}", **more}
+
+
+async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        for path in ("/", "/waiting", "/sessions/session-x"):
+            reply = await house.client.get(path, NOBODY)
+            assert reply.status == 503
+            assert "make page" in reply.error["message"]
+        assert (await house.client.get("/assets/index.js", NOBODY)).status == 404
+
+
+async def test_the_page_is_for_everybody_and_may_not_run_what_is_foreign(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, read_page(built(tmp_path))) as house:
+        for path in ("/", "/waiting", "/sessions/session-x"):
+            reply = await house.client.get(path, NOBODY)
+            assert (reply.status, reply.body) == (200, b"<!doctype html>the page")
+            assert reply.headers["cache-control"] == "no-cache"
+            assert reply.headers["x-content-type-options"] == "nosniff"
+            policy = reply.headers["content-security-policy"].split("; ")
+            assert {"default-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= {*policy}
+            assert "unsafe" not in reply.headers["content-security-policy"]
+
+
+async def test_assets_are_for_ever_and_as_small_as_a_browser_takes_them(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, read_page(built(tmp_path))) as house:
+        for accepted, encoding, body in (
+            ("gzip, deflate, br, zstd", "br", b"brotli"),
+            ("gzip", "gzip", gzip.compress(b"script", mtime=0)),
+            ("identity", None, b"script"),
+            (None, None, b"script"),
+        ):
+            asked = {**NOBODY, "accept-encoding": accepted}
+            reply = await house.client.get("/assets/index-1a2b.js", asked)
+            assert reply.status == 200
+            assert reply.headers.get("content-encoding") == encoding
+            if encoding == "gzip":
+                assert gzip.decompress(reply.body) == b"script"
+            else:
+                assert reply.body == body
+            assert "immutable" in reply.headers["cache-control"]
+            assert reply.headers["content-type"] == "text/javascript; charset=utf-8"
+            assert reply.headers["vary"] == "Accept-Encoding"
+        for missing in ("index-1a2b.js.gz", "index-1a2b.js.map", "x" * 300):
+            assert (await house.client.get(f"/assets/{missing}", NOBODY)).status == 404
+
+
+async def test_a_code_becomes_a_cookie_that_scripts_cannot_read(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        link = house.server.link()
+        port = house.client.port
+        assert link.startswith(f"http://127.0.0.1:{port}/#code=")
+        code = {"code": link.partition("#code=")[2]}
+        reply = await house.client.post("/api/login", code, NOBODY)
+        assert reply.status == 204
+        said = reply.headers["set-cookie"]
+        assert said.startswith(f"larkspur-{port}=")
+        assert {"httponly", "samesite=lax", "path=/"} <= {
+            part.strip().lower() for part in said.split(";")
+        }
+        assert "secure" not in said.lower()
+        me = await house.client.get("/api/me", {**NOBODY, "cookie": f"a=b; {cookie_of(reply)}"})
+        assert me.json()["id"] == "local"
+        again = await house.client.post("/api/login", code, NOBODY)
+        assert (again.status, again.error["code"]) == (403, "bad_code")
+
+
+async def test_a_cookie_of_https_is_never_sent_without(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, public_url="https://agent.example") as house:
+        link = house.server.link()
+        assert link.startswith("https://agent.example/#code=")
+        code = {"code": link.partition("#code=")[2]}
+        host = {**NOBODY, "host": "agent.example"}
+        reply = await house.client.post("/api/login", code, host)
+        assert "; secure" in reply.headers["set-cookie"].lower()
+
+
+async def test_a_cookie_changes_nothing_without_an_origin(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        cookie = await log_in(house)
+        bare = {**NOBODY, "cookie": cookie}
+        assert (await house.client.post("/api/sessions", {}, bare)).status == 401
+        own = with_cookie(cookie, house.client)
+        assert (await house.client.post("/api/sessions", {}, own)).status == 201
+        foreign = with_cookie(cookie, house.client, origin="http://evil.example")
+        assert (await house.client.post("/api/sessions", {}, foreign)).status == 403
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "{cookie}x", "{cookie}; {cookie}", "\xff"])
+async def test_any_other_cookie_is_none(tmp_path: Path, wrong: str) -> None:
+    async with open_web_house(tmp_path) as house:
+        cookie = await log_in(house)
+        sent = wrong.format(cookie=cookie)
+        assert (await house.client.get("/api/me", {**NOBODY, "cookie": sent})).status == 401
+
+
+async def test_a_login_outlives_a_restart_and_ends_with_the_logout(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        port, cookie = house.client.port, await log_in(house)
+    async with open_web_house(tmp_path, port=port) as house:
+        own = with_cookie(cookie, house.client)
+        run = await house.task()
+        stream = {**NOBODY, "cookie": cookie}
+        async with house.client.stream(f"session_id={run.session_id}", stream) as frames:
+            assert (await house.client.post("/api/logout", {}, own)).status == 204
+            await frames.until("bye")
+        assert (await house.client.get("/api/me", {**NOBODY, "cookie": cookie})).status == 401
+
+
+async def test_guessing_codes_is_slow(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        tried = [
+            await house.client.post("/api/login", {"code": f"guess {n}"}, NOBODY) for n in range(12)
+        ]
+        assert [reply.status for reply in tried] == [403] * 10 + [429] * 2
+        assert tried[-1].error["code"] == "too_many_codes"
+        assert 1 <= int(tried[-1].headers["retry-after"]) <= 6
+
+
+def test_codes_are_good_once_and_for_five_minutes() -> None:
+    now = [1_000.0]
+    codes = OneTimeCodes(lambda: now[0])
+    first, second = codes.issue(), codes.issue()
+    assert codes.take(first)
+    assert not codes.take(first)
+    now[0] += CODE_SECONDS
+    assert not codes.take(second)
+    many = [codes.issue() for _ in range(20)]
+    assert [codes.take(code) for code in many] == [False] * 4 + [True] * 16
+
+
+def test_guesses_are_forgiven_with_time() -> None:
+    now = [0.0]
+    codes = OneTimeCodes(lambda: now[0])
+    for _ in range(10):
+        assert codes.wait() == 0
+        assert not codes.take("guess")
+    assert 0 < codes.wait() <= 6
+    now[0] += 6
+    assert codes.wait() == 0
+
+
+def test_a_login_ends_after_thirty_days_or_with_the_token(tmp_path: Path) -> None:
+    now = [1_000_000.0]
+    path = tmp_path / "logins.json"
+    logins = Logins(TOKEN, path, lambda: now[0])
+    value = logins.begin()
+    name = logins.name(value)
+    assert logins.good(name)
+    assert value not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Logins(TOKEN, path, lambda: now[0]).good(name)
+    changed = Logins(TOKEN[::-1], path, lambda: now[0])
+    assert not changed.good(changed.name(value))
+    now[0] += LOGIN_SECONDS
+    assert not logins.good(name)
+    logins.begin()
+    assert name not in path.read_text()
+
+
+@pytest.mark.parametrize("kept", ["", "[]", "{", '{"a": "b"}', "\xff" * 8, "[" * 100_000])
+def test_a_damaged_file_of_logins_lets_nobody_in(tmp_path: Path, kept: str) -> None:
+    path = tmp_path / "logins.json"
+    path.write_text(kept, encoding="latin-1")
+    logins = Logins(TOKEN, path)
+    assert not logins.good(logins.name("anything"))
+    assert logins.good(logins.name(logins.begin()))
+
+
+def test_the_oldest_of_very_many_logins_ends(tmp_path: Path) -> None:
+    now = [0.0]
+    logins = Logins(TOKEN, tmp_path / "logins.json", lambda: now[0])
+    names = []
+    for _ in range(201):
+        now[0] += 1
+        names.append(logins.name(logins.begin()))
+    assert [logins.good(name) for name in names] == [False] + [True] * 200

@@ -1,0 +1,308 @@
+"""Streams that break: whatever happens to a connection, a reader that comes back has it all."""
+
+import asyncio
+import contextlib
+import gc
+import socket
+import tracemalloc
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.types import (
+    LifecycleUpdated,
+    OutputDelta,
+    OutputSummary,
+    ToolProgress,
+)
+from internal.agent.domain.usage import Usage
+from tests.support.http_client import EventStream, Frames, SseFrame, read_head
+from tests.support.web_app import WebHouse, ids_of, open_web_house
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """The loop that the gateway runs in: what a transport holds back is its own code."""
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
+    async with open_web_house(tmp_path, stall_seconds=300.0) as opened:
+        yield opened
+
+
+@dataclass
+class Fold:
+    """A reader's state, as the page keeps it: durable envelopes, and the text of open nodes."""
+
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    texts: dict[str, tuple[int, str]] = field(default_factory=dict)
+    holes: set[str] = field(default_factory=set)
+    last_id: str = ""
+
+    def take(self, frames: Iterable[SseFrame]) -> None:
+        for frame in frames:
+            match frame.event:
+                case "workflow.node.output.delta" | "workflow.tool.progress":
+                    self._piece(frame.json()["payload"])
+                case "partial":
+                    payload = frame.json()["payload"]
+                    self.texts[payload["node_id"]] = payload["k"], payload["text"]
+                    self.holes.discard(payload["node_id"])
+                case "workflow.node.output.summary":
+                    self.texts.pop(frame.json()["node_id"], None)
+                    self._durable(frame)
+                case _ if frame.id and frame.data:
+                    self._durable(frame)
+                case _:
+                    pass
+
+    def _durable(self, frame: SseFrame) -> None:
+        assert frame.id not in self.events, "a durable event came twice"
+        self.events[frame.id] = frame.json()
+
+    def _piece(self, payload: dict[str, Any]) -> None:
+        node_id, k = payload["node_id"], payload["k"]
+        last, text = self.texts.get(node_id, (0, ""))
+        if k - payload["n"] != last:
+            self.holes.add(node_id)
+        if node_id not in self.holes:
+            self.texts[node_id] = k, text + payload["text"]
+
+
+def working(phase: str) -> LifecycleUpdated:
+    return LifecycleUpdated(status="queued", phase=phase)
+
+
+def summary(node_id: str, content: str) -> OutputSummary:
+    return OutputSummary(
+        node_id=node_id,
+        iteration=1,
+        content=content,
+        tool_call_count=0,
+        llm_duration_ms=1,
+        llm_request_id="r",
+        llm_model="offline-demo",
+        usage=Usage(),
+    )
+
+
+async def act(house: WebHouse, run: RunIds) -> None:
+    """A piece of a run: two replies, of which the second stays open beside a tool's output."""
+    for number, words in enumerate(("héllo", " 世界\n"), 1):
+        house.say(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=words))
+    await house.play(run, summary("iter:1:say", "héllo 世界\n"), working("tools"))
+    for number in range(1, 4):
+        house.say(run, OutputDelta(node_id="iter:2:say", k=number, n=1, text=f"piece {number} "))
+        house.say(run, ToolProgress(node_id="call-1", k=2 * number, n=2, text=f"line {number}\n"))
+
+
+async def read_bytes(house: WebHouse, query: str, last_id: str, most: int) -> Frames:
+    """Read exactly so many bytes of a stream's body, then cut the connection."""
+    frames = Frames(last_id=last_id)
+    headers = {"last-event-id": last_id} if last_id else {}
+    async with house.client.stream(query, headers) as stream:
+        while len(frames.body) < most:
+            data = await stream.chunk()
+            frames.feed(data[: most - len(frames.body)])
+    return frames
+
+
+async def fold_up_to(stream: EventStream, fold: Fold, open_nodes: int) -> None:
+    """Read what is stored and the open nodes."""
+    fold.take(await stream.until("replay.done"))
+    for _ in range(open_nodes):
+        frame = await stream.frame()
+        assert frame is not None
+        fold.take([frame])
+    fold.last_id = stream.frames.last_id
+
+
+async def test_cut_after_every_nth_byte_and_resumed_the_state_is_the_same(
+    house: WebHouse,
+) -> None:
+    run = await house.task()
+    query = f"session_id={run.session_id}"
+    whole = Fold()
+    async with house.client.stream(query) as stream:
+        await act(house, run)
+        while len(whole.texts.get("iter:2:say", (0, ""))[1]) < len("piece 1 piece 2 piece 3 "):
+            frame = await stream.frame()
+            assert frame is not None
+            whole.take([frame])
+        last = await stream.frame()
+        assert last is not None
+        whole.take([last])
+    assert not whole.holes
+    async with house.client.stream(query) as stream:
+        await fold_up_to(stream, Fold(), 2)
+        size = len(stream.frames.body)
+    for cut in range(0, size, 3):
+        fold = Fold()
+        first = Frames()
+        read = await read_bytes(house, query, "", cut)
+        fold.take(first.feed(bytes(read.body)))
+        headers = {"last-event-id": first.last_id} if first.last_id else {}
+        async with house.client.stream(query, headers) as stream:
+            await fold_up_to(stream, fold, 2)
+        assert fold.events == whole.events, cut
+        assert fold.texts == whole.texts, cut
+
+
+async def test_a_server_that_restarts_in_mid_run_loses_nothing(tmp_path: Path) -> None:
+    fold = Fold()
+    async with open_web_house(tmp_path) as house:
+        run = await house.task()
+        query = f"session_id={run.session_id}"
+        async with house.client.stream(query) as stream:
+            fold.take(await stream.until("replay.done"))
+            await house.play(run, working("one"))
+            house.say(run, OutputDelta(node_id="iter:1:say", k=1, n=1, text="lost with it"))
+            fold.take(await stream.until("workflow.node.output.delta"))
+            await house.server.stop()
+            frames = await stream.rest()
+            assert frames[-1].event == "bye"
+            assert stream.ended
+            fold.last_id = stream.frames.last_id
+        await house.play(run, working("stored while nobody watched"))
+    async with open_web_house(tmp_path) as house:
+        async with house.client.stream(query, {"last-event-id": fold.last_id}) as stream:
+            fold.take(await stream.until("replay.done"))
+            await house.play(run, working("two"))
+            fold.take(await stream.until("workflow.lifecycle.updated"))
+        async with house.client.stream(query) as stream:
+            fresh = Fold()
+            fresh.take(await stream.until("replay.done"))
+    assert fold.events == fresh.events
+    assert [event["seq"] for event in fold.events.values()] == [1, 2, 3, 4, 5]
+
+
+def shrink_buffers(house: WebHouse) -> None:
+    """Make the kernel hold little for a reader, so that it is our memory that is looked at."""
+    house.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+
+async def test_a_slow_reader_costs_no_memory_and_gets_every_durable_event(
+    house: WebHouse,
+) -> None:
+    events, batch = 10_000, 250
+    shrink_buffers(house)
+    run = await house.task()
+    query = f"session_id={run.session_id}&replay=none"
+    async with house.client.stream(query, receive_buffer=1024) as stream:
+        await stream.until("replay.done")
+        fold, owed = Fold(), 0
+        held: list[int] = []
+        tracemalloc.start()
+        try:
+            for number in range(0, events, batch):
+                await house.play(run, *(working(f"{number + one}") for one in range(batch)))
+                house.say(run, OutputDelta(node_id="n", k=number + 1, n=1, text="x"))
+                fold.take([frame for frame in [await stream.frame()] if frame])
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+                sizes = [line.transport.get_write_buffer_size() for line in lines(house)]
+                owed = max(owed, *sizes)
+        finally:
+            tracemalloc.stop()
+        half = len(held) // 2
+        assert max(held[half:]) - max(held[:half]) < 300_000
+        assert owed < 150_000
+        while len(fold.events) < events:
+            fold.take([frame for frame in [await stream.frame()] if frame])
+    phases = [event["payload"]["phase"] for event in fold.events.values()]
+    assert phases == [str(number) for number in range(events)]
+
+
+async def test_who_falls_off_the_tail_is_told_and_misses_nothing_durable(
+    house: WebHouse,
+) -> None:
+    shrink_buffers(house)
+    run = await house.task()
+    async with house.client.stream(
+        f"session_id={run.session_id}&replay=none", receive_buffer=2048
+    ) as stream:
+        await stream.until("replay.done")
+        for number in range(1, 13):
+            text = f"{number:06}" * 100
+            house.say(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=text))
+            await house.play(run, *(working(f"{number} {one}") for one in range(200)))
+        house.say(run, OutputDelta(node_id="iter:1:say", k=13, n=1, text="end"))
+        frames = await stream.until("workflow.stream.dropped")
+        fold = Fold()
+        fold.take(frames)
+        partial = await stream.frame()
+    assert frames[-1].json()["nodes"] == ["iter:1:say"]
+    assert partial is not None
+    assert partial.json()["payload"]["k"] == 13
+    phases = [event["payload"]["phase"] for event in fold.events.values()]
+    assert phases == [f"{number} {one}" for number in range(1, 13) for one in range(200)]
+    assert ids_of(frames) == sorted(ids_of(frames), key=lambda wire: int(wire.split("-")[1]))
+
+
+def lines(house: WebHouse) -> list[Any]:
+    return house.server._server.lines()
+
+
+def epoch_of(house: WebHouse) -> str:
+    return house.broadcaster.epoch
+
+
+async def test_a_reader_that_does_not_read_is_cut_and_resumes(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path, stall_seconds=1.0) as house:
+        shrink_buffers(house)
+        run = await house.task()
+        query = f"session_id={run.session_id}"
+        async with (
+            house.client.stream(query, receive_buffer=2048) as stuck,
+            house.client.stream(query) as other,
+        ):
+            await stuck.until("replay.done")
+            await other.until("replay.done")
+            before = set(lines(house))
+            for number in range(400):
+                await house.play(run, working(f"{number} " + "x" * 500))
+                await other.until("workflow.lifecycle.updated")  # who reads is not held up
+            while before <= set(lines(house)):  # the sweep has not come yet
+                await house.client.get("/health")
+            assert len(before & set(lines(house))) == 1
+            last = stuck.frames.last_id
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
+                while await stuck.frame():
+                    last = stuck.frames.last_id
+            assert not stuck.ended
+        async with house.client.stream(query, {"last-event-id": last}) as resumed:
+            frames = await resumed.until("replay.done")
+        behind = range(int(last.split("-")[1]) + 1, 403)
+        assert behind
+        assert ids_of(frames) == [f"{epoch_of(house)}-{position}" for position in behind]
+
+
+async def test_a_stop_with_streams_that_nobody_reads_ends_soon(tmp_path: Path) -> None:
+    async with open_web_house(tmp_path) as house:
+        shrink_buffers(house)
+        run = await house.task()
+        query = f"session_id={run.session_id}"
+        async with house.client.stream(query, receive_buffer=2048) as stuck:
+            await stuck.until("replay.done")
+            for number in range(1000):
+                await house.play(run, working(f"{number} " + "x" * 500))
+            while not any(line.unfinished for line in lines(house)):
+                await house.client.get("/health")
+            async with asyncio.timeout(5):
+                await house.server.stop()
+            assert not lines(house)
+
+
+async def test_a_head_that_never_ends_is_refused(house: WebHouse) -> None:
+    reader, writer = await house.client.connect()
+    writer.write(b"GET /health HTTP/1.1\r\nx-endless: ")
+    writer.write(b"x" * 100_000)
+    status, _ = await read_head(reader)
+    assert status == 431
+    writer.close()

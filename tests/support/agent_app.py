@@ -1,0 +1,160 @@
+"""A whole gateway in the test's process: real database, real tools, real SDK, a scripted model."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from internal.agent.app.child_task import child
+from internal.agent.app.events.cursor import Cursor
+from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.ids import QuestionId, SessionId
+from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Attachment, Run
+from internal.agent.store.questions import StoredQuestion
+from internal.config.loader import load
+from larkspur.build import GatewayHouse, gateway_house
+from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
+
+TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
+
+
+@dataclass
+class Core:
+    """A running house and the verbs that tests use."""
+
+    house: GatewayHouse
+    model: ScriptedAnthropic
+    ended: list[dict[str, Any]] = field(default_factory=list)
+
+    async def submit(
+        self,
+        text: str,
+        session: SessionId | None = None,
+        *,
+        people: bool = True,
+        attachments: tuple[Attachment, ...] = (),
+        **options: Any,
+    ) -> Submitted:
+        chosen = TaskOptions(**{"permission_mode": Mode.FULL, **options})
+        brief = msgspec.structs.replace(
+            build_run_spec(self.house.defaults, chosen, LOCAL_OWNER), people=people
+        )
+        submission = Submission(text, brief, "web", session, attachments)
+        return await self.house.gateway.submit(submission, LOCAL_OWNER)
+
+    async def answer(
+        self, question_id: str, decision: str = "approve", text: str = "", **more: Any
+    ) -> StoredQuestion:
+        """Answer a question as the local owner on the page."""
+        given = msgspec.convert({"decision": decision, "text": text, **more}, AnswerInput)
+        who = Answerer(LOCAL_OWNER, "web")
+        return await self.house.gateway.answer(QuestionId(question_id), given, who)
+
+    async def asked(self, submitted: Submitted, number: int = 1) -> dict[str, Any]:
+        """Return the payload of a run's first question, or a later one, once it waits."""
+        seen: list[dict[str, Any]] = []
+
+        def waits(each: dict[str, Any]) -> bool:
+            if each["run_id"] != submitted.run_id:
+                return False
+            if each["event"] == "workflow.question.asked":
+                seen.append(each["payload"])
+            return len(seen) == number and each["payload"].get("status") == "waiting"
+
+        await self.until(submitted.session_id, waits)
+        return seen[-1]
+
+    async def until(
+        self, session: SessionId, wanted: Callable[[dict[str, Any]], bool]
+    ) -> list[dict[str, Any]]:
+        """Return the envelopes of a session up to the first wanted one, ephemerals included."""
+        start = Cursor(self.house.broadcaster.epoch, 0)
+        seen: list[dict[str, Any]] = []
+        async with aclosing(self.house.gateway.watch(frozenset({session}), start)) as batches:
+            async for batch in batches:
+                for shown in batch:
+                    if isinstance(shown, Frame):
+                        seen.append(msgspec.json.decode(shown.json))
+                        if wanted(seen[-1]):
+                            return seen
+        raise AssertionError(f"the stream ended after {[each['event'] for each in seen]}")
+
+    async def end_of(self, submitted: Submitted) -> list[dict[str, Any]]:
+        """Return the envelopes of a session up to the end of a run."""
+        return await self.until(
+            submitted.session_id,
+            lambda each: each["run_id"] == submitted.run_id and each["event"] in TERMINAL,
+        )
+
+    async def run(self, submitted: Submitted) -> Run:
+        return await self.house.gateway.records.run_of(submitted.task_id, LOCAL_OWNER)
+
+    async def durable(self, submitted: Submitted) -> list[dict[str, Any]]:
+        """Return what the log has of a run."""
+        rows = await self.house.gateway.records.events(
+            submitted.session_id, LOCAL_OWNER, limit=10_000
+        )
+        return [msgspec.json.decode(row.envelope) for row in rows if row.run_id == submitted.run_id]
+
+
+def plan(*steps: str, **more: Any) -> Call:
+    return Call("plan", {"goal": "to get it done", "steps": list(steps or ("do it",)), **more})
+
+
+def sound(events: list[dict[str, Any]]) -> None:
+    """Hold what is true of every ended run."""
+    durable = [each for each in events if "seq" in each]
+    assert [each["seq"] for each in durable] == list(range(1, len(durable) + 1))
+    assert [each["event"] in TERMINAL for each in durable].count(True) == 1
+    assert durable[-1]["event"] in TERMINAL
+    started = [e["node_id"] for e in durable if e["event"] == "workflow.node.started"]
+    closed = [
+        e["node_id"]
+        for e in durable
+        if e["event"] in ("workflow.node.completed", "workflow.node.failed")
+    ]
+    assert {node for node in started if not node.startswith("step:")} <= set(closed)
+    calls = [e["node_id"] for e in durable if e["event"] == "workflow.tool.started"]
+    results = [e["node_id"] for e in durable if e["event"] == "workflow.tool.completed"]
+    assert set(calls) <= set(results)
+    assert len(results) == len(set(results))
+
+
+@asynccontextmanager
+async def core(
+    home: Path,
+    script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
+    environ: Mapping[str, str] | None = None,
+    model: ScriptedAnthropic | None = None,
+) -> AsyncGenerator[Core]:
+    """Open a house on a home folder; leaving it hands over what is at work."""
+    async with AsyncExitStack() as stack:
+        server = (
+            await stack.enter_async_context(ScriptedAnthropic(script)) if model is None else model
+        )
+        loaded = load(
+            environ={
+                "LARKSPUR_HOME": str(home),
+                "ANTHROPIC_BASE_URL": server.base_url,
+                "ANTHROPIC_API_KEY": "key-for-tests",
+                "LARKSPUR_LLM__PROVIDER": "anthropic",
+                "LARKSPUR_LLM__MODEL": "claude-x",
+                "LARKSPUR_LLM__MAX_RETRIES": "0",
+                **(environ or {}),
+            }
+        )
+        house = await stack.enter_async_context(gateway_house(loaded))
+        async with child(house.dispatcher.run(house.coordinator)) as dispatching:
+            yield Core(house, server)
+            house.dispatcher.stop()
+            await asyncio.wait([dispatching])

@@ -1,0 +1,148 @@
+"""A gateway with its Lark door, and a simulated Lark that it talks to over real sockets."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from internal.channels.lark.channel import House, LarkDoor
+from internal.channels.lark.connection import Login, Pace
+from internal.channels.lark.policy import LarkRules
+from internal.simulators.lark.model import App, Chat, Message, Person
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.ws_connection import ClientConfig
+from tests.support.agent_app import Core, core
+from tests.support.anthropic_server import Reply, Rules
+
+APP = App("cli_larkspur_test", "the-secret")
+PACE = Pace(first=0.1, most=0.5, settled=5.0)
+CONFIG = ClientConfig()
+QUIET = LarkRules(react_emoji="off", progress="off")
+"""Rules under which a run shows nothing but its reply."""
+
+
+@dataclass
+class Rig:
+    """What tests hold: the simulated Lark, the house, the door."""
+
+    sim: LarkSim
+    core: Core
+    door: LarkDoor
+
+    @property
+    def person(self) -> Person:
+        return self.sim.people[0]
+
+    @property
+    def dm(self) -> Chat:
+        return self.sim.dm(self.person)
+
+    @property
+    def group(self) -> Chat:
+        return self.sim.groups[0]
+
+    async def say(self, text: str, **more: Any) -> str:
+        """Send a direct message as the first person; return its id."""
+        return await self.sim.send_text(self.person, self.dm, text, **more)
+
+    def from_bot(self, chat: Chat | None = None) -> list[Message]:
+        """Return what the bot wrote in a chat, the direct one by default, oldest first."""
+        messages = self.sim.messages(chat or self.dm)
+        return [one for one in messages if one.sender_type == "app" and not one.deleted]
+
+    def replies(self, chat: Chat | None = None) -> list[str]:
+        """Return the words of the bot's messages, progress left out."""
+        shown = [shown_text(self.sim, one) for one in self.from_bot(chat)]
+        return [text for text in shown if text is not None]
+
+    async def until_replies(self, count: int, chat: Chat | None = None) -> list[str]:
+        """Return the replies as soon as there are so many."""
+        try:
+            await self.sim.until(lambda _: len(self.replies(chat)) >= count)
+        except TimeoutError as error:
+            error.add_note(f"replies: {self.replies(chat)}; health: {self.door.health}")
+            raise
+        return self.replies(chat)
+
+    async def until_connected(self) -> None:
+        await self.sim.until(lambda _: bool(self.sim.lark.delivery.connections))
+
+    async def settled(self) -> None:
+        """Return when nothing is left to hear, to take in, to run or to send."""
+        house = self.core.house
+        while True:
+            accepted = await house.database.read(
+                lambda: house.stores.inbox.accepted("lark", APP.app_id, 10)
+            )
+            due = await house.database.read(
+                lambda: house.stores.outbox.due("lark", APP.app_id, "9999", 10)
+            )
+            heard = all(push.done for push in self.sim.pushes)
+            if heard and not accepted and not due and not house.dispatcher.at_work:
+                return
+            await self.sim.lark.changed_within(0.05)
+
+
+def shown_text(sim: LarkSim, message: Message) -> str | None:
+    """Return what a message of the bot says; None for one that shows progress."""
+    if message.msg_type == "interactive":
+        card = sim.card(message.message_id) or {}
+        if "header" in card:
+            return None
+        return "\n".join(each["content"] for each in card["body"]["elements"])
+    content = json.loads(message.content)
+    if message.msg_type == "file":
+        return f"file {content['file_key']}"
+    if message.msg_type == "text":
+        return None if content["text"].startswith("⏳") else content["text"]
+    return "\n".join(part.get("text", "") for row in content["content"] for part in row)
+
+
+@asynccontextmanager
+async def rig(
+    home: Path,
+    script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
+    rules: LarkRules = QUIET,
+    *,
+    sim: LarkSim | None = None,
+    environ: dict[str, str] | None = None,
+) -> AsyncGenerator[Rig]:
+    """Open all of it, connected; leaving closes it in order."""
+    async with AsyncExitStack() as stack:
+        if sim is None:
+            sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
+        gateway = await stack.enter_async_context(core(home, script, environ))
+        async with lark(gateway, sim, rules) as door:
+            yield Rig(sim, gateway, door)
+
+
+@asynccontextmanager
+async def lark(
+    gateway: Core, sim: LarkSim, rules: LarkRules = QUIET, secret: str = APP.secret
+) -> AsyncGenerator[LarkDoor]:
+    """Open the Lark door of a house."""
+    house = gateway.house
+    behind = House(
+        gateway=house.gateway,
+        broadcaster=house.broadcaster,
+        database=house.database,
+        stores=house.stores,
+        defaults=house.defaults,
+        clock=house.clock,
+        owner=house.leases.owner,
+    )
+    door = LarkDoor(Login(APP.app_id, secret, sim.url), rules, behind, PACE)
+    running = asyncio.create_task(door.run())
+    try:
+        if secret == APP.secret:
+            connected = asyncio.create_task(
+                sim.until(lambda _: bool(sim.lark.delivery.connections), 60)
+            )
+            await asyncio.wait([running, connected], return_when=asyncio.FIRST_COMPLETED)
+        yield door
+    finally:
+        door.stop()
+        await running

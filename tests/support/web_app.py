@@ -1,0 +1,160 @@
+"""The web door of a real house on a real database and real sockets.
+
+Nobody runs the tasks: what a run would do is played, its events are stored and shown as the
+coordinator would. In `working_house.py` they run.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
+from internal.agent.app.events.records import record_resting
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.errors import RunExit
+from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.permissions.policy import Policy
+from internal.agent.domain.profiles import Profile
+from internal.agent.domain.usage import Limits, PriceTable
+from internal.agent.store.stores import make_stores
+from internal.attachments.local import LocalAttachments
+from internal.channels.web.auth import Logins
+from internal.channels.web.channel import Health, PartHealth, WebDoor, WebSettings
+from internal.channels.web.server import WebServer
+from internal.channels.web.static_page import Page
+from internal.observability.clock import SystemClock
+from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
+from tests.support.http_client import HttpClient
+
+TOKEN = "t0ken-" * 8
+NOT_BUILT = Page(b"", {})
+
+
+@dataclass
+class IdleDispatcher:
+    """Starts nothing; says what it was asked."""
+
+    left: list[tuple[RunId, RunExit]] = field(default_factory=list)
+
+    def wake(self) -> None:
+        pass
+
+    def leave(self, run_id: RunId, way_out: RunExit, /) -> bool:
+        self.left.append((run_id, way_out))
+        return True
+
+
+@dataclass
+class WebHouse:
+    """A door that is open; `client` knows its address and token."""
+
+    database: SqliteDatabase
+    gateway: Gateway
+    broadcaster: EventBroadcaster
+    dispatcher: IdleDispatcher
+    server: WebServer
+    client: HttpClient
+    health: list[Health]
+
+    async def task(self, text: str = "write a report", **fields: Any) -> RunIds:
+        """Give a task over HTTP and return its ids."""
+        reply = await self.client.post("/api/tasks", {"task": text, **fields})
+        assert reply.status == 201, reply
+        given = reply.json()
+        return RunIds(
+            SessionId(given["session_id"]), TaskId(given["task_id"]), RunId(given["run_id"])
+        )
+
+    async def play(self, run: RunIds, *events: Event) -> None:
+        """Store and show durable events of a run, in one transaction."""
+        now, log = rfc3339(datetime.now(UTC)), make_stores().log
+        self.broadcaster.publish(
+            await self.database.write(partial(record_resting, log, run, events, now))
+        )
+
+    def say(self, run: RunIds, *events: Event) -> None:
+        """Show ephemeral events of a run."""
+        now = rfc3339(datetime.now(UTC))
+        self.broadcaster.publish([Delivery(wrap(run, event, now, None)) for event in events])
+
+
+def healthy() -> Health:
+    part = PartHealth(ok=True, since="2026-01-01T00:00:00.000Z", detail="as it should be")
+    return Health(status="ok", database=part, dispatcher=part)
+
+
+def defaults() -> TaskDefaults:
+    return TaskDefaults(
+        profiles={"default": Profile(), "brief": Profile(name="brief", tone="short")},
+        policy=Policy(),
+        limits=Limits(),
+        gates="strict",
+        provider="offline",
+        model="offline-demo",
+        prices=PriceTable(),
+    )
+
+
+@asynccontextmanager
+async def open_web_house(
+    folder: Path, page: Page = NOT_BUILT, **settings: Any
+) -> AsyncGenerator[WebHouse]:
+    """Open a door on the database of a folder, which can be opened again after it is left."""
+    clock, stores = SystemClock(), make_stores()
+    async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
+        broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
+        await broadcaster.start()
+        following = tasks.create_task(broadcaster.follow())
+        dispatcher, health = IdleDispatcher(), [healthy()]
+        gateway = Gateway(database, stores, broadcaster, dispatcher, clock)
+        door = WebDoor(
+            gateway=gateway,
+            broadcaster=broadcaster,
+            attachments=LocalAttachments(folder / "attachments"),
+            defaults=defaults(),
+            token=TOKEN,
+            settings=unbound(settings),
+            health=lambda: health[-1],
+            version="1.2.3",
+            clock=clock,
+            logins=Logins(TOKEN, folder / "logins.json"),
+            page=page,
+        )
+        try:
+            async with serve(door) as (server, client):
+                yield WebHouse(database, gateway, broadcaster, dispatcher, server, client, health)
+        finally:
+            following.cancel()
+
+
+def unbound(given: dict[str, Any]) -> WebSettings:
+    """Settings under which nobody is refused for asking too often."""
+    rates = {"rate_limit_per_minute": 60_000_000, "rate_limit_burst": 1_000_000}
+    return WebSettings(**{"port": 0, **rates, **given})
+
+
+@asynccontextmanager
+async def serve(door: WebDoor) -> AsyncGenerator[tuple[WebServer, HttpClient]]:
+    """Serve a door until it is left."""
+    async with asyncio.TaskGroup() as tasks:
+        server = WebServer(door)
+        serving = tasks.create_task(server.serve())
+        await server.ready()
+        try:
+            yield server, HttpClient(server.address.host, server.address.port, door.token)
+        finally:
+            if not serving.done():
+                await server.stop()
+
+
+def ids_of(frames: Sequence[Any]) -> list[str]:
+    return [frame.id for frame in frames if frame.id]

@@ -1,1 +1,0 @@
-"""The session in a terminal: a real pseudo terminal, read by pyte."""

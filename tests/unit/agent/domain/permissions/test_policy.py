@@ -1,0 +1,547 @@
+"""The permission rules against a table of commands, paths and addresses, and the modes."""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from internal.agent.domain.permissions.policy import (
+    Allowed,
+    Denied,
+    Mode,
+    Needed,
+    Policy,
+    Risk,
+    RuleError,
+    Verdict,
+    call_hash,
+    judge,
+    parse_allow_rule,
+    parse_rule,
+)
+from tests import ROOT
+from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING, Row
+
+_LETTERS = {Allowed: "A", Denied: "D", Needed: "N"}
+
+
+def shell(policy: Policy, command: str) -> Verdict:
+    return judge(policy, "shell", "exec", {"command": command})
+
+
+def named(row: Row) -> str:
+    return row.command[:60].encode("unicode_escape").decode()
+
+
+@pytest.mark.parametrize("row", ALLOWING, ids=named)
+def test_allow_rules(row: Row) -> None:
+    verdict = shell(Policy(allow=ALLOW), row.command)
+    assert _LETTERS[type(verdict)] == row.expected, verdict
+
+
+@pytest.mark.parametrize("row", DENYING, ids=named)
+def test_deny_rules_win_even_in_full_mode(row: Row) -> None:
+    verdict = shell(Policy(mode=Mode.FULL, allow=("shell",), deny=DENY), row.command)
+    assert _LETTERS[type(verdict)] == row.expected, verdict
+
+
+def test_the_table_is_long_enough_and_has_no_doubles() -> None:
+    assert len(ALLOWING) + len(DENYING) >= 250
+    for table in (ALLOWING, DENYING):
+        assert len({row.command for row in table}) == len(table)
+
+
+@pytest.mark.parametrize("row", [r for r in ALLOWING if r.expected == "N"], ids=named)
+def test_what_is_suggested_is_enough(row: Row) -> None:
+    verdict = shell(Policy(allow=ALLOW), row.command)
+    assert isinstance(verdict, Needed)
+    if verdict.rules:
+        again = shell(Policy(allow=(*ALLOW, *verdict.rules)), row.command)
+        assert isinstance(again, Allowed)
+
+
+@pytest.mark.parametrize(
+    ("command", "rules"),
+    [
+        ("rm -rf x", ("shell(rm -rf x)",)),
+        ("rm 'a b' '*'", ("shell(rm 'a b' '*')",)),
+        ("rm ./*.py", ("shell(rm ./*.py)",)),
+        ("rm x && mv a b", ("shell(rm x)", "shell(mv a b)")),
+        ("rm x; rm x", ("shell(rm x)",)),
+        ("timeout 5 rm x", ("shell(rm x)",)),
+        ("rm > a", ("shell(rm)", "shell(> a)")),
+        ("rm > 'a*b?'", ("shell(rm)", "shell(> 'a*b?')")),
+        ("rm < /etc/x", ("shell(rm)", "shell(< /etc/x)")),
+        ("[ -d x ]", ("shell([ -d x ])",)),
+        ("sudo rm x", ()),
+        ("python x.py", ()),
+        ("rm x && sudo ls", ()),
+        ("A=1 rm x", ()),
+        ("rm $X", ()),
+        ("rm 'x", ()),
+        ("rm > a*", ()),
+        ("rm > /dev/sda", ()),
+        ("rm > ../a", ()),
+        ("'' x", ()),
+        ("rm 1" + "".join(f"; rm {n}" for n in range(2, 30)), ()),
+    ],
+)
+def test_the_narrowest_rules_are_suggested(command: str, rules: tuple[str, ...]) -> None:
+    verdict = shell(Policy(), command)
+    assert isinstance(verdict, Needed)
+    assert verdict.rules == rules
+    assert verdict.rule == " and ".join(rules)
+    if rules:
+        assert isinstance(shell(Policy(allow=rules), command), Allowed)
+
+
+def test_reasons_show_what_is_hidden_and_how_much_is_left_out() -> None:
+    verdict = shell(Policy(), "rm \u202ex\x1b")
+    assert isinstance(verdict, Needed)
+    assert "\\u202e" in verdict.reason
+    assert "\u202e" not in verdict.reason
+    many = shell(Policy(), "; ".join(f"rm {n}" for n in range(20)))
+    assert isinstance(many, Needed)
+    assert "and 4 more" in many.reason
+    assert "…" in many.reason
+    kept = shell(Policy(), "A=1; ls > x; cat < /y")
+    assert isinstance(kept, Needed)
+    assert "A=1 (it sets a variable for what follows)" in kept.reason
+    assert "write x" in kept.reason
+    assert "read /y" in kept.reason
+
+
+def test_allowed_names_its_rules() -> None:
+    assert shell(Policy(allow=ALLOW), "git status; ls; ls") == Allowed(
+        "shell(git status) and shell(ls *)"
+    )
+    assert shell(Policy(), "> /dev/null") == Allowed()
+    assert shell(Policy(allow=("shell",)), "sudo $X > /dev/sda") == Allowed("shell")
+    assert isinstance(shell(Policy(allow=("shell",)), "sudo ("), Needed)
+
+
+RISKS: dict[Risk, str] = {
+    "read": "list_dir",
+    "ui": "plan",
+    "write": "write_file",
+    "exec": "shell",
+    "net": "web_fetch",
+}
+ARGUMENTS: dict[str, Any] = {"command": "ls", "path": "a", "url": "https://a.example/"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (Mode.ASK, "AANNN"),
+        (Mode.PLAN, "AADDD"),
+        (Mode.ACCEPT_EDITS, "AAANN"),
+        (Mode.DENY, "AADDD"),
+        (Mode.FULL, "AAAAA"),
+    ],
+)
+def test_modes(mode: Mode, expected: str) -> None:
+    verdicts = [judge(Policy(mode=mode), t, r, ARGUMENTS) for r, t in RISKS.items()]
+    assert "".join(_LETTERS[type(verdict)] for verdict in verdicts) == expected
+
+
+def test_deny_wins_in_every_mode() -> None:
+    for mode in Mode:
+        for risk, tool in RISKS.items():
+            policy = Policy(mode=mode, allow=(tool,), deny=(tool,))
+            assert isinstance(judge(policy, tool, risk, ARGUMENTS), Denied)
+
+
+def test_plan_mode_stands_above_allow_rules() -> None:
+    verdict = shell(Policy(mode=Mode.PLAN, allow=("shell",)), "ls")
+    assert isinstance(verdict, Denied)
+    assert verdict.reason.startswith("plan mode: ")
+
+
+def test_deny_mode_names_the_rules_that_would_allow() -> None:
+    verdict = shell(Policy(mode=Mode.DENY), "rm 'a b' > x")
+    assert isinstance(verdict, Denied)
+    assert "--allow 'shell(rm '\\''a b'\\'')' --allow 'shell(> x)' would" in verdict.reason
+    verdict = shell(Policy(mode=Mode.DENY), "sudo rm")
+    assert isinstance(verdict, Denied)
+    assert "No rule may allow it." in verdict.reason
+    assert isinstance(shell(Policy(mode=Mode.DENY, allow=("shell(ls)",)), "ls"), Allowed)
+
+
+PATHS = [
+    ("notes/**", "notes/a.md", "A"),
+    ("notes/**", "notes/a/b.md", "A"),
+    ("notes/**", "./notes//a.md", "A"),
+    ("notes/*", "notes/a.md", "A"),
+    ("notes/?.md", "notes/a.md", "A"),
+    ("**/*.md", "a.md", "A"),
+    ("**/*.md", "a/b/c.md", "A"),
+    ("**", "a", "A"),
+    ("a[b", "a[b", "A"),
+    ("notes/*", "notes/a/b.md", "N"),
+    ("notes/**", "notesx/a", "N"),
+    ("notes/**", "Notes/a", "N"),
+    ("notes/**", "notes/../a", "N"),
+    ("notes/**", "notes/b/../a", "N"),
+    ("notes/**", "/notes/a", "N"),
+    ("**", "/etc/passwd", "N"),
+    ("**", "..", "N"),
+    ("**", "", "N"),
+    ("**", "a\x00b", "N"),
+    ("**", "a\\..\\b", "N"),
+    ("notes/?.md", "notes//.md", "N"),
+    ("notes/**", "notes/.git/../../x", "N"),
+    ("notes/**", "./notes/./a", "A"),
+    ("notes/**", "notes\\..\\x", "N"),
+    ("notes/**", "~/notes/a", "N"),
+    ("notes/**", "notes/a\u200b", "N"),
+    ("notes/**", "notes/\u202egpj.exe", "N"),
+    ("notes/**", "\uff4eotes/a", "N"),
+    ("notes/**", "n\u043etes/a", "N"),
+    ("notes/**", "notes\u2215a", "N"),
+    ("notes/*", "notes/a/../b", "N"),
+    ("**", "/proc/self/environ", "N"),
+    ("**", "//etc/passwd", "N"),
+    ("*", ".env", "A"),
+    ("caf\u00e9/*", "cafe\u0301/a", "N"),
+]
+
+
+@pytest.mark.parametrize(("glob", "path", "expected"), PATHS)
+def test_path_allow(glob: str, path: str, expected: str) -> None:
+    policy = Policy(allow=(f"write_file({glob})",))
+    verdict = judge(policy, "write_file", "write", {"path": path})
+    assert _LETTERS[type(verdict)] == expected
+    other = judge(policy, "edit_file", "write", {"path": path})
+    assert isinstance(other, Needed)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "denied"),
+    [
+        ("secret/**", "secret/a", True),
+        ("secret/**", "./x/../secret/a", True),
+        ("secret/**", "../ws/secret/a", True),
+        ("secret/**", "/home/ws/secret/a", True),
+        ("secret/**", "SECRET/a", True),
+        ("secret/**", "x\\..\\secret\\a", True),
+        ("/etc/**", "/etc/passwd", True),
+        ("/etc/**", "//etc/passwd", True),
+        ("/etc/**", "../../etc/passwd", True),
+        (".env", "a/../.env", True),
+        ("**/.env", "a/b/.env", True),
+        ("secret/**", "x/./..//secret/./a", True),
+        ("secret/**", "/proc/self/cwd/secret/a", True),
+        ("secret/**", "se\u200bcret/a", True),
+        ("secret/**", "\uff53ecret/a", True),
+        ("caf\u00e9/**", "cafe\u0301/a", True),
+        ("cafe\u0301/**", "CAF\u00c9/a", True),
+        (".env", ".ENV", True),
+        (".env", "./.env/.", True),
+        (".env", ".e\u00adnv", True),
+        ("secret/**", "secrets/a", False),
+        ("secret/**", "notes/a", False),
+        ("/etc/**", "etc/passwd", False),
+    ],
+)
+def test_path_deny(glob: str, path: str, denied: bool) -> None:
+    policy = Policy(mode=Mode.FULL, deny=(f"read_file({glob})",))
+    verdict = judge(policy, "read_file", "read", {"path": path})
+    assert isinstance(verdict, Denied) is denied
+
+
+def test_a_search_does_not_begin_above_a_denied_place() -> None:
+    policy = Policy(mode=Mode.FULL, deny=("search_files(a/secret/*)",))
+    for path, denied in [(".", 1), ("a", 1), ("./a", 1), ("..", 1), ("b", 0), ("a/b", 0)]:
+        verdict = judge(policy, "search_files", "read", {"path": path})
+        assert isinstance(verdict, Denied) is bool(denied), path
+    assert isinstance(judge(policy, "search_files", "read", {}), Denied)
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("notes/a.md", "write_file(notes/a.md)"),
+        ("./notes//a.md", "write_file(notes/a.md)"),
+        ("a b", "write_file(a b)"),
+        ("a*", ""),
+        ("a[1]", ""),
+        (" a", ""),
+        ("/a", ""),
+        ("../a", ""),
+        ("a/../b", ""),
+        ("a\u202eb", ""),
+    ],
+)
+def test_path_suggestions(path: str, rule: str) -> None:
+    verdict = judge(Policy(), "write_file", "write", {"path": path})
+    assert isinstance(verdict, Needed)
+    assert verdict.rule == rule
+    if rule:
+        again = judge(Policy(allow=verdict.rules), "write_file", "write", {"path": path})
+        assert again == Allowed(rule)
+
+
+HOSTS = [
+    ("example.com", "https://example.com", "A"),
+    ("example.com", "http://example.com/a?b#c", "A"),
+    ("example.com", "HTTPS://Example.COM/", "A"),
+    ("example.com", "https://example.com:443/", "A"),
+    ("example.com", "https://example.com?x", "A"),
+    ("example.com:8443", "https://example.com:8443/", "A"),
+    ("*.example.com", "https://a.example.com/", "A"),
+    ("*.example.com", "https://a.b.example.com/", "A"),
+    ("xn--fsq.example", "https://xn--fsq.example/", "A"),
+    ("example.com", "https://example.com:80/", "N"),
+    ("example.com", "https://example.com:8443/", "N"),
+    ("example.com:8443", "https://example.com/", "N"),
+    ("example.com", "https://a.example.com/", "N"),
+    ("*.example.com", "https://example.com/", "N"),
+    ("*.example.com", "https://aexample.com/", "N"),
+    ("example.com", "https://example.com.evil.org/", "N"),
+    ("example.com", "https://evil.org/example.com", "N"),
+    ("example.com", "https://evil.org#example.com", "N"),
+    ("example.com", "https://example.com@evil.org/", "N"),
+    ("example.com", "https://evil.org@example.com/", "N"),
+    ("example.com", "https://evil.org\\@example.com/", "N"),
+    ("example.com", "https://example.com\\.evil.org/", "N"),
+    ("example.com", "https://example.com\t.evil.org/", "N"),
+    ("example.com", "https://example.com/ x", "N"),
+    ("example.com", " https://example.com/", "N"),
+    ("example.com", "https://example.com./", "N"),
+    ("example.com", "https:/example.com/", "N"),
+    ("example.com", "https:example.com", "N"),
+    ("example.com", "//example.com/", "N"),
+    ("example.com", "ftp://example.com/", "N"),
+    ("example.com", "https://ex\u00e4mple.com/", "N"),
+    ("example.com", "https://\uff45xample.com/", "N"),
+    ("example.com", "https://example\u3002com/", "N"),
+    ("example.com", "https://ex%61mple.com/", "N"),
+    ("example.com", "https://example.com:/", "N"),
+    ("example.com", "https://[::1]/", "N"),
+    ("example.com", "https://exam\u0000ple.com/", "N"),
+    ("example.com", "", "N"),
+    ("example.com", "https://example.com:443@evil.org/", "N"),
+    ("example.com", "https://example.com%2f@evil.org/", "N"),
+    ("example.com", "https://example.com%00.evil.org/", "N"),
+    ("example.com", "https://example.com;@evil.org/", "N"),
+    ("example.com", "https://evil.org?example.com", "N"),
+    ("example.com", "https://evil.org/#@example.com", "N"),
+    ("example.com", "https://evil.org\\#@example.com/", "N"),
+    ("example.com", "https://evil.org&@example.com/", "N"),
+    ("example.com", "https://evil.org/.example.com", "N"),
+    ("example.com", "https://example.com\uff0fevil.org", "N"),
+    ("example.com", "https://example.com\u2044evil.org", "N"),
+    ("example.com", "https://ex\u0430mple.com/", "N"),
+    ("example.com", "https://example.com\r\nHost: evil.org", "N"),
+    ("example.com", "https://example.com/\u202emoc.live", "N"),
+    ("example.com", "https://example.com:65979/", "N"),
+    ("example.com", "https://example.com:+443/", "N"),
+    ("example.com", "https://example.com:443evil.org/", "N"),
+    ("example.com", "https://[example.com]/", "N"),
+    ("example.com", "https://*.example.com/", "N"),
+    ("example.com", "view-source:https://example.com/", "N"),
+    ("example.com", "https://example.com/@evil.org", "A"),
+    ("example.com", "https://example.com//evil.org", "A"),
+]
+
+
+@pytest.mark.parametrize(("host", "url", "expected"), HOSTS)
+def test_host_allow(host: str, url: str, expected: str) -> None:
+    verdict = judge(Policy(allow=(f"web_fetch({host})",)), "web_fetch", "net", {"url": url})
+    assert _LETTERS[type(verdict)] == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "expected"),
+    [
+        ("evil.org", "https://evil.org/", "D"),
+        ("evil.org", "https://evil.org:8443/", "D"),
+        ("evil.org:8443", "https://evil.org:8443/", "D"),
+        ("evil.org:8443", "https://evil.org/", "A"),
+        ("evil.org", "https://EVIL.org./", "D"),
+        ("evil.org", "https://a@evil.org:99/", "D"),
+        ("evil.org", "https://a.example\\@evil.org/", "D"),
+        ("evil.org", "https://evil.org\\@a.example/", "D"),
+        ("evil.org", "https://e%76il.org/", "D"),
+        ("evil.org", "https://\uff45vil.org/", "D"),
+        ("evil.org", "https://evil\u3002org/", "D"),
+        ("evil.org", " h\nttps://ev\til.org/", "D"),
+        ("evil.org", "https://good.org%2f@evil.org/", "D"),
+        ("evil.org", "https://good.org;@evil.org/", "D"),
+        ("evil.org", "https://evil.org\\#@good.org/", "D"),
+        ("evil.org", "https://evil.org/\u202e", "D"),
+        ("evil.org", "https:/evil.org/", "D"),
+        ("*.evil.org", "https://a.evil.org/", "D"),
+        ("*.evil.org", "https://evil.org/", "A"),
+        ("evil.org", "https://good.org/", "A"),
+        ("evil.org", "https://\u200d..x/", "N"),
+        ("evil.org", "", "N"),
+    ],
+)
+def test_host_deny(host: str, url: str, expected: str) -> None:
+    policy = Policy(mode=Mode.FULL, deny=(f"web_fetch({host})",))
+    verdict = judge(policy, "web_fetch", "net", {"url": url})
+    assert _LETTERS[type(verdict)] == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("https://Example.com/a", "web_fetch(example.com)"),
+        ("https://example.com:8443/a", "web_fetch(example.com:8443)"),
+        ("https://a@example.com/", ""),
+    ],
+)
+def test_host_suggestions(url: str, rule: str) -> None:
+    verdict = judge(Policy(), "web_fetch", "net", {"url": url})
+    assert isinstance(verdict, Needed)
+    assert verdict.rule == rule
+    if rule:
+        assert judge(Policy(allow=(rule,)), "web_fetch", "net", {"url": url}) == Allowed(rule)
+
+
+@pytest.mark.parametrize(
+    ("tool", "rule"),
+    [("shell", "shell(a)"), ("write_file", "write_file(a)"), ("web_fetch", "web_fetch(a)")],
+)
+def test_odd_arguments_are_never_allowed_by_a_pattern(tool: str, rule: str) -> None:
+    for odd in (None, 1, ["a"], {"a": "a"}, True):
+        arguments = {"command": odd, "path": odd, "url": odd}
+        asked = judge(Policy(allow=(rule,)), tool, "exec", arguments)
+        assert isinstance(asked, Needed)
+        assert not asked.rules
+        vague = judge(Policy(mode=Mode.FULL, deny=(rule,)), tool, "exec", arguments)
+        assert isinstance(vague, Needed)
+
+
+def test_other_tools_are_judged_whole() -> None:
+    verdict = judge(Policy(), "crm.update", "write", {"path": "x"})
+    assert isinstance(verdict, Needed)
+    assert verdict.rules == ("crm.update",)
+    assert judge(Policy(allow=("crm.update",)), "crm.update", "write", {}) == Allowed("crm.update")
+    odd = judge(Policy(), "no tool (", "write", {})
+    assert isinstance(odd, Needed)
+    assert not odd.rules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "shell(", "shell)", "shell(ls", "(ls)", "shell()", "shell(*)", "shell(* x)", "1tool",
+        "shell(ls; rm)", "shell(ls | wc)", "shell(ls\nrm)", "shell(ls $X)", "shell(ls *x)",
+        "shell(ls * x)", "shell(ls 'x)", "shell($X)", "shell(X=1)", "shell(X=$Y ls)", "shell('')",
+        "shell(ls > x)", "shell(> $X)", "shell(> ../x)", "shell(f() { ls; })",
+        "shell(# x)", "shell(ls \u202e)", "read_file()", "read_file(../x)", "read_file(a\\b)",
+        "web_fetch()", "web_fetch(*)", "web_fetch(https://a.example)", "web_fetch(a.*.example)",
+        "web_fetch(\u00e4.example)", "web_fetch(a.example:x)", "plan(x)", "ls -l", "shell (ls)",
+        "shell(~/x *)", "shell(cat <<E)",
+    ],
+)  # fmt: skip
+def test_bad_rules_are_errors(text: str) -> None:
+    with pytest.raises(RuleError) as caught:
+        parse_rule(text)
+    assert len(str(caught.value)) > 20
+    with pytest.raises(RuleError):
+        Policy(allow=(text,))
+    with pytest.raises(RuleError):
+        Policy(deny=(text,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "shell(python)", "shell(python *)", "shell(python3.12 *)", "shell(/usr/bin/python3 *)",
+        "shell(bash -c *)", "shell(bash)", "shell(sh -)", "shell(python -W ignore *)",
+        "shell(python -m *)", "shell(awk *)", "shell(sudo *)", "shell(sudo git *)",
+        "shell(env *)", "shell(xargs *)", "shell(psql db *)", "shell(eval *)", "shell(npx *)",
+        "shell([[ a ]])",
+        "read_file(/etc/*)",
+    ],
+)  # fmt: skip
+def test_rules_that_would_give_the_whole_shell_may_only_deny(text: str) -> None:
+    parse_rule(text)
+    Policy(deny=(text,))
+    with pytest.raises(RuleError):
+        parse_allow_rule(text)
+    with pytest.raises(RuleError):
+        Policy(allow=(text,))
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("shell(sudo systemctl restart x)", "sudo systemctl restart x"),
+        ("shell(bash -c 'make all')", "bash -c 'make all'"),
+        ("shell(python --version)", "python --version"),
+        ("shell(python build.py *)", "python build.py --fast"),
+        ("shell(awk '{print $1}' *)", "awk '{print $1}' x"),
+        ("shell(find . -delete)", "find . -delete"),
+        ("shell(git -c a=b log *)", "git -c a=b log -n 1"),
+        ("shell(git switch -c *)", "git switch -c topic"),
+        ("shell(echo '*')", 'echo "*"'),
+        (" shell( git   status ) ", "git status"),
+        ("shell(> /tmp/x)", "> /tmp/x"),
+    ],
+)
+def test_who_writes_a_rule_out_means_it(rule: str, command: str) -> None:
+    assert shell(Policy(allow=(rule,)), command) == Allowed(rule)
+
+
+def test_a_policy_survives_storage() -> None:
+    policy = Policy(mode=Mode.ACCEPT_EDITS, allow=("shell(git log *)",), deny=("web_fetch",))
+    assert msgspec.json.decode(msgspec.json.encode(policy), type=Policy) == policy
+    with pytest.raises(msgspec.ValidationError, match="is not a rule"):
+        msgspec.json.decode(b'{"deny": ["shell("]}', type=Policy)
+
+
+@pytest.mark.parametrize("verdict", [Allowed(), Denied("no"), Needed("why", ("shell(ls)",))])
+def test_verdicts_survive_storage(verdict: Verdict) -> None:
+    stored = msgspec.json.encode(verdict)
+    assert msgspec.json.decode(stored, type=Allowed | Denied | Needed) == verdict
+
+
+def test_call_hash_names_the_call() -> None:
+    one = call_hash("shell", {"command": "ls", "timeout": 1}, "ws")
+    assert one == call_hash("shell", {"timeout": 1, "command": "ls"}, "ws")
+    assert len(one) == 64
+    others = [
+        call_hash("shell2", {"command": "ls", "timeout": 1}, "ws"),
+        call_hash("shell", {"command": "ls ", "timeout": 1}, "ws"),
+        call_hash("shell", {"command": "ls", "timeout": "1"}, "ws"),
+        call_hash("shell", {"command": "ls", "timeout": True}, "ws"),
+        call_hash("shell", {"command": "ls", "timeout": 1}, "ws2"),
+        call_hash("shell", {"command": "ls", "timeout": {"b": 1, "a": 2}}, "ws"),
+    ]
+    assert len({one, *others}) == 7
+    assert call_hash("t", {"a": {"x": 1, "y": 2}}, "") == call_hash(
+        "t", {"a": {"y": 2, "x": 1}}, ""
+    )
+    odd = json.loads('{"a": "\\ud800", "b": NaN}')
+    assert call_hash("t", odd, "") == call_hash("t", odd, "")
+
+
+def test_the_rules_in_the_documentation_are_rules() -> None:
+    page = ROOT / "docs" / "permissions.md"
+    rules = re.findall(r"^\| `([^`]+\([^`]+\))` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rules) >= 9
+    assert Policy(allow=tuple(rules), deny=tuple(rules)).allow == tuple(rules)
+
+
+@pytest.mark.parametrize(
+    ("command", "beside"),
+    [
+        ("make x", ""),
+        ("git log && make x", "no rule allows make x"),
+        ("make x && make y", "no rule allows make x; make y"),
+        ("if true", "shell if true cannot be judged: it is not valid shell syntax."),
+    ],
+)
+def test_whoever_sees_the_call_is_told_what_else_there_is_to_know(
+    command: str, beside: str
+) -> None:
+    verdict = judge(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
+    assert isinstance(verdict, Needed)
+    assert verdict.beside == beside

@@ -1,0 +1,196 @@
+"""Laws of the permission rules that hold for any command, not only for those in the table."""
+
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from internal.agent.domain.permissions.policy import (
+    Allowed,
+    Denied,
+    Mode,
+    Needed,
+    Policy,
+    Verdict,
+    judge,
+)
+from internal.agent.domain.permissions.shell.parser import ParsedCommand, read_script
+from internal.agent.domain.permissions.shell.words import for_parser, from_parser
+from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING
+
+COMMANDS = [row.command for row in (*ALLOWING, *DENYING) if len(row.command) < 500]
+PIECES = [
+    "git", "status", "rm", "x", "echo", "sudo", "sh", "-c", "find", "-exec", "a*", "*", "$X", " ",
+    " ", " ", "\n", "\t", ";", "|", "&", "&&", "||", "(", ")", "{", "}", "<", ">", ">>", "<<E",
+    "\nE\n", "<<<", "'", '"', "`", "$(", "${", "$((", "))", "\\", "#", "!", "=", "A=1", "[", "]",
+    "[[", "]]", "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "2>&1", "/dev/null",
+    "\u00a0", "\u202e", "é", "$'", "\x00", "~", "--", "-", ":", "f()", "out/x", "timeout 5",
+]  # fmt: skip
+
+texts = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+    st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=3).flatmap(
+        lambda parts: st.sampled_from(["; ", "\n", " | ", " && ", " & "]).map(
+            lambda joint: joint.join(parts)
+        )
+    ),
+    st.text(max_size=60),
+)
+allow_rules = st.lists(st.sampled_from([*ALLOW, "shell"]), max_size=6).map(tuple)
+deny_rules = st.lists(st.sampled_from([*DENY, "shell"]), max_size=4).map(tuple)
+modes = st.sampled_from(list(Mode))
+words = st.one_of(
+    st.sampled_from(["git", "status", "-v", "a b", "*", "$X", "'", "rm", "out/x", "é", ";", "~"]),
+    st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=8).map(
+        "{}1".format  # never a word of the grammar, such as `else`, which quotes do change
+    ),
+)
+
+
+def shell(policy: Policy, command: str) -> Verdict:
+    return judge(policy, "shell", "exec", {"command": command})
+
+
+def openness(verdict: Verdict) -> int:
+    return (Denied, Needed, Allowed).index(type(verdict))
+
+
+@given(texts, modes, allow_rules, deny_rules)
+@settings(max_examples=600, deadline=None)
+def test_judge_never_raises(
+    text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    verdict = shell(Policy(mode=mode, allow=allow, deny=deny), text)
+    assert openness(verdict) in {0, 1, 2}
+    for tool in ("read_file", "web_fetch", "search_files", "plan", text):
+        judge(Policy(mode=mode), tool, "net", {"path": text, "url": text})
+        rules = ("read_file(a/**)", "web_fetch(a.example)", "search_files(**/x)")
+        judge(Policy(deny=rules, allow=rules), tool, "net", {"path": text, "url": text})
+
+
+@given(texts, modes, allow_rules, allow_rules, deny_rules)
+@settings(max_examples=400, deadline=None)
+def test_an_allow_rule_never_opens_what_is_denied(
+    text: str, mode: Mode, allow: tuple[str, ...], more: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
+    after = shell(Policy(mode=mode, allow=allow + more, deny=deny), text)
+    assert openness(after) >= openness(before)
+    if mode is not Mode.DENY and isinstance(before, Denied):  # deny mode denies what is not allowed
+        assert isinstance(after, Denied)
+
+
+@given(texts, modes, allow_rules, deny_rules, deny_rules)
+@settings(max_examples=400, deadline=None)
+def test_a_deny_rule_never_opens_anything(
+    text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
+    after = shell(Policy(mode=mode, allow=allow, deny=deny + more), text)
+    assert openness(after) <= openness(before)
+
+
+@given(texts, allow_rules)
+@settings(max_examples=600, deadline=None)
+def test_suggested_rules_allow(text: str, allow: tuple[str, ...]) -> None:
+    verdict = shell(Policy(allow=allow), text)
+    if isinstance(verdict, Needed) and verdict.rules:
+        assert isinstance(shell(Policy(allow=allow + verdict.rules), text), Allowed)
+
+
+@given(st.lists(words, min_size=1, max_size=6), allow_rules, deny_rules)
+@settings(max_examples=400, deadline=None)
+def test_quoting_changes_nothing(
+    parts: list[str], allow: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    policy = Policy(allow=allow, deny=deny)
+    quoted = shlex.join(parts)
+    single = " ".join("'" + part.replace("'", "'\"'\"'") + "'" for part in parts)
+    double = " ".join(
+        '"' + "".join(f"\\{c}" if c in '"\\$`' else c for c in p) + '"' for p in parts
+    )
+    split = " ".join("''".join(shlex.quote(char) for char in part) for part in parts)
+    verdicts = {openness(shell(policy, text)) for text in (quoted, single, double, split)}
+    assert len(verdicts) == 1
+
+
+@given(st.lists(words, min_size=1, max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_quoted_words_are_read_as_they_are(parts: list[str]) -> None:
+    script = read_script(shlex.join(parts))
+    assert not script.trouble
+    (command,) = script.parts
+    assert isinstance(command, ParsedCommand)
+    if "=" not in parts[0]:
+        assert [word.text for word in command.words] == parts
+
+
+@given(texts, st.sampled_from(["; {}", "\n{}", " && {}", " | {}", " & {}"]))
+@settings(max_examples=300, deadline=None)
+def test_what_follows_is_always_judged(text: str, joint: str) -> None:
+    policy = Policy(allow=ALLOW)
+    longer = text + joint.format("rm -rf x")
+    if isinstance(shell(policy, text), Allowed):
+        verdict = shell(policy, longer)
+        # what stands in a comment or a here-document is not run
+        swallowed = "#" in text or longer.endswith("E\n" + joint.format("rm -rf x"))
+        assert swallowed or not isinstance(verdict, Allowed)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_the_parser_sees_no_sign_beyond_its_tables_and_nothing_is_lost(text: str) -> None:
+    seen = for_parser(text)
+    assert all(ord(sign) < 256 and ord(sign) not in {0x85, 0xA0} for sign in seen.decode())
+    assert from_parser(seen) == text
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs that only note that they were run."""
+    folder = tmp_path_factory.mktemp("stubs")
+    for name in ("git", "make", "sort", "wc", "cat", "grep", "find", "rm", "sudo", "sh", "xargs"):
+        (folder / name).write_text(f"#!/bin/bash\nprintf '{name}\\n' >> '{folder}/ran'\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def run_by_bash(stubs: Path, folder: str, command: str) -> set[str]:
+    """Return the programs that a real bash starts for a command."""
+    (stubs / "ran").write_text("")
+    subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-c", command],
+        cwd=folder,
+        env={"PATH": str(stubs), "HOME": folder},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    return set((stubs / "ran").read_text().split())
+
+
+def ends(command: str) -> bool:
+    return "while true" not in command and "until" not in command
+
+
+@given(texts.filter(ends))
+@settings(max_examples=150, deadline=None)
+def test_bash_runs_nothing_that_was_not_judged(stubs: Path, text: str) -> None:
+    if isinstance(shell(Policy(allow=ALLOW), text), Allowed):
+        with tempfile.TemporaryDirectory() as folder:
+            ran = run_by_bash(stubs, folder, text)
+        assert not ran & {"rm", "sudo", "xargs"}
+        assert "sh" not in ran or "sh scripts/a.sh" in text
+
+
+def test_bash_runs_of_the_table_only_what_was_judged(stubs: Path, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "a").write_text("x\n")
+    allowed = [row.command for row in ALLOWING if row.expected == "A" and ends(row.command)]
+    ran = run_by_bash(stubs, str(tmp_path), "\n".join(f"( {command}\n)" for command in allowed))
+    assert {"git", "make", "sort"} <= ran
+    assert not ran & {"rm", "sudo", "xargs"}

@@ -1,0 +1,314 @@
+"""Gates guide the model: strict, advisory and off, and when they let go."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    NodeCompleted,
+    NodeStarted,
+    PlanUpdated,
+    ToolCompleted,
+)
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.plans import MOST_STEPS
+from internal.agent.domain.react.gates import (
+    GATES,
+    MOST_OPTIONS,
+    PATIENCE,
+    UI_CALLS,
+    UI_SPECS,
+    ui_call,
+)
+from internal.agent.domain.react.steps import Act
+from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import GateMode
+from internal.agent.domain.usage import Limits
+from tests.support.turn_driver import (
+    act,
+    asked,
+    begin,
+    call,
+    hear,
+    moved,
+    opened,
+    outcome,
+    planned,
+    read,
+    results,
+    terms,
+    write,
+)
+
+FIRST = "Not run. Call plan first, alone, with your goal and steps; then call {} again."
+ALONE = "Not run. Call {} alone, then continue with the other tools."
+SOLO = {
+    "plan": planned("x", "Look"),
+    "clarify": opened("x", "1"),
+    "request_user": call("x", "request_user", question="Which pond?"),
+}
+
+
+def corrections(events: list[Event]) -> dict[str, str]:
+    """Return the corrections among the events, by call."""
+    return {
+        str(event.call_id): event.error
+        for event in events
+        if isinstance(event, DiagnosticError) and event.call_id is not msgspec.UNSET
+    }
+
+
+def complex_plan() -> Turn:
+    turn = begin(terms("strict"))
+    hear(turn, planned("p", "Look", "Count", complexity="complex"))
+    return turn
+
+
+def test_the_modes_have_their_gates() -> None:
+    names = {mode: [gate.name for gate in gates] for mode, gates in GATES.items()}
+    assert names == {"strict": ["solo", "plan", "step"], "advisory": ["solo"], "off": []}
+
+
+@pytest.mark.parametrize("mode", ["strict", "advisory"])
+@pytest.mark.parametrize("tool", SOLO)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_what_speaks_alone_corrects_the_whole_reply(mode: GateMode, tool: str, at: int) -> None:
+    turn = begin(terms(mode))
+    calls: list[ToolCall] = [read("a"), write("b")]
+    calls.insert(at, SOLO[tool])
+    events = hear(turn, *calls)
+    assert corrections(events) == dict.fromkeys(("a", "b", "x"), ALONE.format(tool))
+    assert len(events) == 3
+    assert turn.plan is None
+    assert {each.text for each in results(turn).values()} == {ALONE.format(tool)}
+    asked(turn)
+
+
+def test_two_of_those_that_speak_alone_are_not_alone() -> None:
+    turn = begin(terms("advisory"))
+    hear(turn, planned("a"), planned("b"))
+    assert turn.plan is None
+
+
+def test_off_lets_everything_through() -> None:
+    turn = begin(terms("off"))
+    events = hear(turn, read("a"), planned("b", "Look", complexity="complex"), write("c"))
+    assert corrections(events) == {}
+    assert turn.next() == Act((read("a"), write("c")))
+
+
+def test_advisory_wants_no_plan() -> None:
+    turn = begin(terms("advisory"))
+    assert hear(turn, write("a")) == []
+    assert turn.next() == Act((write("a"),))
+
+
+def test_strict_wants_a_plan_before_any_action() -> None:
+    turn = begin(terms("strict"))
+    events = hear(turn, read("a"), moved("u", "1", "completed"), write("b"))
+    assert corrections(events) == {
+        "a": FIRST.format("read_file"),
+        "b": FIRST.format("write_file"),
+    }
+    assert results(turn)["u"].text == "There is no step “1”. The steps are: none, there is no plan."
+    (shown,) = hear(turn, planned("p", "Look", "Count"))
+    assert isinstance(shown, PlanUpdated)
+    assert results(turn)["p"].text.endswith("The steps and their ids:\n1. Look\n2. Count")
+    assert hear(turn, read("c"), write("d")) == []
+    assert turn.next() == Act((read("c"), write("d")))
+
+
+def test_a_greeting_needs_no_plan() -> None:
+    turn = begin(terms("strict"))
+    hear(turn, "Hello!")
+    assert outcome(turn).stop_reason == "final_answer"
+
+
+def test_clarify_opens_each_step_of_a_complex_plan() -> None:
+    turn = complex_plan()
+    wanted = (
+        "Not run. Open the step first: call clarify alone with step_id “{}” ({}), then call"
+        " write_file again."
+    )
+    assert corrections(hear(turn, write("a"))) == {"a": wanted.format("1", "Look")}
+    started, shown = hear(turn, opened("o", "1"))
+    assert started == NodeStarted(node_id="step:1", step_index=1, step_description="Look")
+    assert isinstance(shown, PlanUpdated)
+    assert [step.status for step in shown.steps] == ["in_progress", "pending"]
+    assert hear(turn, write("b"), read("c")) == []
+    act(turn)
+    shown, completed = hear(turn, moved("m", "1", "completed"))
+    assert completed == NodeCompleted(node_id="step:1", duration_ms=0)
+    assert corrections(hear(turn, write("d"))) == {"d": wanted.format("2", "Count")}
+    hear(turn, opened("o2", "2"))
+    hear(turn, moved("m2", "2", "skipped"))
+    assert hear(turn, write("e")) == []
+
+
+def test_a_step_set_to_work_by_update_plan_is_not_open() -> None:
+    turn = complex_plan()
+    hear(turn, moved("m", "1", "completed"))
+    hear(turn, moved("n", "2", "in_progress"))
+    assert "step_id “2”" in corrections(hear(turn, write("a")))["a"]
+
+
+def test_a_step_that_is_open_stays_open_when_another_one_moves() -> None:
+    turn = complex_plan()
+    hear(turn, opened("o", "1"))
+    assert [type(event) for event in hear(turn, moved("m", "2", "failed"))] == [PlanUpdated]
+    hear(turn, moved("n", "1", "in_progress"))
+    assert turn.open_step == "1"
+    assert hear(turn, write("a")) == []
+
+
+def test_a_new_plan_closes_the_open_step() -> None:
+    turn = complex_plan()
+    hear(turn, opened("o", "1"))
+    (shown,) = hear(turn, planned("p2", "Wait", complexity="complex"))
+    assert isinstance(shown, PlanUpdated)
+    assert shown.version == 2
+    assert corrections(hear(turn, write("a")))
+
+
+def test_a_simple_plan_has_no_steps_to_open() -> None:
+    turn = begin(terms("strict"))
+    hear(turn, planned("p", "Look", "Count"))
+    assert hear(turn, write("a")) == []
+
+
+@pytest.mark.parametrize(
+    ("ui", "known"),
+    [(opened("x", "9"), "1, 2"), (moved("x", "9", "completed"), "1, 2")],
+)
+def test_a_step_that_is_not_there_is_named(ui: ToolCall, known: str) -> None:
+    turn = complex_plan()
+    assert hear(turn, ui) == []
+    assert results(turn)["x"].text == f"There is no step “9”. The steps are: {known}."
+    assert not results(turn)["x"].failed
+
+
+def test_a_correction_is_not_a_tool_failure() -> None:
+    turn = begin(terms("strict", limits=Limits(max_consecutive_tool_failures=1)))
+    events = hear(turn, write("a"))
+    assert not results(turn)["a"].failed
+    assert not any(isinstance(event, ToolCompleted) for event in events)
+    assert not asked(turn).final
+
+
+@pytest.mark.parametrize(
+    ("gate", "reply"),
+    [("solo", (planned("p"), read("r"))), ("plan", (write("w"), write("v")))],
+)
+def test_a_gate_lets_go_after_two_corrections_in_a_row(
+    gate: str, reply: tuple[ToolCall, ...]
+) -> None:
+    turn = begin(terms("strict"))
+    hear(turn, *reply)
+    assert turn.released == frozenset()
+    events = hear(turn, *reply)
+    assert events[-1] == DiagnosticError(
+        phase="gate", error=f"the gate “{gate}” lets go after {PATIENCE} corrections in a row"
+    )
+    assert len(corrections(events)) == 2  # the second reply is still corrected
+    assert turn.released == {gate}
+    events = hear(turn, *reply)
+    assert corrections(events) == {}
+    act(turn)
+    hear(turn, *reply)
+    assert turn.released == {gate}
+
+
+def test_the_step_gate_lets_go_as_well() -> None:
+    turn = complex_plan()
+    hear(turn, write("a"))
+    hear(turn, write("b"))
+    assert turn.released == {"step"}
+    assert hear(turn, write("c")) == []
+
+
+def test_corrections_are_counted_afresh_after_a_lawful_reply() -> None:
+    turn = begin(terms("strict"))
+    for _ in range(3):
+        hear(turn, write("w"))
+        hear(turn, moved("m", "1", "completed"))
+    assert turn.released == frozenset()
+    hear(turn, write("w"))
+    hear(turn, planned("p"), write("w"))  # another gate's correction
+    assert turn.released == frozenset()
+    assert turn.corrections == {"solo": 1}
+
+
+def test_without_the_alone_rule_the_plan_counts_for_what_follows_it() -> None:
+    turn = begin(terms("strict"))
+    for _ in range(PATIENCE):
+        hear(turn, planned("p"), write("w"))
+    events = hear(turn, write("a"), planned("p"), write("b"))
+    assert corrections(events) == {"a": FIRST.format("write_file")}
+    assert turn.next() == Act((turn.calls[2],))
+
+
+def test_every_tool_of_the_turn_has_a_schema() -> None:
+    assert [spec.name for spec in UI_SPECS] == [kind.tool for kind in UI_CALLS]
+    for spec in UI_SPECS:
+        assert spec.risk == "ui"
+        assert spec.idempotent
+        assert spec.parameters["type"] == "object"
+        assert set(spec.parameters["required"]) <= set(spec.parameters["properties"])
+        assert "$ref" not in msgspec.json.encode(spec.parameters).decode()
+        assert spec.description.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "complaint"),
+    [
+        ("plan", {}, "required field `goal`"),
+        ("plan", {"goal": "g", "steps": []}, "length >= 1"),
+        ("plan", {"goal": "g", "steps": ["s"] * (MOST_STEPS + 1)}, f"length <= {MOST_STEPS}"),
+        ("plan", {"goal": "g" * 4001, "steps": ["s"]}, "length <= 4000"),
+        ("plan", {"goal": "g", "steps": ["s"], "complexity": "hard"}, "$.complexity"),
+        ("update_plan", {"step_id": "1", "status": "pending"}, "$.status"),
+        ("update_plan", {"step_id": 1, "status": "completed"}, "Expected `str`"),
+        ("clarify", {"step_id": "1", "goal": "g"}, "`success_criteria`"),
+        ("request_user", {"question": ""}, "length >= 1"),
+        (
+            "request_user",
+            {"question": "q", "options": ["o"] * (MOST_OPTIONS + 1)},
+            f"length <= {MOST_OPTIONS}",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(tool: str, arguments: dict[str, Any], complaint: str) -> None:
+    turn = begin(terms())
+    (event,) = hear(turn, ToolCall("x", tool, arguments))
+    assert isinstance(event, ToolCompleted)
+    assert str(event.error).startswith("Not done: ")
+    assert complaint in str(event.error)
+    assert results(turn)["x"].failed
+
+
+def test_other_tools_are_not_the_turns_own() -> None:
+    assert ui_call("read_file", {}) is None
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+_FIELDS = ["goal", "steps", "step_id", "status", "success_criteria", "question", "options", "title"]
+
+
+@given(
+    st.sampled_from([kind.tool for kind in UI_CALLS]),
+    st.dictionaries(st.sampled_from(_FIELDS) | st.text(max_size=3), _values),
+)
+def test_no_arguments_break_the_turn(tool: str, arguments: dict[str, Any]) -> None:
+    turn = begin(terms())
+    hear(turn, ToolCall("x", tool, arguments))
+    assert list(results(turn)) == ["x"]
+    asked(turn)

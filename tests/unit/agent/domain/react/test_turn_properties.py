@@ -1,0 +1,340 @@
+"""Any sequence of replies, results, steers, answers, trims and crashes leaves a lawful Turn."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.ids import question_id
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    merged,
+    said_by_user,
+)
+from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.questions import Answer, Decision, Question
+from internal.agent.domain.react.steps import Act, Ask, Done, Pause
+from internal.agent.domain.tasks import GateMode, StopReason
+from internal.agent.domain.usage import Limits, Usage
+from internal.agent.store.checkpoints import Checkpoints, restored
+from internal.agent.store.runs import CheckpointDelta
+from tests.support import turn_driver as rig
+from tests.support.anthropic_server import signature_of
+from tests.support.strict_provider import check, check_on_the_wire
+
+IDEMPOTENT = {"read_file", "plan", "update_plan", "clarify", "request_user"}
+UI = IDEMPOTENT - {"read_file"}
+RISKY = {"write_file", "shell"}
+
+TEXTS = ["", " ", "\n\t", "ok", "行く🪶", "\x00\x1b[2J", "half \ud83d", "\udc00", "a" * 3000]
+DEEP = msgspec.json.decode(b'{"a":' + b"[" * 200 + b"]" * 200 + b"}")
+ARGUMENTS: dict[str, list[dict[str, Any]]] = {
+    "read_file": [{"path": text} for text in TEXTS],
+    "write_file": [{"path": "x", "content": text} for text in TEXTS],
+    "shell": [{"command": words} for words in ("ls", "ls", "make", "rm -rf /", "x; y", "$(")],
+    "plan": [
+        {"goal": "Herons", "steps": ["Look", "Count"], "complexity": complexity}
+        for complexity in ("simple", "complex")
+    ],
+    "update_plan": [
+        {"step_id": step, "status": status}
+        for step in ("1", "2", "9")
+        for status in ("in_progress", "completed", "skipped")
+    ],
+    "clarify": [
+        {"step_id": step, "goal": "g", "success_criteria": "c", "needs_user_input": asks}
+        for step in ("1", "2", "9")
+        for asks in (True, False)
+    ],
+    "request_user": [{"question": text, "options": TEXTS} for text in TEXTS],
+}
+BAD: list[dict[str, Any]] = [
+    {},
+    {"goal": 3, "steps": [], "step_id": None, "question": "", "path": ["x"]},
+    {"goal": "g" * 5000, "steps": ["s"] * 60},
+    {"path": "\udfff", "\ud800": float("nan"), "x": [[{"x": "\ud83d\ude00"}]]},
+    DEEP,
+]
+ONES = [
+    *(ToolCall("", name, each) for name, some in ARGUMENTS.items() for each in some),
+    *(ToolCall("", name, each) for name in ARGUMENTS for each in BAD),
+    *(ToolCall("", name, {}, raw) for name in ("shell", "plan") for raw in ("{", "\ud800" * 5000)),
+    *(ToolCall("", name, {}) for name in ("", "no_such_tool", "x" * 300)),
+]
+BASIC = [ToolCall("", name, each) for name in ("read_file", *RISKY) for each in ARGUMENTS[name]]
+IDS = ["", "", "call-1-1", "call-1-2", "call-2-1", "a", "b", "c", "d", "a b", "\ud800", "i" * 200]
+THOUGHTS = [
+    *(Thinking(text, signature_of(text)) for text in ("", "Hm.", "行く🪶")),
+    Thinking("", redacted="opaque"),
+    Thinking("from another model"),
+    Thinking(""),
+]
+
+texts = st.sampled_from(TEXTS)
+calls = st.builds(
+    lambda one, call_id: msgspec.structs.replace(one, call_id=call_id),
+    st.sampled_from([*ONES, *BASIC * 3]),
+    st.sampled_from(IDS),
+)
+words: st.SearchStrategy[Part] = st.sampled_from([*THOUGHTS, *map(Text, TEXTS)])
+calling: st.SearchStrategy[list[Part]] = st.builds(
+    lambda some, others: [*some, *others],
+    st.lists(words, max_size=2),
+    st.lists(calls, min_size=1, max_size=1) | st.lists(calls, min_size=1, max_size=12),
+)
+wordy: st.SearchStrategy[list[Part]] = st.lists(words, max_size=2)
+replies = st.sampled_from([calling] * 14 + [wordy]).flatmap(lambda kind: kind)
+pictures = Image("image/png", "aGVyb24=")
+histories: st.SearchStrategy[list[Message]] = st.sampled_from(
+    [
+        [],
+        [said_by_user("Hello"), Message("assistant", (Text("Hello."),))],
+        [said_by_user("Stopped before a word")],
+        [
+            Message("user", (pictures, Text("What is it?"))),
+            Message("assistant", (rig.read("call-1-1"), rig.read("a"))),
+            Message("user", (ToolResult("call-1-1", ""), ToolResult("a", "x" * 2000))),
+            said_by_user("Go on"),
+            Message("assistant", (Text("A heron."),)),
+            said_by_user("And now?"),
+            Message("assistant", (rig.write("call-2-1"),)),
+            Message("user", (ToolResult("call-2-1", "not run", failed=True),)),
+        ],
+    ]
+)
+decisions: st.SearchStrategy[Decision] = st.sampled_from(["approve", "reject", "text", "expired"])
+
+
+limits = st.builds(
+    Limits,
+    max_iterations=st.sampled_from([1, 2, 6, 12, 12]),
+    max_cost=st.sampled_from([None, None, 0.5]),
+    max_consecutive_tool_failures=st.sampled_from([1, 3, 6]),
+)
+gate_modes: st.SearchStrategy[GateMode] = st.sampled_from(
+    ["strict", "advisory", "off", "off", "off"]
+)
+modes = st.sampled_from([*Mode, *[Mode.ASK] * 5, Mode.FULL])
+stop_reasons: st.SearchStrategy[StopReason] = st.sampled_from(["timeout", "error", "user_stop"])
+
+
+class Life:
+    """A Turn, its store, and what must be true of the world around it."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        draw = self.draw = data.draw
+        policy = Policy(draw(modes), allow=("shell(ls)",), deny=("shell(rm *)",))
+        people = draw(st.sampled_from([True, True, False]))
+        given_terms = rig.terms(draw(gate_modes), policy, draw(limits), people=people)
+        self.turn = rig.begin(given_terms, draw(histories))
+        self.said = [rig.TASK]
+        self.agreed: set[str] = set()
+        self.ran: Counter[str] = Counter()
+        self.running: set[str] = set()
+        self.rows: list[bytes] = []
+        self.checkpoints = Checkpoints()
+        self.save()
+
+    def save(self) -> None:
+        """Store a checkpoint, as the stream does, and what belongs into its transaction."""
+        point = self.checkpoints.point(self.turn)
+        assert point.kept == len(self.rows)
+        self.rows += point.messages
+        self.stored: tuple[CheckpointDelta, list[str], set[str]] = (
+            point,
+            [*self.said],
+            {*self.agreed},
+        )
+
+    def step(self) -> None:
+        """Let one thing happen."""
+        match self.draw(st.sampled_from("gggggggggsctte")):
+            case "s":
+                self.person_speaks()
+            case "c":
+                self.process_dies()
+            case "t":
+                self.context_is_trimmed()
+            case "e" if len(self.turn.messages) > 12:
+                self.turn.ended(self.draw(stop_reasons), "enough")
+            case _:
+                self.goes_on()
+        if self.draw(st.booleans()):
+            self.save()
+
+    def goes_on(self) -> None:
+        match self.turn.next():
+            case Ask():
+                self.model_replies(self.draw(replies))
+            case Act():
+                self.tools_run(all_of_them=self.draw(st.booleans()))
+            case Pause(question):
+                self.person_answers(question)
+            case Done():
+                pass
+
+    def model_replies(self, parts: list[Part]) -> None:
+        cost = self.draw(st.sampled_from([0.0, 0.1, None]))
+        fits_into_the_log(self.turn.heard(parts, "claude-x", Usage(1, 1), cost))
+
+    def tools_run(self, *, all_of_them: bool) -> None:
+        """Run calls: results out of order, doubled, of nobody's; perhaps not all of them."""
+        move = self.turn.next()
+        assert isinstance(move, Act)
+        ids = [call.call_id for call in move.calls]
+        self.turn.begins(ids)
+        self.save()  # a commit: no tool starts before it
+        for call in move.calls:
+            if call.call_id not in self.running:
+                self.ran[call.call_id] += call.name not in IDEMPOTENT
+            self.may_run(call)
+        self.running.update(ids)
+        finished = len(ids) if all_of_them else self.draw(st.integers(0, len(ids)))
+        for call_id in self.draw(st.permutations(ids))[:finished]:
+            text = self.draw(texts)
+            self.turn.observed(ToolResult(call_id, text, self.draw(st.booleans())))
+            first = self.turn.results.get(call_id)
+            self.turn.observed(ToolResult(call_id, "a second result"))
+            self.turn.observed(ToolResult("nobody's", "x"))
+            assert self.turn.results.get(call_id) == first
+            if self.draw(st.booleans()):
+                self.save()
+        if not all_of_them and self.draw(st.booleans()):
+            self.process_dies()
+
+    def may_run(self, call: ToolCall) -> None:
+        policy, agreed = self.turn.terms.policy, call.call_id in self.agreed
+        free = {Mode.ACCEPT_EDITS: {"write_file"}, Mode.FULL: RISKY}.get(policy.mode, set())
+        listed = call.arguments.get("command") == "ls"
+        assert call.name == "read_file" or call.name in free or listed or agreed
+        assert call.arguments.get("command") != "rm -rf /"
+
+    def person_speaks(self) -> None:
+        text = self.draw(texts)
+        if isinstance(self.turn.next(), Done):
+            return
+        self.turn.told(text)
+        if text.strip():
+            self.said.append(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+    def person_answers(self, question: Question) -> None:
+        decision, text = self.draw(decisions), self.draw(texts)
+        self.save()
+        yes = self.draw(st.lists(st.booleans(), max_size=12))
+        items = {each.call_id: one for each, one in zip(question.calls, yes, strict=False)}
+        other = question_id(self.turn.terms.run_id, 1000)
+        assert self.turn.answered(Answer(other, decision, "ada", "web", text, items)) == []
+        assert self.turn.next() == Pause(question)
+        self.crash()  # a pause frees the process: another one reads the answer
+        answer = Answer(question.id, decision, "ada", "web", text, items)
+        fits_into_the_log(self.turn.answered(answer))
+        assert self.turn.answered(answer) == []
+        if decision != "expired":
+            self.agreed |= {
+                each.call_id
+                for each in question.calls
+                if items.get(each.call_id, decision == "approve")
+            }
+
+    def context_is_trimmed(self) -> None:
+        budget, refused = self.draw(st.integers(0, 3000)), self.draw(st.booleans())
+        if not isinstance(self.turn.next(), Ask):
+            return
+        event = self.turn.fit(budget, refused=refused)
+        if event is not None:
+            fits_into_the_log([event])
+            assert event.tokens_after <= event.tokens_before
+        assert self.turn.fit(budget) is None
+
+    def process_dies(self) -> None:
+        self.crash()
+        names = {call.call_id: call.name for call in self.turn.calls}
+        begun, known = self.turn.started, {*self.turn.results}
+        again = self.turn.interrupted()
+        ids = {call.call_id for call in again}
+        assert ids == {each for each in begun - known if names[each] in IDEMPOTENT}
+        assert self.turn.interrupted() == again
+        self.save()
+
+    def crash(self) -> None:
+        """Begin again with what is stored: the rest was never said, never heard."""
+        point, said, agreed = self.stored
+        self.turn = restored(point.head, self.rows)
+        self.said, self.agreed, self.running = [*said], {*agreed}, set()
+        self.checkpoints = Checkpoints(len(self.rows))
+
+    def is_lawful(self) -> None:
+        """Check all that is true after every step."""
+        before = msgspec.json.encode(self.turn)
+        move = self.turn.next()
+        assert self.turn.next() == move
+        assert msgspec.json.encode(self.turn) == before
+        assert self.turn.iteration <= self.turn.terms.limits.max_iterations + 1
+        assert all(times <= 1 for times in self.ran.values())
+        match move:
+            case Ask(messages, final):
+                check(messages, self.said)
+                check_on_the_wire(messages, self.turn.terms, final=final)
+                assert not self.turn.unsaid
+            case Act(to_run):
+                assert to_run
+                assert len({call.call_id for call in to_run}) == len(to_run)
+                assert {call.name for call in to_run} <= {"read_file", *RISKY}
+                assert all(call.call_id not in self.turn.results for call in to_run)
+            case Pause(question):
+                assert self.turn.terms.people
+                assert question.kind == "clarify" or question.calls
+                open_ids = {call.call_id for call in self.turn.calls} - self.turn.results.keys()
+                assert {each.call_id for each in question.calls} <= open_ids
+            case Done(outcome):
+                assert outcome == self.turn.outcome
+        said = [] if isinstance(move, Done) else self.said
+        check(merged([*self.turn.work(), said_by_user("the next task")]), said)
+
+    def comes_to_an_end(self) -> None:
+        """Reply on and on: the Turn closes by itself, and its last reply is the answer."""
+        for _ in range(5 * self.turn.terms.limits.max_iterations + 8):
+            match self.turn.next():
+                case Ask(final=True):
+                    self.turn.heard([Text("the end")], "claude-x", Usage(1, 1), 0.0)
+                    assert self.turn.outcome is not None
+                    assert self.turn.outcome.answer == "the end"
+                case Ask():
+                    self.model_replies([rig.read("a"), rig.write("b")])
+                case Act():
+                    self.tools_run(all_of_them=True)
+                case Pause(question):
+                    self.person_answers(question)
+                case Done():
+                    return
+            self.is_lawful()
+        raise AssertionError("it goes on for ever")
+
+
+def fits_into_the_log(events: Iterable[Event]) -> None:
+    for event in events:
+        assert len(msgspec.json.encode(event)) <= 2**16
+
+
+@given(st.data())
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+def test_whatever_happens_the_turn_stays_lawful(data: st.DataObject) -> None:
+    life = Life(data)
+    for _ in range(data.draw(st.integers(3, 30))):
+        life.step()
+        life.is_lawful()
+    life.comes_to_an_end()

@@ -1,0 +1,68 @@
+"""The strict provider of these tests objects to what it should."""
+
+import pytest
+
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolResult,
+    said_by_user,
+)
+from tests.support.strict_provider import Objection, check
+from tests.support.turn_driver import read
+
+HI = said_by_user("Hi")
+CALL = Message("assistant", (read("a"), read("b")))
+GIVEN = (ToolResult("a", ""), ToolResult("b", ""))
+RESULTS = Message("user", GIVEN)
+
+
+def test_it_takes_what_is_right() -> None:
+    picture = Image("image/png", "aGVyb24=")
+    check([Message("user", (picture, Text("Hi"))), CALL, Message("user", (*GIVEN, Text("And?")))])
+    check([HI, Message("assistant", (Thinking("Hm."), *CALL.parts)), RESULTS], ["Hi"])
+
+
+@pytest.mark.parametrize(
+    ("messages", "objection"),
+    [
+        ([], "there are no messages"),
+        ([Message("assistant", (Text("Hi"),))], "role"),
+        ([HI, HI], "role"),
+        ([HI, Message("assistant", ())], "is empty"),
+        ([HI, Message("assistant", (Text("Hi"),))], "the model's own"),
+        ([said_by_user(""), CALL], "is empty"),
+        ([Message("user", (Text(" \n"),))], "an empty text"),
+        ([HI, CALL], "calls without results"),
+        ([HI, CALL, HI], "answers"),
+        ([HI, CALL, Message("user", GIVEN[:1])], "answers"),
+        ([HI, CALL, Message("user", GIVEN[::-1])], "answers"),
+        ([HI, CALL, Message("user", (*GIVEN, GIVEN[0]))], "answers"),
+        ([HI, CALL, Message("user", (Text("x"), *GIVEN))], "not first"),
+        ([RESULTS], "answers"),
+        ([HI, Message("assistant", (read("a"), read("a"))), RESULTS], "twice"),
+        ([HI, CALL, RESULTS, CALL, RESULTS], "of an earlier one"),
+        ([HI, Message("assistant", (read(""),)), RESULTS], "without id"),
+        ([HI, Message("assistant", (Thinking(""),)), HI], "empty thinking"),
+        ([Message("user", (Thinking("x"),))], "has thinking"),
+        ([CALL], "role"),
+        ([Message("user", CALL.parts)], "has calls"),
+        ([HI, Message("assistant", (Image("image/png", "x"),)), HI], "has a picture"),
+    ],
+)
+def test_it_objects(messages: list[Message], objection: str) -> None:
+    with pytest.raises(Objection, match=objection):
+        check(messages)
+
+
+@pytest.mark.parametrize("said", [["Ho"], ["Hi", "Hi"], ["there", "Hi"]])
+def test_it_misses_words(said: list[str]) -> None:
+    with pytest.raises(Objection, match="missing or out of order"):
+        check([said_by_user("Hi there")], said)
+
+
+def test_it_sees_half_characters() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        check([said_by_user("x\ud83d")])

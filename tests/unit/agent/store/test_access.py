@@ -1,0 +1,80 @@
+"""Rules that people wrote, the rights they were given, the codes that give them, their deeds."""
+
+from functools import partial
+
+from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2
+
+
+def a_rule(place: str, rule: str) -> PermissionRule:
+    return PermissionRule(0, place, rule, "local", "web", "question-1", T0)
+
+
+async def test_a_rule_holds_in_its_place(database: Database, stores: Stores) -> None:
+    for place, rule in (
+        ("session-1", "shell(git log *)"),
+        ("principal:local", "shell(make *)"),
+        ("session-2", "shell(ls)"),
+        ("session-1", "shell(git log *)"),
+    ):
+        await database.write(partial(stores.grants.add, a_rule(place, rule)))
+
+    held = await database.read(lambda: stores.grants.of("session-1", "principal:local"))
+    assert held == ["shell(git log *)", "shell(make *)"]
+    assert await database.read(lambda: stores.grants.of("session-3", "lark:a:b")) == []
+    kept = await database.read(lambda: stores.grants.page(10))
+    assert [each.rule for each in kept] == ["shell(ls)", "shell(make *)", "shell(git log *)"]
+
+
+async def test_a_rule_is_taken_back_once(database: Database, stores: Stores) -> None:
+    await database.write(partial(stores.grants.add, a_rule("session-1", "shell(ls)")))
+    (kept,) = await database.read(lambda: stores.grants.page(10))
+
+    assert await database.write(lambda: stores.grants.remove(kept.number)) == kept
+    assert await database.write(lambda: stores.grants.remove(kept.number)) is None
+    assert await database.read(lambda: stores.grants.of("session-1", "")) == []
+
+
+async def test_a_code_gives_its_right_once_and_in_time(database: Database, stores: Stores) -> None:
+    await database.write(lambda: stores.people.add_code("hash", "operate", T0, T1))
+    assert await database.write(lambda: stores.people.take_code("other", T0)) is None
+    assert await database.write(lambda: stores.people.take_code("hash", T0)) == "operate"
+    assert await database.write(lambda: stores.people.take_code("hash", T0)) is None
+
+    await database.write(lambda: stores.people.add_code("late", "talk", T0, T1))
+    assert await database.write(lambda: stores.people.take_code("late", T1)) is None
+
+
+async def test_people_are_kept_until_removed(database: Database, stores: Stores) -> None:
+    ana = RoleAssignment("lark:a:ou_1", "Ana", "talk", "lark", T0)
+    await database.write(lambda: stores.people.add(ana))
+    await database.write(lambda: stores.people.add(ana._replace(role="operate", created=T1)))
+    bo = RoleAssignment("lark:a:ou_2", HOSTILE, "owner", "lark", T2)
+    await database.write(lambda: stores.people.add(bo))
+
+    assert await database.read(lambda: stores.people.get("lark:a:ou_1")) == ana._replace(
+        role="operate", created=T1
+    )
+    everybody = await database.read(stores.people.all)
+    assert [each.name for each in everybody] == ["Ana", HARMLESS]
+    assert await database.write(lambda: stores.people.remove("lark:a:ou_1"))
+    assert not await database.write(lambda: stores.people.remove("lark:a:ou_1"))
+    assert await database.read(lambda: stores.people.get("lark:a:ou_1")) is None
+
+
+async def test_deeds_are_counted_since_an_instant(database: Database, stores: Stores) -> None:
+    for at, who in ((T0, "ana"), (T1, "ana"), (T2, "bo")):
+        deed = AuditEntry(at, who, "lark", "pairing.refused", "code", HOSTILE)
+        await database.write(partial(stores.audit.add, deed))
+    await database.write(
+        lambda: stores.audit.add(AuditEntry(T2, "ana", "lark", "pairing.taken", "x"))
+    )
+
+    assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T0)) == 2
+    assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T1)) == 1
+    assert await database.read(lambda: stores.audit.count(None, "pairing.refused", T1)) == 2
+    newest = await database.read(lambda: stores.audit.page(2))
+    assert [each.action for each in newest] == ["pairing.taken", "pairing.refused"]
+    assert newest[1].detail == HARMLESS

@@ -1,0 +1,190 @@
+"""What `Database` promises about pieces of work, whichever database it is."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.ids import SessionId
+from internal.agent.store.database import Batch, Database, Read, Statement, Write
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import T0, a_session
+
+
+class Overslept(Exception):
+    """What a work of these tests raises."""
+
+
+async def ids(database: Database, stores: Stores) -> list[str]:
+    page = await database.read(lambda: stores.sessions.page(None, None, 999))
+    return sorted(summary.session.id for summary in page)
+
+
+def add(stores: Stores, *names: str, then: Exception | None = None) -> Callable[[], Write[str]]:
+    def work() -> Write[str]:
+        for name in names:
+            yield from stores.sessions.add(a_session(name))
+        if then is not None:
+            raise then
+        return names[-1]
+
+    return work
+
+
+async def test_a_work_returns_its_result(database: Database, stores: Stores) -> None:
+    assert await database.write(add(stores, "a", "b")) == "b"
+    assert await ids(database, stores) == ["a", "b"]
+
+
+async def test_a_failing_work_is_rolled_back_alone(database: Database, stores: Stores) -> None:
+    works = [
+        add(stores, "a"),
+        add(stores, "b", then=Overslept("late")),
+        add(stores, "c"),
+        add(stores, "d", "a"),
+        add(stores, "e"),
+    ]
+
+    async with asyncio.TaskGroup() as tasks:
+        jobs = [tasks.create_task(outcome(database.write(work))) for work in works]
+
+    results = [job.result() for job in jobs]
+    assert [results[n] for n in (0, 2, 4)] == ["a", "c", "e"]
+    assert isinstance(results[1], Overslept)
+    assert isinstance(results[3], Conflict)
+    assert await ids(database, stores) == ["a", "c", "e"]
+
+
+async def outcome(writing: object) -> object:
+    try:
+        return await writing  # type: ignore[misc] # what `write` returns is awaitable
+    except (Overslept, StoreError, Conflict) as error:
+        return error
+
+
+async def test_works_are_done_in_the_order_of_the_calls(database: Database, stores: Stores) -> None:
+    order: list[int] = []
+
+    def work(number: int) -> Write[None]:
+        order.append(number)
+        yield from stores.sessions.add(a_session(str(number)))
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(50):
+            tasks.create_task(database.write(partial(work, number)))
+
+    assert order == list(range(50))
+
+
+async def test_a_later_work_sees_what_an_earlier_one_of_its_commit_did(
+    database: Database, stores: Stores
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(database.write(add(stores, "a")))
+        seen = tasks.create_task(database.write(lambda: stores.sessions.get(SessionId("a"))))
+
+    assert seen.result() is not None
+
+
+async def test_a_cancelled_caller_does_not_undo_its_work(
+    database: Database, stores: Stores
+) -> None:
+    started, go = threading.Event(), threading.Event()
+
+    def work() -> Write[None]:
+        started.set()
+        assert go.wait(30)
+        yield from stores.sessions.add(a_session("slow"))
+
+    writing = asyncio.create_task(database.write(work))
+    queued = asyncio.create_task(database.write(add(stores, "queued")))
+    await asyncio.to_thread(started.wait, 30)
+    writing.cancel()
+    queued.cancel()
+    done, _ = await asyncio.wait([writing, queued])
+    assert all(task.cancelled() for task in done)
+    go.set()
+
+    await database.write(add(stores, "behind"))
+
+    assert await ids(database, stores) == ["behind", "queued", "slow"]
+
+
+async def test_a_read_sees_one_state(database: Database, stores: Stores) -> None:
+    looked, go = threading.Event(), threading.Event()
+
+    def twice() -> Read[tuple[bool, bool]]:
+        first = yield from stores.sessions.get(SessionId("a"))
+        looked.set()
+        assert go.wait(30)
+        second = yield from stores.sessions.get(SessionId("a"))
+        return first is None, second is None
+
+    reading = asyncio.create_task(database.read(twice))
+    await asyncio.to_thread(looked.wait, 30)
+    await database.write(add(stores, "a"))
+    go.set()
+
+    assert await reading == (True, True)
+    assert await ids(database, stores) == ["a"]
+
+
+async def test_a_read_may_not_write(database: Database, stores: Stores) -> None:
+    with pytest.raises(StoreError):
+        await database.read(add(stores, "a"))
+
+    assert await ids(database, stores) == []
+
+
+async def test_what_a_read_raises_is_raised(database: Database, stores: Stores) -> None:
+    def work() -> Read[None]:
+        yield from stores.log.bounds()
+        raise Overslept("late")
+
+    with pytest.raises(Overslept):
+        await database.read(work)
+    assert await ids(database, stores) == [], "the reader goes on"
+
+
+async def test_a_work_without_statements(database: Database) -> None:
+    def work() -> Write[int]:
+        yield from ()
+        return 7
+
+    assert await database.write(work) == 7
+    assert await database.read(work) == 7
+
+
+async def test_a_wrong_statement_is_the_fault_of_its_work(
+    database: Database, stores: Stores
+) -> None:
+    def wrong(statement: Statement | Batch) -> Write[None]:
+        yield from stores.sessions.add(a_session("a"))
+        yield statement
+
+    for statement in (
+        Statement("insert_message", ("session", None, None, None)),
+        Batch("insert_message", [("session", None, None, None)]),
+        Statement("session"),
+    ):
+        with pytest.raises(StoreError):
+            await database.write(partial(wrong, statement))
+    with pytest.raises(KeyError):
+        await database.write(lambda: wrong(Statement("no_such_query")))
+
+    assert await ids(database, stores) == []
+
+
+async def test_a_batch_returns_no_rows(database: Database) -> None:
+    def work() -> Write[object]:
+        return (
+            yield Batch(
+                "insert_session",
+                [(name, "web", "local", T0, T0, "", "") for name in ("a", "b")],
+            )
+        )
+
+    assert await database.write(work) == []

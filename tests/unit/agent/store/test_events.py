@@ -1,0 +1,152 @@
+"""The event log: numbers without a hole, positions that order everything, both under the fence."""
+
+import re
+from functools import partial
+
+import pytest
+
+from internal.agent.domain.errors import Conflict, LeaseLost
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Database
+from internal.agent.store.events import LogBounds
+from internal.agent.store.runs import RunEnd
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import T1, a_run, a_session, an_event, queued, running, say
+
+A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
+
+
+async def test_numbers_of_a_run_start_at_one_and_have_no_hole(
+    database: Database, stores: Stores
+) -> None:
+    run = await running(database, stores, a_run())
+
+    firsts = [
+        await database.write(partial(stores.log.number, run.id, run.fence, count))
+        for count in (2, 3, 0, 1)
+    ]
+
+    assert firsts == [1, 3, 6, 6]
+    stored = await database.read(lambda: stores.runs.get(run.id))
+    assert stored is not None
+    assert stored.last_seq == 6
+
+
+@pytest.mark.parametrize("fence", [0, 2])
+async def test_a_wrong_fence_numbers_nothing(
+    database: Database, stores: Stores, fence: int
+) -> None:
+    run = await running(database, stores, a_run())
+    assert run.fence == 1
+
+    with pytest.raises(LeaseLost):
+        await database.write(lambda: stores.log.number(run.id, fence, 1))
+
+    assert await database.write(lambda: stores.log.number(run.id, 1, 1)) == 1
+
+
+async def test_only_a_running_run_numbers_under_its_fence(
+    database: Database, stores: Stores
+) -> None:
+    run = await running(database, stores, a_run())
+    await database.write(lambda: stores.runs.pause(run.id, run.fence))
+
+    with pytest.raises(LeaseLost):
+        await database.write(lambda: stores.log.number(run.id, run.fence, 0))
+    with pytest.raises(LeaseLost):
+        await database.write(lambda: stores.log.number(RunId("run-unknown"), 1, 0))
+
+
+async def test_a_resting_run_is_numbered_by_anybody_a_running_one_by_nobody_else(
+    database: Database, stores: Stores
+) -> None:
+    run = await queued(database, stores, a_run())
+    assert await database.write(lambda: stores.log.number_resting(run.id, 2)) == 1
+
+    run = await running(database, stores, a_run("run-2", "session-2"))
+    with pytest.raises(Conflict):
+        await database.write(lambda: stores.log.number_resting(run.id, 1))
+
+    await database.write(lambda: stores.runs.pause(run.id, run.fence))
+    assert await database.write(lambda: stores.log.number_resting(run.id, 1)) == 1
+
+    end = RunEnd("cancelled", "user_stop", Usage(), None, "", "", T1)
+    await database.write(lambda: stores.runs.end(run.id, run.fence, end))
+    with pytest.raises(Conflict):
+        await database.write(lambda: stores.log.number_resting(run.id, 1))
+
+
+async def test_positions_rise_over_all_sessions(database: Database, stores: Stores) -> None:
+    one = await running(database, stores, a_run("run-1", A))
+    two = await running(database, stores, a_run("run-2", B))
+
+    positions = [
+        await database.write(partial(say, stores, run, count))
+        for run, count in ((one, 2), (two, 1), (one, 1))
+    ]
+
+    assert positions == [[1, 2], [3], [4]]
+    assert await database.write(lambda: stores.log.append([])) == []
+
+
+async def test_what_is_stored_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+    run = await running(database, stores, a_run())
+    envelope = '{"text":"半角 \\u0000 \\" 😀"}'.encode()
+    event = an_event(run, 1, event="workflow.tool.started", envelope=envelope)
+    await database.write(lambda: stores.log.append([event]))
+
+    (stored,) = await database.read(lambda: stores.log.of_run(run.id))
+
+    assert stored == (1, run.session_id, run.id, 1, "workflow.tool.started", envelope)
+
+
+async def test_one_number_of_a_run_is_stored_once(database: Database, stores: Stores) -> None:
+    run = await running(database, stores, a_run())
+    await database.write(lambda: stores.log.append([an_event(run, 1)]))
+
+    with pytest.raises(Conflict):
+        await database.write(lambda: stores.log.append([an_event(run, 2), an_event(run, 1)]))
+
+    assert [e.seq for e in await database.read(lambda: stores.log.of_run(run.id))] == [1]
+    assert (await database.read(stores.log.bounds)).head == 1
+
+
+async def test_events_behind_a_position(database: Database, stores: Stores) -> None:
+    runs = [await running(database, stores, a_run(f"run-{s}", s)) for s in (A, B, C)]
+    for run in (*runs, *runs):
+        await database.write(partial(say, stores, run, 2))  # A12 B34 C56 A78 B910 C1112
+
+    async def positions(after: int, sessions: list[SessionId] | None, limit: int = 99) -> list[int]:
+        events = await database.read(lambda: stores.log.after(after, sessions, limit))
+        return [event.position for event in events]
+
+    assert await positions(0, None) == list(range(1, 13))
+    assert await positions(3, None, 4) == [4, 5, 6, 7]
+    assert await positions(12, None) == []
+    assert await positions(0, [A]) == [1, 2, 7, 8]
+    assert await positions(2, [A], 1) == [7]
+    assert await positions(1, [C, A]) == [2, 5, 6, 7, 8, 11, 12]
+    assert await positions(1, [C, A, C], 3) == [2, 5, 6]
+    assert await positions(0, []) == []
+    assert await positions(0, [SessionId("session-unknown")]) == []
+
+
+async def test_the_bounds_of_the_log(database: Database, stores: Stores) -> None:
+    epoch, head, earliest = await database.read(stores.log.bounds)
+    assert re.fullmatch("[a-z0-9]{6}", epoch)
+    assert (head, earliest) == (0, 1)
+
+    for session in (A, B):
+        await database.write(partial(stores.sessions.add, a_session(session)))
+        run = await running(database, stores, a_run(f"run-{session}", session))
+        await database.write(partial(say, stores, run, 3))
+        end = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
+        await database.write(partial(stores.runs.end, run.id, run.fence, end))
+    assert await database.read(stores.log.bounds) == LogBounds(epoch, 6, 1)
+
+    await database.write(lambda: stores.sessions.delete(A))
+    assert await database.read(stores.log.bounds) == LogBounds(epoch, 6, 4)
+
+    await database.write(lambda: stores.sessions.delete(B))
+    assert await database.read(stores.log.bounds) == LogBounds(epoch, 6, 7)

@@ -1,0 +1,135 @@
+"""Questions: open until the first answer; plans: one row for each version."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.plans import Plan, numbered
+from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question
+from internal.agent.store.database import Database, Read, Row
+from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import T0, T1, T2, T3
+
+SESSION, RUN = SessionId("session-1"), RunId("run-1")
+
+
+def a_question(name: str = "q") -> Question:
+    asking = ApprovalItem("c1", "shell", "rm -r /", "exec", "a rule", "hash")
+    return Question(QuestionId(name), "approval", "Run?", options=("yes", "no"), calls=(asking,))
+
+
+def an_answer(name: str = "q", by: str = "ana", decision: Decision = "approve") -> Answer:
+    return Answer(QuestionId(name), decision, by, "web", text="ok", items={"c1": True})
+
+
+async def ask(
+    database: Database, stores: Stores, name: str = "q", asked: str = T0, expires: str = T2
+) -> StoredQuestion:
+    facts = QuestionRecord(
+        *(a_question(name), RUN, TaskId("task-1"), SESSION, "local", "lark:app:oc_1", "operators"),
+        asked=asked,
+        expires=expires,
+    )
+    await database.write(lambda: stores.questions.ask(facts))
+    return StoredQuestion(facts, "open", None)
+
+
+async def get(database: Database, stores: Stores, name: str = "q") -> StoredQuestion | None:
+    return await database.read(lambda: stores.questions.get(QuestionId(name)))
+
+
+async def test_a_question_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+    assert await get(database, stores) is None
+    stored = await ask(database, stores)
+    assert await get(database, stores) == stored
+
+
+@pytest.mark.parametrize(("decision", "status"), [("reject", "answered"), ("expired", "expired")])
+async def test_the_first_answer_wins(
+    database: Database, stores: Stores, decision: Decision, status: QuestionStatus
+) -> None:
+    stored = await ask(database, stores)
+    first, second = an_answer(decision=decision), an_answer(by="bo")
+
+    assert await database.write(lambda: stores.questions.close(first, T1))
+    assert not await database.write(lambda: stores.questions.close(second, T1))
+
+    assert await get(database, stores) == stored._replace(status=status, answer=first)
+    unknown = an_answer("unknown")
+    assert not await database.write(lambda: stores.questions.close(unknown, T1))
+
+
+async def test_a_question_asked_again_keeps_its_answer(database: Database, stores: Stores) -> None:
+    await ask(database, stores)
+    await database.write(lambda: stores.questions.close(an_answer(), T1))
+    answered = await get(database, stores)
+
+    await ask(database, stores, expires=T3)
+
+    assert await get(database, stores) == answered
+
+
+async def test_open_and_expired_questions(database: Database, stores: Stores) -> None:
+    late = await ask(database, stores, "a", asked=T1, expires=T1)
+    early = await ask(database, stores, "b", asked=T0, expires=T3)
+    await ask(database, stores, "c", expires=T0)
+    await database.write(lambda: stores.questions.close(an_answer("c"), T0))
+
+    assert await database.read(lambda: stores.questions.open_in("lark:app:oc_1")) == [early, late]
+    assert await database.read(lambda: stores.questions.open_in("lark:app:oc_2")) == []
+    assert await database.read(lambda: stores.questions.open_of(RUN)) == early
+    assert await database.read(lambda: stores.questions.open_of(RunId("other"))) is None
+    assert await database.read(lambda: stores.questions.expired(T0)) == []
+    assert await database.read(lambda: stores.questions.expired(T1)) == [late]
+    assert await database.read(lambda: stores.questions.expired(T3)) == [late, early]
+
+
+async def test_questions_are_paged_newest_first_and_by_whose_they_are(
+    database: Database, stores: Stores
+) -> None:
+    first, second = await ask(database, stores, "a", T0), await ask(database, stores, "b", T1)
+    await ask(database, stores, "c", T2)
+    await database.write(lambda: stores.questions.close(an_answer("c"), T3))
+
+    def page(
+        principal: str | None = None,
+        session: SessionId | None = None,
+        status: QuestionStatus | None = "open",
+        before: str | None = None,
+        limit: int = 10,
+    ) -> Callable[[], Read[list[StoredQuestion]]]:
+        return partial(stores.questions.page, principal, session, status, before, limit)
+
+    assert await database.read(page()) == [second, first]
+    assert await database.read(page(limit=1)) == [second]
+    assert await database.read(page(before="b")) == [first]
+    assert await database.read(page(principal="local")) == [second, first]
+    assert await database.read(page(principal="ana")) == []
+    assert await database.read(page(session=SESSION)) == [second, first]
+    assert await database.read(page(session=SessionId("other"))) == []
+    assert len(await database.read(page(status=None))) == 3
+
+
+async def test_a_run_that_ends_closes_its_questions(database: Database, stores: Stores) -> None:
+    await ask(database, stores)
+    await database.write(lambda: stores.questions.close_run(RunId("run-2"), T1))
+    assert await database.read(lambda: stores.questions.open_of(RUN)) is not None
+
+    await database.write(lambda: stores.questions.close_run(RUN, T1))
+
+    assert await database.read(lambda: stores.questions.open_of(RUN)) is None
+    assert not await database.write(lambda: stores.questions.close(an_answer(), T2))
+
+
+async def test_plans_are_kept_by_version(
+    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+) -> None:
+    first, second = (Plan(n, "goal", "complex", numbered(["look"])) for n in (1, 2))
+    for plan, now in ((first, T0), (second, T1), (second.marked("1", "completed"), T2)):
+        await database.write(partial(stores.questions.add_plan, RUN, SESSION, plan, now))
+
+    rows = peek("select version, updated, plan like '%completed%' from plans order by version")
+    assert rows == [(1, T0, 0), (2, T2, 1)]

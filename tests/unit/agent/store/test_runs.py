@@ -1,0 +1,390 @@
+"""Runs: one a lane, each under a lease and a fence, with a checkpoint to go on from."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Database
+from internal.agent.store.runs import CheckpointDelta, RunEnd
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import (  # fmt: skip
+    HARMLESS,
+    HOSTILE,
+    T0,
+    T1,
+    T2,
+    T3,
+    a_run,
+    claimed,
+    queued,
+    running,
+)
+
+SESSION = SessionId("session-1")
+
+
+def ended(status: Status = "completed", stop_reason: StopReason = "final_answer") -> RunEnd:
+    return RunEnd(status, stop_reason, Usage(1, 2, 3, 4), 0.25, "42", "", T2)
+
+
+async def take(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run | None:
+    return await database.write(lambda: stores.runs.claim(run.id, owner, T1, T0))
+
+
+async def get(database: Database, stores: Stores, run: Run) -> Run:
+    stored = await database.read(lambda: stores.runs.get(run.id))
+    assert stored is not None
+    return stored
+
+
+async def ready(database: Database, stores: Stores, owner: str = "worker") -> list[str]:
+    return [run.id for run in await database.read(lambda: stores.runs.ready(owner, 99))]
+
+
+async def test_a_run_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+    run = a_run(
+        fence=3, last_seq=5, attempt=2, parent_run_id=RunId("run-0"), owner="terminal-7",
+        terminal=True, usage=Usage(1, 2, 3, 4),
+    )  # fmt: skip
+    await queued(database, stores, run)
+
+    assert await get(database, stores, run) == run
+    assert await database.read(lambda: stores.runs.of_task(TaskId("task-1"))) == run
+    assert await database.read(lambda: stores.runs.get(RunId("run-unknown"))) is None
+    assert await database.read(lambda: stores.runs.of_task(TaskId("task-unknown"))) is None
+
+
+async def test_the_newest_run_of_a_task(database: Database, stores: Stores) -> None:
+    for number in (3, 1, 2):
+        await queued(database, stores, a_run(f"run-{number}", task_id=TaskId("task-1")))
+
+    newest = await database.read(lambda: stores.runs.of_task(TaskId("task-1")))
+
+    assert newest is not None
+    assert newest.id == "run-2"
+
+
+async def test_a_claim_raises_fence_and_attempt(database: Database, stores: Stores) -> None:
+    run = await queued(database, stores, a_run(fence=4, attempt=1))
+
+    taken = await take(database, stores, run)
+
+    assert taken == a_run(fence=5, attempt=2, status="running", owner="worker")
+    assert await get(database, stores, run) == taken
+    assert await take(database, stores, run) is None
+    assert await take(database, stores, a_run("run-unknown")) is None
+
+
+async def test_a_lane_runs_one_at_a_time_in_order_of_arrival(
+    database: Database, stores: Stores
+) -> None:
+    first, second, third = [
+        await queued(database, stores, a_run(f"run-{name}")) for name in ("c", "a", "b")
+    ]
+    other = await queued(database, stores, a_run("run-other", "session-2"))
+    assert await ready(database, stores) == [first.id, other.id]
+
+    assert await take(database, stores, second) is None
+    taken = await take(database, stores, first)
+    assert taken is not None
+    assert await take(database, stores, second) is None
+    assert await ready(database, stores) == [other.id]
+    assert await take(database, stores, other) is not None
+
+    await database.write(lambda: stores.runs.end(first.id, taken.fence, ended()))
+    assert await ready(database, stores) == [second.id]
+    assert await take(database, stores, third) is None
+    assert await take(database, stores, second) is not None
+
+
+async def test_of_many_who_claim_one_lane_one_gets_it(database: Database, stores: Stores) -> None:
+    runs = [await queued(database, stores, a_run(f"run-{n}")) for n in range(5)]
+
+    async with asyncio.TaskGroup() as tasks:
+        claims = [
+            tasks.create_task(take(database, stores, run, owner))
+            for run in reversed(runs)
+            for owner in ("one", "two")
+        ]
+
+    assert [run.id for claim in claims if (run := claim.result())] == ["run-0"]
+
+
+async def test_the_same_session_has_several_lanes(database: Database, stores: Stores) -> None:
+    chat = await queued(database, stores, a_run("run-1"))
+    background = await queued(database, stores, a_run("run-2", lane="task-2"))
+
+    assert await ready(database, stores) == [chat.id, background.id]
+    assert await take(database, stores, background) is not None
+    assert await take(database, stores, chat) is not None
+
+
+async def test_ready_gives_no_more_than_asked(database: Database, stores: Stores) -> None:
+    for number in range(3):
+        await queued(database, stores, a_run(f"run-{number}", f"session-{number}"))
+
+    assert len(await database.read(lambda: stores.runs.ready("worker", 2))) == 2
+
+
+async def test_a_terminals_run_is_taken_by_its_owner_alone(
+    database: Database, stores: Stores
+) -> None:
+    run = a_run(owner="terminal", terminal=True)
+    await queued(database, stores, run, T1)
+    behind = await queued(database, stores, a_run("run-2"))
+
+    assert await ready(database, stores) == []
+    assert await take(database, stores, run) is None
+    assert await take(database, stores, behind) is None
+    assert await ready(database, stores, "terminal") == [run.id]
+    assert await take(database, stores, run, "terminal") is not None
+
+
+@pytest.mark.parametrize("way", ["requeue", "pause"])
+async def test_a_run_that_rested_comes_before_the_others_of_its_lane(
+    database: Database, stores: Stores, way: str
+) -> None:
+    run = await running(database, stores, a_run("run-1"))
+    behind = await queued(database, stores, a_run("run-2"))
+
+    if way == "requeue":
+        assert await database.write(lambda: stores.runs.requeue(run.id, run.fence))
+    else:
+        assert await database.write(lambda: stores.runs.pause(run.id, run.fence))
+        assert (await get(database, stores, run)).status == "waiting"
+        assert await ready(database, stores) == [behind.id], "a waiting run frees its lane"
+        later = await queued(database, stores, a_run("run-3"))
+        behind = await claimed(database, stores, behind)
+        assert await database.write(lambda: stores.runs.wake(run.id, T0))
+        assert await ready(database, stores) == []
+        await database.write(lambda: stores.runs.end(behind.id, behind.fence, ended()))
+        behind = later
+
+    rested = await get(database, stores, run)
+    assert (rested.status, rested.owner, rested.fence) == ("queued", "", 1)
+    assert await take(database, stores, behind) is None
+    again = await claimed(database, stores, run)
+    assert (again.fence, again.attempt) == (2, 2)
+
+
+async def test_attempts_are_counted_from_the_last_that_got_further(
+    database: Database, stores: Stores
+) -> None:
+    run = await queued(database, stores, a_run())
+
+    async def attempts(*points: CheckpointDelta) -> int:
+        again = await claimed(database, stores, run)
+        for point in points:
+            await database.write(partial(stores.runs.keep, run.id, point))
+        await database.write(lambda: stores.runs.requeue(run.id, again.fence))
+        return (await get(database, stores, run)).attempt
+
+    assert await attempts() == 1
+    assert await attempts(CheckpointDelta(b"{}", 0, ())) == 2
+    assert await attempts(CheckpointDelta(b"{}", 0, (b"1",)), CheckpointDelta(b"{}", 1, ())) == 1
+    assert await attempts(CheckpointDelta(b"{}", 1, ())) == 2
+
+
+async def test_runs_that_go_on_start_before_new_ones_of_all_lanes(
+    database: Database, stores: Stores
+) -> None:
+    new = await queued(database, stores, a_run("run-1", "session-1"))
+    woken = await running(database, stores, a_run("run-2", "session-2"))
+    handed = await running(database, stores, a_run("run-3", "session-3"))
+
+    await database.write(lambda: stores.runs.requeue(handed.id, handed.fence))
+    await database.write(lambda: stores.runs.pause(woken.id, woken.fence))
+    assert await ready(database, stores) == [handed.id, new.id]
+    await database.write(lambda: stores.runs.wake(woken.id, T0))
+
+    assert await ready(database, stores) == [woken.id, handed.id, new.id]
+
+
+@pytest.mark.parametrize("way", ["requeue", "pause"])
+async def test_a_terminals_run_stays_its_own_when_it_rests(
+    database: Database, stores: Stores, way: str
+) -> None:
+    run = await running(database, stores, a_run(owner="terminal", terminal=True), "terminal")
+    rest = stores.runs.requeue if way == "requeue" else stores.runs.pause
+
+    assert await database.write(lambda: rest(run.id, run.fence))
+
+    assert (await get(database, stores, run)).owner == "terminal"
+
+
+async def test_a_fenced_process_changes_nothing(database: Database, stores: Stores) -> None:
+    run = await running(database, stores, a_run())
+
+    assert not await database.write(lambda: stores.runs.requeue(run.id, run.fence - 1))
+    assert not await database.write(lambda: stores.runs.pause(run.id, run.fence + 1))
+    assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, ended()))
+    assert not await database.write(lambda: stores.runs.wake(run.id, T0))
+
+    assert await get(database, stores, run) == run
+
+
+async def test_leases_are_lost_when_nobody_renews_them(database: Database, stores: Stores) -> None:
+    mine = await running(database, stores, a_run("run-1", "session-1"))
+    terminals = a_run("run-2", "session-2", owner="terminal", terminal=True)
+    await queued(database, stores, terminals, T1)
+    await queued(database, stores, a_run("run-3", "session-3"))
+
+    async def lost(now: str) -> list[str]:
+        return [run.id for run in await database.read(lambda: stores.runs.lost(now))]
+
+    assert await lost(T1) == []
+    assert await lost(T2) == [mine.id, terminals.id]
+
+    await database.write(lambda: stores.runs.renew("worker", T3))
+    assert await lost(T2) == [terminals.id]
+    await database.write(lambda: stores.runs.renew("terminal", T3))
+    assert await lost(T2) == []
+
+    await database.write(lambda: stores.runs.end(mine.id, mine.fence, ended()))
+    assert await lost("2027") == [terminals.id]
+
+
+async def test_the_runs_of_an_owner(database: Database, stores: Stores) -> None:
+    mine = await running(database, stores, a_run("run-1", "session-1"))
+    await running(database, stores, a_run("run-2", "session-2"), "another")
+    await queued(database, stores, a_run("run-3", "session-3", owner="worker", terminal=True))
+
+    assert await database.read(lambda: stores.runs.owned("worker")) == [mine]
+
+
+async def test_what_a_session_is_doing(database: Database, stores: Stores) -> None:
+    async def active() -> str | None:
+        run = await database.read(lambda: stores.runs.active(SESSION))
+        return None if run is None else run.id
+
+    async def unfinished() -> list[str]:
+        return [run.id for run in await database.read(lambda: stores.runs.open_runs(SESSION))]
+
+    assert await active() is None
+    assert await unfinished() == []
+    first = await queued(database, stores, a_run("run-9"))
+    await queued(database, stores, a_run("run-8"))
+    assert await active() == "run-9"
+
+    first = await claimed(database, stores, first)
+    assert await active() == "run-9"
+    await database.write(lambda: stores.runs.pause(first.id, first.fence))
+    assert await active() == "run-8"
+    assert await unfinished() == ["run-9", "run-8"]
+
+    await database.write(lambda: stores.runs.end(first.id, first.fence, ended()))
+    assert await unfinished() == ["run-8"]
+
+
+async def test_the_first_request_to_stop_stays(database: Database, stores: Stores) -> None:
+    run = await running(database, stores, a_run())
+    await running(database, stores, a_run("run-2", "session-2"))
+    asked, later = StopRequest("ana", "web", "enough"), StopRequest("bo", "cli")
+
+    assert await database.write(lambda: stores.runs.request_stop(run.id, asked))
+    assert await database.write(lambda: stores.runs.request_stop(run.id, later))
+
+    assert await database.read(lambda: stores.runs.stops("worker")) == [(run.id, asked)]
+    assert await database.read(lambda: stores.runs.stops("another")) == []
+    assert (await get(database, stores, run)).stop == asked
+    waiting = await queued(database, stores, a_run("run-3"))
+    assert not await database.write(lambda: stores.runs.request_stop(waiting.id, asked))
+
+
+async def test_how_a_run_ended(database: Database, stores: Stores) -> None:
+    run = await running(database, stores, a_run())
+    end = RunEnd("failed", "error", Usage(1, 2, 3, 4), 0.1, HOSTILE, HOSTILE, T2)
+
+    assert await database.write(lambda: stores.runs.end(run.id, run.fence, end))
+
+    stored = await get(database, stores, run)
+    assert (stored.status, stored.stop_reason) == ("failed", "error")
+    assert (stored.usage, stored.cost) == (Usage(1, 2, 3, 4), 0.1)
+    assert (stored.answer, stored.error) == (HARMLESS, HARMLESS)
+    assert not await database.write(lambda: stores.runs.end(run.id, run.fence, end)), "once"
+
+
+async def test_a_resting_run_can_be_ended(database: Database, stores: Stores) -> None:
+    run = await queued(database, stores, a_run())
+    end = ended("cancelled", "user_stop")
+
+    assert await database.write(lambda: stores.runs.end(run.id, run.fence, end))
+
+    assert (await get(database, stores, run)).status == "cancelled"
+
+
+async def test_a_checkpoint_is_the_head_and_every_message(
+    database: Database, stores: Stores
+) -> None:
+    run = await running(database, stores, a_run())
+    other = await running(database, stores, a_run("run-2", "session-2"))
+
+    async def keep(point: CheckpointDelta, of: Run = run) -> tuple[bytes, list[bytes]] | None:
+        await database.write(lambda: stores.runs.keep(of.id, point))
+        return await database.read(lambda: stores.runs.checkpoint(of.id))
+
+    assert await database.read(lambda: stores.runs.checkpoint(run.id)) is None
+    assert await keep(CheckpointDelta(b"{}", 0, ())) == (b"{}", [])
+    assert await keep(CheckpointDelta(b'{"n":1}', 0, (b'"a"', b'"b"'))) == (
+        b'{"n":1}',
+        [b'"a"', b'"b"'],
+    )
+    assert await keep(CheckpointDelta(b'{"n":2}', 2, ('"半"'.encode(),))) == (
+        b'{"n":2}',
+        [b'"a"', b'"b"', '"半"'.encode()],
+    )
+    assert await keep(CheckpointDelta(b"1", 0, (b"1",)), other) == (b"1", [b"1"])
+    assert await keep(CheckpointDelta(b'{"n":3}', 1, (b'"c"',))) == (b'{"n":3}', [b'"a"', b'"c"'])
+    assert await keep(CheckpointDelta(b'{"n":4}', 2, ())) == (b'{"n":4}', [b'"a"', b'"c"'])
+
+
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        (ended(), False),
+        (ended("cancelled", "user_stop"), False),
+        (ended("failed", "interrupted"), True),
+    ],
+)
+async def test_only_a_failed_run_can_still_be_resumed(
+    database: Database, stores: Stores, end: RunEnd, kept: bool
+) -> None:
+    run = await running(database, stores, a_run())
+    point = CheckpointDelta(b"{}", 0, (b"1", b"2"))
+    await database.write(lambda: stores.runs.keep(run.id, point))
+    assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, end))
+    assert await database.read(lambda: stores.runs.checkpoint(run.id)) is not None
+
+    await database.write(lambda: stores.runs.end(run.id, run.fence, end))
+
+    left = await database.read(lambda: stores.runs.checkpoint(run.id))
+    assert left == ((b"{}", [b"1", b"2"]) if kept else None)
+
+
+async def test_an_answered_run_belongs_to_its_terminal_while_that_is_open(
+    database: Database, stores: Stores
+) -> None:
+    for number, (lease, kept) in enumerate(((T2, True), (T0, False)), 1):
+        run = a_run(f"run-{number}", f"session-{number}", owner="repl", terminal=True)
+        await queued(database, stores, run, lease)
+        taken = await database.write(partial(stores.runs.claim, run.id, "repl", lease, T0))
+        assert taken is not None
+        await database.write(partial(stores.runs.pause, run.id, taken.fence))
+        assert await database.write(partial(stores.runs.wake, run.id, T1))
+        woken = await database.read(partial(stores.runs.get, run.id))
+        assert woken is not None
+        assert (woken.terminal, woken.owner) == (kept, "repl" if kept else "")
+
+
+async def test_a_run_of_nobody_is_adopted_once(database: Database, stores: Stores) -> None:
+    run = await queued(database, stores, a_run())
+    assert await database.write(lambda: stores.runs.adopt(run.id, "a", T2))
+    assert not await database.write(lambda: stores.runs.adopt(run.id, "b", T2))
+    assert await database.write(lambda: stores.runs.claim(run.id, "b", T2, T0)) is None
+    assert await database.write(lambda: stores.runs.release(run.id, "b")) is False
+    assert await database.write(lambda: stores.runs.release(run.id, "a"))
+    assert await database.write(lambda: stores.runs.claim(run.id, "b", T2, T0)) is not None

@@ -1,0 +1,208 @@
+"""Sessions and their messages."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from internal.agent.domain.errors import Conflict
+from internal.agent.domain.ids import QuestionId, RunId, SessionId
+from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
+from internal.agent.domain.plans import Plan
+from internal.agent.domain.questions import Question
+from internal.agent.domain.tasks import SessionSummary
+from internal.agent.domain.usage import Usage
+from internal.agent.store.access import PermissionRule
+from internal.agent.store.database import Database, Row
+from internal.agent.store.inbox import InboundMessage
+from internal.agent.store.questions import QuestionRecord
+from internal.agent.store.runs import CheckpointDelta, RunEnd
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import (  # fmt: skip
+    HARMLESS,
+    HOSTILE,
+    T0,
+    T1,
+    T2,
+    T3,
+    a_run,
+    a_session,
+    a_task,
+    running,
+    say,
+)
+
+SESSION, RUN = SessionId("session-1"), RunId("run-1")
+
+
+async def test_a_session_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+    session = a_session(title="数羊", channel="cli", owner="ana", created=T0, updated=T1)
+    await database.write(lambda: stores.sessions.add(session))
+
+    assert await database.read(lambda: stores.sessions.get(session.id)) == session
+    assert await database.read(lambda: stores.sessions.get(SessionId("session-?"))) is None
+    with pytest.raises(Conflict):
+        await database.write(lambda: stores.sessions.add(session))
+
+
+async def test_the_newest_session_of_an_owner_in_a_channel(
+    database: Database, stores: Stores
+) -> None:
+    for session in (
+        a_session("session-a", updated=T1),
+        a_session("session-b", updated=T2),
+        a_session("session-c", updated=T3, channel="cli"),
+        a_session("session-d", updated=T3, owner="ana"),
+    ):
+        await database.write(partial(stores.sessions.add, session))
+
+    newest = await database.read(lambda: stores.sessions.newest("local", "web"))
+
+    assert newest is not None
+    assert newest.id == "session-b"
+    assert await database.read(lambda: stores.sessions.newest("local", "lark")) is None
+
+
+async def test_pages_are_last_active_first(database: Database, stores: Stores) -> None:
+    a, b, c = (
+        a_session("session-a", updated=T1),
+        a_session("session-b", updated=T2),
+        a_session("session-c", updated=T2),
+    )
+    others = a_session("session-d", updated=T0, owner="ana")
+    for session in (a, b, c, others):
+        await database.write(partial(stores.sessions.add, session))
+    for number, status in ((1, "completed"), (2, "running")):
+        task = a_task(f"task-{number}", a.id, status=status, created=T0)
+        await database.write(partial(stores.tasks.add, task, None))
+
+    async def page(
+        owner: str | None, before: str | None = None, limit: int = 9
+    ) -> list[SessionSummary]:
+        return await database.read(lambda: stores.sessions.page(owner, before, limit))
+
+    first, second = SessionSummary(c, None, 0), SessionSummary(b, None, 0)
+    third, fourth = SessionSummary(a, "running", 2), SessionSummary(others, None, 0)
+    assert await page("local") == [first, second, third]
+    assert await page(None) == [first, second, third, fourth]
+    assert await page("local", limit=1) == [first]
+    assert await page("local", c.id) == [second, third]
+    assert await page(None, b.id, 1) == [third]
+    assert await page("local", others.id) == [], "somebody else's session is no place"
+    assert await page("local", "session-unknown") == []
+
+
+async def test_titles(database: Database, stores: Stores) -> None:
+    await database.write(lambda: stores.sessions.add(a_session()))
+
+    async def title() -> tuple[str, str]:
+        session = await database.read(lambda: stores.sessions.get(SESSION))
+        assert session is not None
+        return session.title, session.updated
+
+    assert await database.write(lambda: stores.sessions.entitle(SESSION, HOSTILE))
+    assert await title() == (HARMLESS, T0)
+    assert not await database.write(lambda: stores.sessions.entitle(SESSION, "second"))
+    assert await database.write(lambda: stores.sessions.rename(SESSION, "third", T1))
+    assert await title() == ("third", T1)
+    unknown = SessionId("session-unknown")
+    assert not await database.write(lambda: stores.sessions.rename(unknown, "x", T1))
+    assert not await database.write(lambda: stores.sessions.entitle(unknown, "x"))
+
+
+async def test_messages_come_back_as_they_were(database: Database, stores: Stores) -> None:
+    await database.write(lambda: stores.sessions.add(a_session()))
+    asked = Message("user", (Image("image/png", "aGk="), Text("半角 \0")))
+    calls = Message(
+        "assistant", (Thinking("hm", "sig"), ToolCall("c1", "shell", {"a": [1, None]}, "{"))
+    )
+    result = Message("user", (ToolResult("c1", "no", failed=True),))
+
+    await database.write(lambda: stores.sessions.append(SESSION, RUN, [asked, calls], T1))
+    await database.write(lambda: stores.sessions.append(SESSION, RunId("run-2"), [result], T2))
+    await database.write(lambda: stores.sessions.append(SessionId("s-2"), RUN, [asked], T2))
+    await database.write(lambda: stores.sessions.append(SESSION, RUN, [], T0))
+
+    newest = await database.read(lambda: stores.sessions.messages(SESSION, None, 9))
+    assert newest == [(3, "run-2", result, T2), (2, RUN, calls, T1), (1, RUN, asked, T1)]
+    assert await database.read(lambda: stores.sessions.messages(SESSION, 3, 1)) == [newest[1]]
+    assert await database.read(lambda: stores.sessions.messages(SESSION, 1, 9)) == []
+    session = await database.read(lambda: stores.sessions.get(SESSION))
+    assert session is not None
+    assert session.updated == T2, "never back in time"
+
+
+async def test_a_message_with_a_lone_surrogate_is_kept(database: Database, stores: Stores) -> None:
+    call = ToolCall("c", "shell", {"k\ud800": ["\udc00", {"x": "\ud83d\ude00"}], "n": 1})
+
+    await database.write(
+        lambda: stores.sessions.append(SESSION, RUN, [Message("assistant", (call,))], T1)
+    )
+
+    ((_, _, message, _),) = await database.read(lambda: stores.sessions.messages(SESSION, None, 1))
+    assert message.calls[0].arguments == {"k\ufffd": ["\ufffd", {"x": "😀"}], "n": 1}
+
+
+TABLES = (
+    "sessions", "messages", "events", "runs", "turn_log", "checkpoints", "tasks", "questions",
+    "plans", "costs", "inbox", "grants",
+)  # fmt: skip
+
+
+async def fill(database: Database, stores: Stores, number: int) -> None:
+    """Give a session a row in every table, of a run that is at work."""
+    session = a_session(f"session-{number}")
+    await database.write(lambda: stores.sessions.add(session))
+    task, run = a_task(f"task-{number}", session.id), a_run(f"run-{number}", session.id)
+    await database.write(lambda: stores.tasks.add(task, None))
+    run = await running(database, stores, run)
+    question = Question(QuestionId(f"question-{number}"), "clarify", "?")
+    asked = QuestionRecord(question, run.id, task.id, session.id, "local", "", "operators", T0, T1)
+    received = InboundMessage("web", "", f"msg-{number}", "", "local", '{"text":"hi"}', T0)
+    said = Message("user", (Text("hi"),))
+    for work in (
+        lambda: say(stores, run, 2),
+        lambda: stores.runs.keep(run.id, CheckpointDelta(b"{}", 0, (b"1",))),
+        lambda: stores.sessions.append(session.id, run.id, [said], T1),
+        lambda: stores.questions.ask(asked),
+        lambda: stores.grants.add(
+            PermissionRule(0, session.id, "shell(ls)", "local", "web", "", T0)
+        ),
+        lambda: stores.questions.add_plan(run.id, session.id, Plan(1, "g", "simple", ()), T0),
+        lambda: stores.costs.add(session.id, run.id, "m", Usage(), None, T0),
+        lambda: stores.inbox.take(received, session.id, run.id, steer=False),
+    ):
+        await database.write(work)
+
+
+async def test_a_deleted_session_leaves_nothing_behind(
+    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+) -> None:
+    def counts() -> dict[str, int]:
+        return {table: peek(f"select count(*) from {table}")[0][0] for table in TABLES}  # noqa: S608 - our own names
+
+    await fill(database, stores, 2)
+    before = counts()
+    assert all(before.values())
+    await fill(database, stores, 1)
+
+    assert not await database.write(lambda: stores.sessions.delete(SESSION)), "its run is running"
+    assert counts() == {table: 2 * count for table, count in before.items()}
+    end = RunEnd("failed", "error", Usage(), None, "", "", T1)
+    await database.write(lambda: stores.runs.end(RUN, 1, end))
+    assert await database.write(lambda: stores.sessions.delete(SESSION))
+
+    assert counts() == before
+    assert await database.read(lambda: stores.sessions.get(SESSION)) is None
+    assert await database.read(lambda: stores.sessions.get(SessionId("session-2"))) is not None
+    assert not await database.write(lambda: stores.sessions.delete(SESSION))
+
+
+async def test_the_newest_session_of_a_scope_is_at_hand(database: Database, stores: Stores) -> None:
+    for name, scope, created in (("1", "chat", T0), ("2", "chat", T1), ("3", "other", T2)):
+        session = a_session(f"session-{name}", channel="lark", scope=scope, created=created)
+        await database.write(partial(stores.sessions.add, session))
+    at_hand = await database.read(lambda: stores.sessions.at_hand("lark", "chat"))
+    assert at_hand is not None
+    assert (at_hand.id, at_hand.scope) == ("session-2", "chat")
+    assert await database.read(lambda: stores.sessions.at_hand("web", "chat")) is None

@@ -1,0 +1,123 @@
+"""Tasks: kept as they were submitted, found again by id, key and page."""
+
+from functools import partial
+
+import pytest
+
+from internal.agent.domain.errors import Conflict
+from internal.agent.domain.ids import SessionId, TaskId
+from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status
+from internal.agent.domain.usage import Limits
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2, a_session, a_task
+
+LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "oc_1", "om_1")
+
+
+async def test_a_task_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+    task = a_task(
+        kind="background", lane="task-1", origin=ANA, instruction="半角 😀\n\ttabs \x1b[0m",
+        brief=RunSpec(Profile("coder", tools=("shell",)), limits=Limits(max_cost=1.5), gates="off"),
+        attachments=(Attachment("a.png", "image/png", "attachment:ab", "ab", 7),),
+        parent_task_id=TaskId("task-0"), stop_reason="error", status="failed", team_id="team",
+    )  # fmt: skip
+    await database.write(lambda: stores.tasks.add(task, "key"))
+
+    assert await database.read(lambda: stores.tasks.get(task.id)) == task
+    assert await database.read(lambda: stores.tasks.by_key(ANA.principal, "key")) == task
+    assert await database.read(lambda: stores.tasks.by_key("local", "key")) is None
+    assert await database.read(lambda: stores.tasks.get(TaskId("task-unknown"))) is None
+
+
+async def test_text_that_no_database_takes_is_made_harmless(
+    database: Database, stores: Stores
+) -> None:
+    origin = Origin("web", "local", chat_id=HOSTILE)
+    task = a_task(instruction=HOSTILE, origin=origin, brief=RunSpec(workspace=HOSTILE))
+    await database.write(lambda: stores.tasks.add(task, None))
+
+    stored = await database.read(lambda: stores.tasks.get(task.id))
+
+    assert stored is not None
+    assert stored.instruction == HARMLESS
+    in_json = HOSTILE.replace("\ud83d", "\ufffd")  # JSON escapes a NUL
+    assert (stored.origin.chat_id, stored.brief.workspace) == (in_json, in_json)
+
+
+async def test_a_key_names_one_task_of_a_principal(database: Database, stores: Stores) -> None:
+    await database.write(lambda: stores.tasks.add(a_task("task-1"), "key"))
+
+    with pytest.raises(Conflict):
+        await database.write(lambda: stores.tasks.add(a_task("task-2"), "key"))
+    with pytest.raises(Conflict):
+        await database.write(lambda: stores.tasks.add(a_task("task-1"), None))
+
+    await database.write(lambda: stores.tasks.add(a_task("task-3", origin=ANA), "key"))
+    await database.write(lambda: stores.tasks.add(a_task("task-4"), None))
+    await database.write(lambda: stores.tasks.add(a_task("task-5"), None))
+    assert len(await database.read(lambda: stores.tasks.page(None, None, None, None, 9))) == 4
+
+
+async def test_pages_are_newest_first(database: Database, stores: Stores) -> None:
+    one, two = SessionId("session-1"), SessionId("session-2")
+    for task in (
+        a_task("task-a", one, created=T0),
+        a_task("task-b", two, created=T1, status="failed"),
+        a_task("task-c", one, created=T1, status="failed"),
+        a_task("task-d", one, created=T2),
+        a_task("task-e", one, created=T2, origin=ANA),
+    ):
+        await database.write(partial(stores.tasks.add, task, None))
+
+    async def page(
+        principal: str | None = "local",
+        session: SessionId | None = None,
+        status: Status | None = None,
+        before: str | None = None,
+        limit: int = 9,
+    ) -> str:
+        tasks = await database.read(
+            lambda: stores.tasks.page(principal, session, status, before, limit)
+        )
+        return "".join(task.id.removeprefix("task-") for task in tasks)
+
+    assert await page() == "dcba"
+    assert await page(None) == "edcba"
+    assert await page(limit=2) == "dc"
+    assert await page(limit=2, before="task-c") == "ba"
+    assert await page(before="task-a") == ""
+    assert await page(session=one) == "dca"
+    assert await page(session=two) == "b"
+    assert await page(None, session=one, before="task-d") == "ca"
+    assert await page(None, before="task-e", limit=1) == "d"
+    assert await page(status="failed") == "cb"
+    assert await page(None, status="queued") == "eda"
+    assert await page(session=one, status="failed") == "c"
+    assert await page(ANA.principal) == "e"
+    assert await page(before="task-e") == "", "somebody else's task is no place"
+    assert await page(before="task-unknown") == ""
+
+
+async def test_a_status_is_stored(database: Database, stores: Stores) -> None:
+    task = a_task()
+    await database.write(lambda: stores.tasks.add(task, None))
+
+    await database.write(lambda: stores.tasks.set_status(task.id, "failed", "timeout", T1))
+
+    stored = await database.read(lambda: stores.tasks.get(task.id))
+    assert stored is not None
+    assert (stored.status, stored.stop_reason) == ("failed", "timeout")
+
+
+async def test_a_task_makes_its_session_active(database: Database, stores: Stores) -> None:
+    session = a_session(updated=T1)
+    await database.write(lambda: stores.sessions.add(session))
+
+    for created, updated in ((T2, T2), (T0, T2)):
+        task = a_task(f"task-{created}", created=created)
+        await database.write(partial(stores.tasks.add, task, None))
+        stored = await database.read(lambda: stores.sessions.get(session.id))
+        assert stored is not None
+        assert stored.updated == updated

@@ -1,0 +1,32 @@
+"""The page's types are the program's own."""
+
+import pytest
+
+from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.schema import typescript
+from internal.agent.domain.events.types import EVENTS
+from internal.channels.web import openapi
+from internal.channels.web.routes.table import ENDPOINTS
+from tests import ROOT
+
+SOURCES = ROOT / "web" / "src"
+AGAIN = "stale: run `make generate`"
+
+
+def test_the_types_of_the_stream_are_fresh() -> None:
+    assert (SOURCES / "events.gen.ts").read_text(encoding="utf-8") == typescript(), AGAIN
+
+
+def test_the_types_of_the_api_are_fresh() -> None:
+    written = (SOURCES / "api.gen.ts").read_text(encoding="utf-8")
+    assert written == openapi.typescript(ENDPOINTS), AGAIN
+
+
+@pytest.mark.parametrize("kind", [*EVENTS, *CONTROLS], ids=lambda kind: kind.name)
+def test_everything_that_can_be_sent_is_known_to_the_page(kind: type[Event | Control]) -> None:
+    text = typescript()
+    assert f'"{kind.name}": {kind.__name__};' in text
+    assert f"export interface {kind.__name__} {{" in text
+    roster = text.partition("export const EVENTS")[2].partition("/**")[0]
+    assert f'"{kind.name}"' in roster

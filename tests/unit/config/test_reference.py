@@ -1,0 +1,32 @@
+"""What is written down about settings is what the models say."""
+
+from pathlib import Path
+
+from internal.config.keys import KEYS
+from internal.config.loader import load
+from internal.config.reference import page, table, yaml_text
+from tests import ROOT
+
+FILE = ROOT / "configs" / "larkspur.yaml"
+REMEDY = "run: make generate"
+
+
+def test_the_file_of_all_keys_is_fresh() -> None:
+    assert FILE.read_text() == yaml_text(), REMEDY
+
+
+def test_the_file_of_all_keys_says_the_defaults(home: Path) -> None:
+    environ = {"LARKSPUR_HOME": str(home)}
+    assert load(config=FILE, environ=environ).settings == load(environ=environ).settings
+
+
+def test_the_page_of_all_keys_is_fresh() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text()
+    assert text == page(text), REMEDY
+    assert table() in text
+
+
+def test_every_key_is_explained_in_one_line() -> None:
+    said = {key: field.description or "" for key, field in KEYS.items()}
+    assert {key: line for key, line in said.items() if not line or "\n" in line} == {}
+    assert all(line.endswith(".") for line in said.values())

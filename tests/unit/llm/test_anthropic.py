@@ -1,0 +1,522 @@
+"""The real SDK against a server that speaks the wire format: what comes is what was meant."""
+
+import asyncio
+import base64
+import logging
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from internal.agent.domain.errors import (
+    ContextTooLong,
+    ModelError,
+    ModelKeyRejected,
+    ModelOverloaded,
+    ModelRejected,
+    ModelUnreachable,
+)
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    said_by_user,
+)
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.llm.anthropic import AnthropicModel
+from internal.llm.secrets import Secret
+from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
+from tests.support.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
+from tests.support.anthropic_server import Reply as Scripted
+
+CANARY = "sk-ant-canary-0123456789"
+LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
+
+
+def asking(*messages: Message, **fields: Any) -> ModelRequest:
+    told = messages or (said_by_user("hi"),)
+    return ModelRequest(**{"model": "claude-x", "system": "be brief", "messages": told, **fields})
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedAnthropic]:
+    async with ScriptedAnthropic() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def model(server: ScriptedAnthropic) -> AsyncIterator[AnthropicModel]:
+    client = AnthropicModel(Secret(CANARY), base_url=server.base_url, silence_seconds=20)
+    yield client
+    await client.close()
+
+
+async def heard(
+    model: AnthropicModel, request: ModelRequest
+) -> tuple[list[TextDelta], ModelResponse]:
+    pieces: list[ModelStreamEvent] = [piece async for piece in model.stream(request)]
+    *words, reply = pieces
+    assert isinstance(reply, ModelResponse)
+    return [piece for piece in words if isinstance(piece, TextDelta)], reply
+
+
+def spoken(words: list[TextDelta], *, reasoning: bool = False) -> str:
+    return "".join(piece.text for piece in words if piece.reasoning is reasoning)
+
+
+FULL = Scripted(
+    text="Let me look. 让我看看。",
+    pieces=6,
+    thinking="What would they want?",
+    redacted="b3BhcXVl",
+    calls=[Call("look", {"at": "你好", "deep": {"n": [1, 2.5, None]}}), Call("look")],
+    usage={
+        "input_tokens": 11,
+        "output_tokens": 7,
+        "cache_read_input_tokens": 5,
+        "cache_creation_input_tokens": 3,
+    },
+)
+
+
+async def test_every_kind_of_part_comes_and_goes_back(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(FULL, Scripted(text="done"))
+    words, reply = await heard(model, asking(tools=(LOOK,)))
+    assert spoken(words) == "Let me look. 让我看看。"
+    assert spoken(words, reasoning=True) == "What would they want?"
+    assert sum(piece.n for piece in words) == 12
+    redacted, thought, said, first, second = reply.parts
+    assert redacted == Thinking("", redacted="b3BhcXVl")
+    assert isinstance(thought, Thinking)
+    assert thought.text == "What would they want?"
+    assert said == Text("Let me look. 让我看看。")
+    assert isinstance(first, ToolCall)
+    assert first.arguments == {"at": "你好", "deep": {"n": [1, 2.5, None]}}
+    assert isinstance(second, ToolCall)
+    assert (second.name, second.arguments, second.malformed) == ("look", {}, None)
+    assert reply.stop == "tools"
+    assert reply.usage == Usage(11, 7, 5, 3)
+    assert reply.request_id.startswith("req_")
+    # the server checks signatures, ids, order and base64 of all that is given back
+    picture = Image("image/png", base64.b64encode(b"\x89PNG").decode())
+    answer: tuple[Part, ...] = (
+        ToolResult(first.call_id, "seen"),
+        ToolResult(second.call_id, "", failed=True),
+        picture,
+        Text("and now?"),
+    )
+    told = (said_by_user("hi"), Message("assistant", reply.parts), Message("user", answer))
+    _, last = await heard(model, asking(*told, tools=(LOOK,)))
+    assert (last.parts, last.stop) == ((Text("done"),), "end")
+    sent = server.requests[-1]["messages"][2]["content"]
+    assert [block["type"] for block in sent] == ["tool_result", "tool_result", "image", "text"]
+    assert sent[1]["is_error"] is True
+    assert server.connections == 1
+
+
+async def test_the_prompt_is_cached_after_tools_system_and_the_last_message(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(text="ok"))
+    await heard(model, asking(tools=(LOOK, replace(LOOK, name="see")), tool_choice="none"))
+    sent = server.requests[-1]
+    marked = {"type": "ephemeral"}
+    assert [tool.get("cache_control") for tool in sent["tools"]] == [None, marked]
+    assert sent["system"][0]["cache_control"] == marked
+    assert sent["messages"][-1]["content"][-1]["cache_control"] == marked
+    assert sent["tool_choice"] == {"type": "none"}
+
+
+async def test_a_model_that_withholds_its_thoughts_is_asked_for_a_summary(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(text="a"), Scripted(text="b", thinking=""))
+    await heard(model, asking(model="claude-sonnet-4-5"))
+    assert "thinking" not in server.requests[-1]
+    _, reply = await heard(model, asking(model="claude-opus-5-5"))
+    assert server.requests[-1]["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert isinstance(reply.parts[0], Thinking)
+    assert reply.parts[0].signature  # a thought without words still goes back
+
+
+async def test_a_temperature_is_not_sent_and_that_is_said_once(
+    server: ScriptedAnthropic, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.add(Scripted(text="a", times=2))
+    for _ in range(2):
+        await heard(model, asking(temperature=0.3))
+    assert sum("temperature" in record.message for record in caplog.records) == 1
+
+
+async def test_thoughts_that_no_longer_fit_the_history_are_left_out(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(text="still here"))
+    thought = Thinking("I was elsewhere", signature="of another conversation")
+    told = (said_by_user("hi"), Message("assistant", (thought, Text("ok"))), said_by_user("go"))
+    _, reply = await heard(model, asking(*told))
+    assert reply.parts == (Text("still here"),)
+    assert server.count == 2
+    assert server.requests[-1]["messages"][1]["content"] == [{"type": "text", "text": "ok"}]
+
+
+async def test_what_no_provider_takes_is_not_sent(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(text="ok"))
+    foreign = Message(
+        "assistant", (Thinking("unsigned"), Text("  "), ToolCall("call:1/x", "do it", {}))
+    )
+    odd = Message("user", (ToolResult("call:1/x", "half \ud83d and \x00\x1b[0m"), Text("\n")))
+    await heard(model, asking(Message("user", (Text(" "),)), foreign, odd, system=" "))
+    sent = server.requests[-1]
+    assert "system" not in sent
+    assert sent["messages"][0]["content"][0]["text"] == "(empty)"
+    (call,) = sent["messages"][1]["content"]
+    (result,) = sent["messages"][2]["content"]
+    assert call["id"] == result["tool_use_id"] == "call_1_x"
+    assert result["content"] == "half � and \x00\x1b[0m"
+
+
+@pytest.mark.parametrize("raw", ['{"at": ', "[1]", "7", "nonsense", '{"a": 1} {', '{"a":"\x01'])
+async def test_malformed_arguments_are_kept_raw(
+    server: ScriptedAnthropic, model: AnthropicModel, raw: str
+) -> None:
+    server.add(Scripted(calls=[Call("look", raw=raw)]))
+    _, reply = await heard(model, asking(tools=(LOOK,)))
+    (call,) = reply.parts
+    assert isinstance(call, ToolCall)
+    assert (call.arguments, call.malformed) == ({}, raw)
+
+
+@pytest.mark.parametrize(
+    ("stop", "ours"),
+    [
+        ("end_turn", "end"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "refused"),
+        ("pause_turn", "end"),
+        ("something_new", "end"),
+    ],
+)
+async def test_reasons_to_stop(
+    server: ScriptedAnthropic, model: AnthropicModel, stop: str, ours: str
+) -> None:
+    server.add(Scripted(text="x", stop_reason=stop))
+    _, reply = await heard(model, asking())
+    assert reply.stop == ours
+
+
+async def test_an_empty_reply_is_a_reply(server: ScriptedAnthropic, model: AnthropicModel) -> None:
+    server.add(Scripted())
+    words, reply = await heard(model, asking())
+    assert (words, reply.parts) == ([], ())
+
+
+async def test_a_reply_without_end_is_cut(server: ScriptedAnthropic, model: AnthropicModel) -> None:
+    server.add(Scripted(text="word " * 2_000_000, pieces=2_000), Scripted(text="next"))
+    _, reply = await heard(model, asking())
+    (said,) = reply.parts
+    assert isinstance(said, Text)
+    assert reply.stop == "length"
+    assert MAX_REPLY_CHARACTERS < len(said.text) < MAX_REPLY_CHARACTERS + 10_000
+    _, after = await heard(model, asking())
+    assert after.parts == (Text("next"),)
+
+
+WHOLE = Scripted(
+    text="半个字 and a half",
+    pieces=4,
+    thinking="hm",
+    calls=[Call("look", {"a": 1})],
+    usage={"input_tokens": 9},
+)
+WHOLE_BYTES = len(b"".join(answer_to(WHOLE, {"model": "claude-x"}, b"").events()))
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
+async def test_a_stream_cut_at_any_byte_is_never_a_reply(clean: bool) -> None:
+    def cut(request: dict[str, Any]) -> Scripted:
+        where = int(request["messages"][-1]["content"][-1]["text"])
+        return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
+
+    async def outcome(client: AnthropicModel, where: int) -> ModelResponse | None:
+        try:
+            _, reply = await heard(client, asking(said_by_user(str(where))))
+        except ModelUnreachable:
+            return None
+        return reply
+
+    async with ScriptedAnthropic(cut, record=False) as server:
+        model = AnthropicModel(Secret("k"), base_url=server.base_url)
+        for where in range(WHOLE_BYTES):
+            assert await outcome(model, where) is None, where
+        reply = await outcome(model, WHOLE_BYTES)
+        assert reply is not None  # whole: that the connection then breaks cannot harm it
+        assert len(reply.parts) == 3
+        await model.close()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=30),
+    crlf=st.booleans(),
+    pieces=st.integers(1, 12),
+)
+def test_chunks_of_any_size_give_the_same_reply(sizes: list[int], crlf: bool, pieces: int) -> None:
+    async def run() -> tuple[list[TextDelta], ModelResponse]:
+        scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces)
+        async with ScriptedAnthropic([scripted]) as server:
+            model = AnthropicModel(Secret("k"), base_url=server.base_url)
+            result = await heard(model, asking())
+            await model.close()
+            return result
+
+    words, reply = asyncio.run(run())
+    assert spoken(words) == FULL.text
+    assert spoken(words, reasoning=True) == FULL.thinking
+    assert [type(part).__name__ for part in reply.parts] == [
+        *("Thinking", "Thinking", "Text", "ToolCall", "ToolCall")
+    ]
+    assert reply.parts[2] == Text(FULL.text)
+
+
+TOO_LONG = "prompt is too long: 208656 tokens > 200000 maximum"
+TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000"
+
+
+@pytest.mark.parametrize(
+    ("fault", "ours", "says"),
+    [
+        (Fault("status", status=401, message="invalid x-api-key"), ModelKeyRejected, "invalid"),
+        (Fault("status", status=403, message="no access"), ModelKeyRejected, "ANTHROPIC_API_KEY"),
+        (Fault("status", status=413, message="too many bytes"), ContextTooLong, "too many bytes"),
+        (Fault("status", status=400, message=TOO_LONG), ContextTooLong, "208656"),
+        (Fault("status", status=400, message=TOO_LONG_WITH_REPLY), ContextTooLong, "199000"),
+        (Fault("status", status=400, message="tools.0: no"), ModelRejected, "tools.0: no"),
+        (Fault("status", status=402, message="no credit"), ModelRejected, "no credit"),
+        (Fault("status", status=404, message="model: claude-y"), ModelRejected, "claude-y"),
+        (Fault("status", status=408, message="slow"), ModelUnreachable, "slow"),
+        (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),
+        (Fault("status", status=500, message="oh"), ModelOverloaded, "500"),
+        (Fault("status", status=503, message="oh"), ModelOverloaded, "503"),
+        (Fault("status", status=529), ModelOverloaded, "Overloaded"),
+        (Fault("overloaded_in_stream"), ModelOverloaded, "Overloaded"),
+        (Fault("overloaded_in_stream", after_pieces=2), ModelOverloaded, "Overloaded"),
+        (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "rate"),
+        (Fault("error_in_stream", error="api_error"), ModelOverloaded, "cannot answer"),
+        (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "not take"),
+        (Fault("error_in_stream", error="authentication_error"), ModelKeyRejected, "key"),
+        (Fault("garbage"), ModelUnreachable, "not a reply"),
+        (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "broke off"),
+        (Fault("garbage", body='data: {"type": 7}\n\n'), ModelUnreachable, "not a reply"),
+        (Fault("garbage", body="data: " + "[" * 100_000 + "\n\n"), ModelUnreachable, "not a reply"),
+        (Fault("garbage", body="x" * 9_000_000), ModelUnreachable, "without end"),
+        (
+            Fault("garbage", body='data: {"type": "content_block_delta", "delta": {}}\n\n'),
+            ModelUnreachable,
+            "never began",
+        ),
+        (
+            Fault(
+                "garbage",
+                body='data: {"type": "content_block_start", "content_block": '
+                '{"type": "tool_use"}}\n\n',
+            ),
+            ModelUnreachable,
+            "without id",
+        ),
+        (Fault("garbage", body='data: {"type": "message_stop"}\n\n'), ModelUnreachable, "broke"),
+        (Fault("drop"), ModelUnreachable, "No connection"),
+    ],
+)
+async def test_every_error_has_its_type_and_a_sentence(
+    server: ScriptedAnthropic, model: AnthropicModel, fault: Fault, ours: type, says: str
+) -> None:
+    server.add(Scripted(text="one two three", pieces=3, fault=fault), Scripted(text="well"))
+    with pytest.raises(ModelError) as error:
+        await heard(model, asking())
+    assert type(error.value) is ours
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    _, reply = await heard(model, asking())  # the client itself has taken no harm
+    assert reply.parts == (Text("well"),)
+
+
+@pytest.mark.parametrize(("asked", "wait"), [(7, 7.0), (None, None)])
+async def test_the_wait_that_a_provider_asks_for(
+    server: ScriptedAnthropic, model: AnthropicModel, asked: float | None, wait: float | None
+) -> None:
+    server.add(Scripted(fault=Fault("status", status=429, retry_after=asked)))
+    with pytest.raises(ModelOverloaded) as error:
+        await heard(model, asking())
+    assert error.value.retry_after == wait
+
+
+async def test_long_and_dirty_messages_of_a_provider_are_clipped(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    message = f"\x1b[31mbad\nrequest with {CANARY} " + "x" * 10_000
+    server.add(Scripted(fault=Fault("status", status=400, message=message)))
+    with pytest.raises(ModelRejected) as error:
+        await heard(model, asking())
+    said = str(error.value)
+    assert len(said) < 600
+    assert said.isprintable()
+    assert CANARY not in said
+
+
+async def test_half_characters_in_a_stream_break_nothing(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    def event(payload: str) -> str:
+        return f"data: {payload}\r\n\r\n"
+
+    def delta(text: str) -> str:
+        inner = '{"type": "text_delta", "text": "' + text + '"}'
+        return event('{"type": "content_block_delta", "index": 0, "delta": ' + inner + "}")
+
+    start = '{"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}'
+    stop = '{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}'
+    body = (
+        ": a comment\r\nretry: 5\r\nevent: novelty\r\n"
+        + event('{"type": "novelty"}')
+        + event('{"type": "message_start", "message": {"usage": null}}')
+        + event(start)
+        + delta("\\ud83d")
+        + delta("\x07\x00")
+        + delta("\ud800")
+        + delta("\\ud83d\\ude00")
+        + event(stop)
+        + event('{"type": "message_stop"}')
+    )
+    server.add(Scripted(fault=Fault("garbage", body=body)))
+    _, reply = await heard(model, asking())
+    (said,) = reply.parts
+    assert isinstance(said, Text)
+    assert said.text.encode()
+    assert said.text.startswith("\ufffd\x07\x00")
+    assert said.text.endswith("\U0001f600")
+
+
+async def test_closing_the_generator_closes_the_connection(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(text="one two three", pieces=3, after_pieces=1, hang=True))
+    async with aclosing(model.stream(asking())) as pieces:
+        first = await anext(pieces)
+        assert isinstance(first, TextDelta)
+        await server.until_open(1)
+    await server.until_open(0)
+
+
+async def test_a_cancel_closes_the_connection(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(hang=True))
+    task = asyncio.create_task(heard(model, asking()))
+    await server.until_open(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await server.until_open(0)
+
+
+async def test_silence_ends_a_call() -> None:
+    async with ScriptedAnthropic(
+        [Scripted(text="a b", pieces=2, after_pieces=1, hang=True)]
+    ) as fake:
+        model = AnthropicModel(Secret("k"), base_url=fake.base_url, silence_seconds=0.2)
+        with pytest.raises(ModelUnreachable):
+            await heard(model, asking())
+        await model.close()
+
+
+async def test_calls_side_by_side_do_not_mix() -> None:
+    def echo(request: dict[str, Any]) -> Scripted:
+        text = request["messages"][-1]["content"][-1]["text"]
+        return Scripted(text=text, pieces=20, packets="each")
+
+    async with ScriptedAnthropic(echo) as server, asyncio.TaskGroup() as group:
+        model = AnthropicModel(Secret("k"), base_url=server.base_url)
+        texts = [f"run {n} says {n * 7}" for n in range(24)]
+        tasks = [group.create_task(heard(model, asking(said_by_user(text)))) for text in texts]
+        for text, task in zip(texts, tasks, strict=True):
+            words, reply = await task
+            assert spoken(words) == text
+            assert reply.parts == (Text(text),)
+        await model.close()
+
+
+async def test_nobody_there() -> None:
+    async with ScriptedAnthropic() as gone:
+        address = gone.base_url
+    model = AnthropicModel(Secret(CANARY), base_url=address)
+    with pytest.raises(ModelUnreachable, match=address):
+        await heard(model, asking())
+    await model.close()
+
+
+@pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", " "])
+async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(
+    server: ScriptedAnthropic, key: str
+) -> None:
+    model = AnthropicModel(Secret(key), base_url=server.base_url)
+    with pytest.raises(ModelKeyRejected, match="ANTHROPIC_API_KEY") as error:
+        model.check_key()
+    with pytest.raises(ModelKeyRejected):
+        await heard(model, asking())
+    assert len(str(error.value).splitlines()) == 1
+    assert not key.strip() or key not in str(error.value)
+    assert server.connections == 0
+    await model.close()
+
+
+async def test_the_key_is_seen_by_the_provider_alone(
+    server: ScriptedAnthropic, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    bad = Fault("status", status=401, message=f"{CANARY} is not a key")
+    server.add(Scripted(text="ok"), Scripted(fault=bad), Scripted(fault=Fault("drop")))
+    await heard(model, asking())
+    assert server.headers[-1]["authorization"] == f"Bearer {CANARY}"
+    told = [repr(model), str(vars(model)), caplog.text]
+    for _ in range(2):
+        with pytest.raises(ModelError) as error:
+            await heard(model, asking())
+        told.append(str(error.value))
+        told.append("".join(traceback.format_exception_only(error.value)))
+    assert not [text for text in told if CANARY in text]
+
+
+async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
+    model = AnthropicModel(Secret("k"), base_url="http://host:port")
+    with pytest.raises(ModelRejected, match="cannot be made"):
+        await heard(model, asking())
+    await model.close()
+
+
+async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedAnthropic) -> None:
+    unused = AnthropicModel(Secret("k"), base_url=server.base_url)
+    unused.warm()
+    await unused.close()
+    warmed = AnthropicModel(Secret("k"), base_url=server.base_url)
+    warmed.warm()
+    server.add(Scripted(text="well"))
+    _, reply = await heard(warmed, asking())
+    assert reply.parts == (Text("well"),)
+    await warmed.close()

@@ -1,0 +1,782 @@
+"""The real SDK against servers of Chat Completions: what comes is what was meant."""
+
+import asyncio
+import base64
+import logging
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from internal.agent.domain.errors import (
+    ContextTooLong,
+    ModelError,
+    ModelKeyRejected,
+    ModelOverloaded,
+    ModelRejected,
+    ModelUnreachable,
+)
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    said_by_user,
+)
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.llm.errors import ProviderInfo
+from internal.llm.openai import OpenAIModel, Service
+from internal.llm.openai_request import Dialect
+from internal.llm.secrets import Secret
+from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
+from tests.support.openai_server import Manners, ScriptedOpenAI, answer_to, sse
+from tests.support.scripted_model import Call, Fault
+from tests.support.scripted_model import Reply as Scripted
+
+CANARY = "sk-canary-0123456789"
+LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
+ACME = Service("acme", ProviderInfo("Acme", "ACME_API_KEY"), "http://127.0.0.1:9/v1")
+
+
+def asking(*messages: Message, **fields: Any) -> ModelRequest:
+    told = messages or (said_by_user("hi"),)
+    return ModelRequest(**{"model": "acme-1", "system": "be brief", "messages": told, **fields})
+
+
+def client_of(server: ScriptedOpenAI, dialect: Dialect | None = None) -> OpenAIModel:
+    service = ACME._replace(dialect=dialect or Dialect())
+    return OpenAIModel(service, Secret(CANARY), base_url=server.base_url, silence_seconds=20)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedOpenAI]:
+    async with ScriptedOpenAI() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def model(server: ScriptedOpenAI) -> AsyncIterator[OpenAIModel]:
+    client = client_of(server)
+    yield client
+    await client.close()
+
+
+async def heard(model: OpenAIModel, request: ModelRequest) -> tuple[list[TextDelta], ModelResponse]:
+    pieces: list[ModelStreamEvent] = [piece async for piece in model.stream(request)]
+    *words, reply = pieces
+    assert isinstance(reply, ModelResponse)
+    return [piece for piece in words if isinstance(piece, TextDelta)], reply
+
+
+def spoken(words: list[TextDelta], *, reasoning: bool = False) -> str:
+    return "".join(piece.text for piece in words if piece.reasoning is reasoning)
+
+
+FULL = Scripted(
+    text="Let me look. 让我看看。",
+    pieces=6,
+    thinking="What would they want?",
+    calls=[Call("look", {"at": "你好", "deep": {"n": [1, 2.5, None]}}), Call("look")],
+    usage={"prompt_tokens": 16, "completion_tokens": 7},
+)
+COUNTED = Scripted(text="ok", usage={"prompt_tokens": 1})
+
+
+async def test_every_kind_of_part_comes_and_goes_back(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    server.add(FULL, Scripted(text="done"))
+    words, reply = await heard(model, asking(tools=(LOOK,)))
+    assert spoken(words) == "Let me look. 让我看看。"
+    assert spoken(words, reasoning=True) == "What would they want?"
+    assert sum(piece.n for piece in words) == 12
+    thought, said, first, second = reply.parts
+    assert thought == Thinking("What would they want?")
+    assert said == Text("Let me look. 让我看看。")
+    assert isinstance(first, ToolCall)
+    assert first.arguments == {"at": "你好", "deep": {"n": [1, 2.5, None]}}
+    assert isinstance(second, ToolCall)
+    assert (second.name, second.arguments, second.malformed) == ("look", {}, None)
+    assert (reply.stop, reply.usage, reply.model) == ("tools", Usage(16, 7), "acme-1")
+    assert reply.request_id.startswith("req_")
+    # the server checks ids, order and base64 of all that is given back, and takes nothing else
+    picture = Image("image/png", base64.b64encode(b"\x89PNG").decode())
+    answer: tuple[Part, ...] = (
+        ToolResult(first.call_id, "seen"),
+        ToolResult(second.call_id, "", failed=True),
+        picture,
+        Text("and now?"),
+    )
+    told = (said_by_user("hi"), Message("assistant", reply.parts), Message("user", answer))
+    _, last = await heard(model, asking(*told, tools=(LOOK,)))
+    assert (last.parts, last.stop) == ((Text("done"),), "end")
+    sent = server.requests[-1]["messages"]
+    roles = ["system", "user", "assistant", "tool", "tool", "user"]
+    assert [message["role"] for message in sent] == roles
+    assert [block["type"] for block in sent[-1]["content"]] == ["image_url", "text"]
+    assert sent[4]["content"].startswith("Error:")
+    assert server.connections == 1
+
+
+async def test_texts_of_a_person_are_one_text(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    server.add(Scripted(text="ok"))
+    told = Message("user", (Text("one"), Text(" "), Text("two")))
+    await heard(model, asking(told, system=" ", tools=(LOOK,), tool_choice="none"))
+    sent = server.requests[-1]
+    assert sent["messages"] == [{"role": "user", "content": "one\n\ntwo"}]
+    assert sent["tool_choice"] == "none"
+
+
+async def test_what_no_provider_takes_is_not_sent(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    server.add(Scripted(text="ok"))
+    long = "call:" + "1" * 80
+    calls = (ToolCall(long, "do it", {}), ToolCall(long + "x", "", {}), ToolCall("", "look", {}))
+    told = (
+        Message("user", (Text(" "),)),
+        Message("assistant", (Thinking("hm", signature="theirs"), Text("  "), *calls)),
+        Message("user", (*(ToolResult(c.call_id, "half \ud83d") for c in calls), Text("\n"))),
+        Message("assistant", (Thinking("only thoughts"),)),
+        said_by_user("go"),
+    )
+    await heard(model, asking(*told))
+    sent = server.requests[-1]["messages"]
+    assert sent[1]["content"] == "(empty)"
+    made = sent[2]["tool_calls"]
+    assert [call["function"]["name"] for call in made] == ["do_it", "_", "look"]
+    assert len({call["id"] for call in made}) == 3
+    assert {message["content"] for message in sent if message["role"] == "tool"} == {"half �"}
+    assert sent[6] == {"role": "assistant", "content": "(empty)"}
+
+
+QUIRKS = [
+    *("no_done", "no_usage", "reasoning", "no_ids", "same_ids", "no_index", "names_again"),
+    *("objects", "stop_after_calls", "in_parts", "message", "document"),
+]
+
+
+@pytest.mark.parametrize("quirk", QUIRKS)
+async def test_servers_differ_and_the_reply_is_the_same(
+    server: ScriptedOpenAI, model: OpenAIModel, quirk: str
+) -> None:
+    server.add(replace(FULL, quirks=[quirk]), Scripted(text="well"))
+    words, reply = await heard(model, asking(tools=(LOOK,)))
+    assert spoken(words) == FULL.text
+    assert spoken(words, reasoning=True) == FULL.thinking
+    assert reply.stop == "tools"
+    thought, said, first, second = reply.parts
+    assert (thought, said) == (Thinking("What would they want?"), Text(FULL.text))
+    assert isinstance(first, ToolCall)
+    assert isinstance(second, ToolCall)
+    assert (first.arguments, first.malformed) == (FULL.calls[0].input, None)
+    assert (second.name, second.arguments) == ("look", {})
+    assert (first.call_id == "") is (quirk == "no_ids")
+    _, after = await heard(model, asking())  # the connection has taken no harm
+    assert after.parts == (Text("well"),)
+
+
+async def test_one_index_for_all_calls_is_told_apart_by_their_ids(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    calls = [Call("look", {"n": 1}), Call("look", {"n": 2}), Call("see", {"n": 3})]
+    server.add(Scripted(calls=calls, quirks=["same_index"]))
+    _, reply = await heard(model, asking(tools=(LOOK,)))
+    made = [part for part in reply.parts if isinstance(part, ToolCall)]
+    assert [call.arguments for call in made] == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+async def test_a_call_of_old_is_a_call(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    server.add(Scripted(calls=[Call("look", {"n": 1})], quirks=["legacy_call"]))
+    _, reply = await heard(model, asking(tools=(LOOK,)))
+    (call,) = reply.parts
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.arguments, reply.stop) == ("look", {"n": 1}, "tools")
+
+
+@pytest.mark.parametrize(
+    ("given_", "counted"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 2}, Usage(10, 2)),
+        ({"prompt_tokens_details": {"cached_tokens": 4}}, Usage(6, 2, 4)),
+        (
+            {"prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}},
+            Usage(3, 2, 4, 3),
+        ),
+        ({"prompt_tokens_details": None, "prompt_cache_hit_tokens": 9}, Usage(1, 2, 9)),
+        ({"prompt_tokens_details": {"cached_tokens": 99}}, Usage(0, 2, 99)),
+    ],
+)
+async def test_cached_tokens_are_counted_once(
+    server: ScriptedOpenAI, model: OpenAIModel, given_: dict[str, Any], counted: Usage
+) -> None:
+    usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 2, **given_}
+    server.add(Scripted(text="ok", usage=usage))
+    _, reply = await heard(model, asking())
+    assert reply.usage == counted
+
+
+async def test_tokens_that_nobody_counts_are_estimated_and_that_is_said_once(
+    server: ScriptedOpenAI, model: OpenAIModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.add(*[Scripted(text="word " * 400, quirks=["no_usage"])] * 2)
+    picture = Image("image/png", base64.b64encode(b"x" * 600_000).decode())
+    told = said_by_user("many words " * 400, [picture])
+    for _ in range(2):
+        _, reply = await heard(model, asking(told, tools=(LOOK,)))
+        assert reply.usage.output_tokens == 500
+        assert 2_000 < reply.usage.input_tokens < 3_000  # a picture is no text of a megabyte
+    assert sum("estimated" in record.message for record in caplog.records) == 1
+
+
+DIALECTS = [
+    (Manners(limit="max_completion_tokens"), ["max_tokens", "max_completion_tokens"]),
+    (Manners(no_temperature=True), ["temperature"]),
+    (Manners(no_stream_options=True), ["stream_options"]),
+    (Manners(no_effort=True), ["reasoning_effort"]),
+    (Manners(thoughts=True), []),
+    (Manners("max_completion_tokens", no_temperature=True, no_effort=True, thoughts=True), []),
+]
+
+
+@pytest.mark.parametrize(("manners", "fields"), DIALECTS)
+async def test_a_refusal_teaches_how_to_say_it(manners: Manners, fields: list[str]) -> None:
+    async with ScriptedOpenAI(
+        [Scripted(text="well"), Scripted(text="again")], manners=manners
+    ) as server:
+        model = client_of(server)
+        call = ToolCall("c1", "look", {})
+        told = (
+            said_by_user("hi"),
+            Message("assistant", (Thinking("hm"), call)),
+            Message("user", (ToolResult("c1", "seen"),)),
+        )
+        request = asking(*told, tools=(LOOK,), temperature=0.3)
+        for said in ("well", "again"):
+            _, reply = await heard(model, request)
+            assert reply.parts == (Text(said),)
+        first, second = server.requests
+        assert {name: first.get(name) for name in fields} == {n: second.get(n) for n in fields}
+        assert server.count <= 2 + 4  # and what was learned is not forgotten
+        await model.close()
+
+
+async def test_the_other_name_of_the_limit_is_learned_too() -> None:
+    async with ScriptedOpenAI([Scripted(text="well")], manners=Manners("max_tokens")) as server:
+        model = client_of(server, Dialect(limit="max_completion_tokens"))
+        _, reply = await heard(model, asking())
+        assert reply.parts == (Text("well"),)
+        assert server.count == 2
+        await model.close()
+
+
+async def test_lessons_have_an_end(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    fault = Fault("status", status=400, message="Unknown max_completion_tokens")
+    server.add(*[Scripted(fault=fault)] * 9)
+    with pytest.raises(ModelRejected, match="max_completion_tokens"):
+        await heard(model, asking())
+    assert server.count == 5
+
+
+async def test_thoughts_go_back_with_the_calls_they_led_to() -> None:
+    async with ScriptedOpenAI([Scripted(text="ok")], manners=Manners(thoughts=True)) as server:
+        model = client_of(server, Dialect(thoughts=True))
+        one, two = ToolCall("c1", "look", {}), ToolCall("c2", "look", {})
+        told = (
+            said_by_user("hi"),
+            Message("assistant", (Thinking("hm, "), Thinking("yes"), one)),
+            Message("user", (ToolResult("c1", "seen"),)),
+            Message("assistant", (two,)),
+            Message("user", (ToolResult("c2", "seen"),)),
+        )
+        await heard(model, asking(*told))
+        made = [m for m in server.requests[0]["messages"] if m["role"] == "assistant"]
+        assert [message["reasoning_content"] for message in made] == ["hm, yes", ""]
+        assert server.count == 1
+        await model.close()
+
+
+@pytest.mark.parametrize("raw", ['{"at": ', "[1]", "7", "nonsense", '{"a": 1} {', '{"a":"\x01'])
+async def test_malformed_arguments_are_kept_raw(
+    server: ScriptedOpenAI, model: OpenAIModel, raw: str
+) -> None:
+    server.add(Scripted(calls=[Call("look", raw=raw)]))
+    _, reply = await heard(model, asking(tools=(LOOK,)))
+    (call,) = reply.parts
+    assert isinstance(call, ToolCall)
+    assert (call.arguments, call.malformed) == ({}, raw)
+
+
+@pytest.mark.parametrize(
+    ("stop", "ours"),
+    [
+        ("stop", "end"),
+        ("tool_calls", "end"),  # there are none
+        ("length", "length"),
+        ("content_filter", "refused"),
+        ("something_new", "end"),
+    ],
+)
+async def test_reasons_to_stop(
+    server: ScriptedOpenAI, model: OpenAIModel, stop: str, ours: str
+) -> None:
+    server.add(Scripted(text="x", stop_reason=stop))
+    _, reply = await heard(model, asking())
+    assert reply.stop == ours
+
+
+def chunk(delta: dict[str, Any], stop: str | None = None, **fields: Any) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": stop}
+    return sse({"choices": [choice], **fields}).decode("utf-8", "surrogatepass")
+
+
+async def test_a_refusal_in_words_is_one(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    body = chunk({"refusal": "I will not."}) + chunk({}, "stop")
+    server.add(Scripted(fault=Fault("garbage", body=body)))
+    words, reply = await heard(model, asking())
+    assert (spoken(words), reply.stop) == ("I will not.", "refused")
+
+
+async def test_only_the_first_choice_is_read(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    other = {"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}
+    body = sse({"choices": [other]}).decode() + chunk({"content": "yes"}, "stop")
+    server.add(Scripted(fault=Fault("garbage", body=body)))
+    _, reply = await heard(model, asking())
+    assert reply.parts == (Text("yes"),)
+
+
+async def test_an_empty_reply_is_a_reply(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    server.add(Scripted())
+    words, reply = await heard(model, asking())
+    assert (words, reply.parts, reply.stop) == ([], (), "end")
+
+
+async def test_a_reply_without_end_is_cut(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    server.add(Scripted(text="word " * 2_000_000, pieces=2_000), Scripted(text="next"))
+    _, reply = await heard(model, asking())
+    (said,) = reply.parts
+    assert isinstance(said, Text)
+    assert (reply.stop, reply.usage.output_tokens > 400_000) == ("length", True)
+    assert MAX_REPLY_CHARACTERS < len(said.text) < MAX_REPLY_CHARACTERS + 10_000
+    _, after = await heard(model, asking())
+    assert after.parts == (Text("next"),)
+
+
+WHOLE = Scripted(
+    text="半个字 and a half",
+    pieces=4,
+    thinking="hm",
+    calls=[Call("look", {"a": 1})],
+    usage={"prompt_tokens": 9},
+)
+BODY = {"model": "acme-1", "stream_options": {"include_usage": True}}
+EVENTS = answer_to(WHOLE, BODY, b"").events()
+WHOLE_BYTES = len(b"".join(EVENTS))
+TO_STOP = len(b"".join(EVENTS[:-2]))  # the usage and [DONE] come after it
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
+async def test_a_stream_cut_at_any_byte_before_its_reason_is_never_a_reply(clean: bool) -> None:
+    def cut(request: dict[str, Any]) -> Scripted:
+        where = int(request["messages"][-1]["content"])
+        return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
+
+    async def outcome(client: OpenAIModel, where: int) -> ModelResponse | None:
+        try:
+            _, reply = await heard(client, asking(said_by_user(str(where))))
+        except ModelUnreachable:
+            return None
+        return reply
+
+    async with ScriptedOpenAI(cut, record=False) as server:
+        model = client_of(server)
+        for where in range(TO_STOP):
+            assert await outcome(model, where) is None, where
+        for where in range(TO_STOP, WHOLE_BYTES + 1):
+            reply = await outcome(model, where)
+            assert reply is not None, where  # whole: that the connection breaks cannot harm it
+            assert len(reply.parts) == 3
+            assert reply.usage.input_tokens > 0
+        await model.close()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=30),
+    crlf=st.booleans(),
+    pieces=st.integers(1, 12),
+    quirks=st.lists(st.sampled_from(QUIRKS), unique=True, max_size=3),
+)
+def test_chunks_of_any_size_give_the_same_reply(
+    sizes: list[int], crlf: bool, pieces: int, quirks: list[str]
+) -> None:
+    async def run() -> tuple[list[TextDelta], ModelResponse]:
+        scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces, quirks=quirks)
+        async with ScriptedOpenAI([scripted]) as server:
+            model = client_of(server)
+            result = await heard(model, asking())
+            await model.close()
+            return result
+
+    words, reply = asyncio.run(run())
+    assert spoken(words) == FULL.text
+    assert spoken(words, reasoning=True) == FULL.thinking
+    kinds = [type(part).__name__ for part in reply.parts]
+    assert kinds == ["Thinking", "Text", "ToolCall", "ToolCall"]
+    assert reply.parts[1] == Text(FULL.text)
+
+
+LONG = [  # as OpenAI, DeepSeek, vLLM, llama.cpp, Ollama, Gemini, xAI, Moonshot, Qwen … say it
+    "This model's maximum context length is 128000 tokens. However, your messages had 130001.",
+    "Your input exceeds the context window of this model. Please adjust your input.",
+    "Input tokens exceed the configured limit of 272000 tokens.",
+    "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+    "the request exceeds the available context size, try increasing it",
+    "the input length exceeds the context length",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "This model's maximum prompt length is 131072 but the request contains 139000 tokens.",
+    "Invalid request: Your request exceeded model token limit: 8192",
+    "Range of input length should be [1, 30720]",
+    "Please reduce the length of the messages or completion.",
+    "Prompt exceeds max length",
+    "Input length 300000 exceeds the maximum length 229376.",
+    "Trying to keep the first 5000 tokens when context the overflows.",
+    "`inputs` tokens + `max_new_tokens` must be <= 8193",
+]
+TOO_MANY_TOKENS = {"error": {"code": "context_length_exceeded", "message": "no"}}
+
+
+def refused(status: int, body: Any) -> Fault:
+    text = body if isinstance(body, str) else msgspec.json.encode(body).decode()
+    return Fault("status", status=status, body=text, content_type="application/json")
+
+
+def inside(error: Any) -> Fault:
+    return Fault("garbage", body=chunk({"content": "so"}) + sse({"error": error}).decode())
+
+
+ERRORS = [
+    *((Fault("status", status=400, message=said), ContextTooLong, said[:30]) for said in LONG),
+    (refused(400, TOO_MANY_TOKENS), ContextTooLong, "too long"),
+    (Fault("status", status=500, message=LONG[4]), ContextTooLong, "context size"),
+    (Fault("status", status=413, message="too many bytes"), ContextTooLong, "too many bytes"),
+    (Fault("status", status=401, message="Incorrect API key"), ModelKeyRejected, "ACME_API_KEY"),
+    (Fault("status", status=403, message="Country not supported"), ModelKeyRejected, "Country"),
+    (Fault("status", status=403, message="input was flagged"), ModelRejected, "flagged"),
+    (Fault("status", status=402, message="Insufficient Balance"), ModelRejected, "no credit"),
+    (Fault("status", status=429, error="insufficient_quota"), ModelRejected, "no credit"),
+    (
+        refused(403, {"error": {"code": "AccountOverdueError", "message": "x"}}),
+        ModelRejected,
+        "no c",
+    ),
+    (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),
+    (
+        Fault("status", status=429, message="tokens per min: context length"),
+        ModelOverloaded,
+        "limits",
+    ),
+    (Fault("status", status=400, message="tools.0: no"), ModelRejected, "tools.0: no"),
+    (Fault("status", status=404, message='model "x" not found'), ModelRejected, "not found"),
+    (Fault("status", status=408, message="slow"), ModelUnreachable, "slow"),
+    (Fault("status", status=500, message="oh"), ModelOverloaded, "500"),
+    (Fault("status", status=503, message="oh"), ModelOverloaded, "503"),
+    (
+        Fault("status", status=400, message="gemma:2b does not support tools"),
+        ModelRejected,
+        "llm.tool_calls",
+    ),
+    (refused(400, {"error": "a sentence"}), ModelRejected, "a sentence"),
+    (refused(400, {"detail": "a sentence"}), ModelRejected, "a sentence"),
+    (refused(422, {"detail": [{"loc": ["body"], "msg": "bad"}]}), ModelRejected, "bad"),
+    (refused(400, [{"error": {"code": 400, "message": "listed"}}]), ModelRejected, "listed"),
+    (refused(400, {"object": "error", "message": "flat", "code": 400}), ModelRejected, "flat"),
+    (refused(400, {"msg": "odd"}), ModelRejected, "odd"),
+    (refused(400, ""), ModelRejected, "no reason"),
+    (refused(502, "<html>Bad Gateway</html>"), ModelOverloaded, "Bad Gateway"),
+    (
+        refused(400, {"error": {"message": "Provider error", "metadata": {"raw": "the cause"}}}),
+        ModelRejected,
+        "the cause",
+    ),
+    (Fault("error_in_stream"), ModelOverloaded, "Overloaded"),
+    (Fault("error_in_stream", after_pieces=2), ModelOverloaded, "Overloaded"),
+    (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "limits the rate"),
+    (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "not take"),
+    (Fault("error_in_stream", error="insufficient_quota"), ModelRejected, "no credit"),
+    (inside({"code": 429, "message": "wait"}), ModelOverloaded, "limits the rate"),
+    (inside({"code": "502", "message": "upstream"}), ModelOverloaded, "502"),
+    (inside({"code": 401, "message": "who"}), ModelKeyRejected, "who"),
+    (inside({"code": "context_length_exceeded", "message": "x"}), ContextTooLong, "too long"),
+    (inside("just a sentence"), ModelOverloaded, "just a sentence"),
+    (inside({"no": "message"}), ModelOverloaded, "no"),
+    (
+        Fault("garbage", body=sse({"object": "error", "message": "m", "code": 400}).decode()),
+        ModelRejected,
+        "m",
+    ),
+    (Fault("garbage", body=chunk({}, "error")), ModelOverloaded, "ended with error"),
+    (
+        Fault("garbage", body=chunk({}, "insufficient_system_resource")),
+        ModelOverloaded,
+        "system_resource",
+    ),
+    (Fault("garbage", body='{"error": {"message": "m", "code": 503}}'), ModelOverloaded, "503"),
+    (Fault("garbage", body='{"half": '), ModelUnreachable, "not a reply"),
+    (Fault("garbage"), ModelUnreachable, "not a reply"),
+    (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "broke off"),
+    (Fault("garbage", body='data: {"choices": 7}\n\n'), ModelUnreachable, "not a reply"),
+    (Fault("garbage", body="data: " + "[" * 100_000 + "\n\n"), ModelUnreachable, "not a reply"),
+    (Fault("garbage", body="x" * 9_000_000), ModelUnreachable, "without end"),
+    (Fault("garbage", body="{" + " " * 9_000_000), ModelUnreachable, "without end"),
+    (
+        Fault("garbage", body=chunk({"tool_calls": [{"index": 0}]}, "stop")),
+        ModelUnreachable,
+        "name",
+    ),
+    (Fault("drop"), ModelUnreachable, "No connection"),
+]
+
+
+@pytest.mark.parametrize(("fault", "ours", "says"), ERRORS)
+async def test_every_error_has_its_type_and_a_sentence(
+    server: ScriptedOpenAI, model: OpenAIModel, fault: Fault, ours: type, says: str
+) -> None:
+    server.add(Scripted(text="one two three", pieces=3, fault=fault), Scripted(text="well"))
+    with pytest.raises(ModelError) as error:
+        await heard(model, asking())
+    assert type(error.value) is ours
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    _, reply = await heard(model, asking())  # the client itself has taken no harm
+    assert reply.parts == (Text("well"),)
+
+
+async def test_an_error_after_the_reply_is_too_late(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    body = chunk({"content": "all"}, "stop") + sse({"error": {"message": "oh"}}).decode()
+    server.add(Scripted(fault=Fault("garbage", body=body)))
+    _, reply = await heard(model, asking())
+    assert reply.parts == (Text("all"),)
+
+
+async def test_silence_after_the_reply_is_not_waited_for() -> None:
+    scripted = Scripted(text="a b", pieces=2, quirks=["no_done", "no_usage"])
+    events = answer_to(scripted, BODY, b"").events()
+    hanging = replace(scripted, after_pieces=len(events), hang=True)
+    async with ScriptedOpenAI([hanging]) as server:
+        model = client_of(server)
+        _, reply = await heard(model, asking())
+        assert reply.parts == (Text("a b"),)
+        await server.until_open(0)
+        await model.close()
+
+
+@pytest.mark.parametrize(("asked", "wait"), [(7, 7.0), (None, None)])
+async def test_the_wait_that_a_provider_asks_for(
+    server: ScriptedOpenAI, model: OpenAIModel, asked: float | None, wait: float | None
+) -> None:
+    server.add(Scripted(fault=Fault("status", status=429, retry_after=asked)))
+    with pytest.raises(ModelOverloaded) as error:
+        await heard(model, asking())
+    assert error.value.retry_after == wait
+
+
+async def test_long_and_dirty_messages_of_a_provider_are_clipped(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    message = f"\x1b[31mbad\nrequest with {CANARY} " + "x" * 10_000
+    server.add(Scripted(fault=Fault("status", status=400, message=message)))
+    with pytest.raises(ModelRejected) as error:
+        await heard(model, asking())
+    said = str(error.value)
+    assert len(said) < 600
+    assert said.isprintable()
+    assert CANARY not in said
+
+
+async def test_half_characters_in_a_stream_break_nothing(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    def delta(text: str) -> str:
+        inner = '{"index": 0, "delta": {"content": "' + text + '"}}'
+        return 'data: {"choices": [' + inner + "]}\r\n\r\n"
+
+    body = (
+        ": OPENROUTER PROCESSING\r\n\r\nevent: novelty\r\n"
+        'data: {"choices": null, "usage": null, "novelty": 1}\r\n\r\n'
+        + delta("\\ud83d")
+        + delta("\x07\x00")
+        + delta("\ud800")
+        + delta("\\ud83d\\ude00")
+        + chunk({}, "stop")
+    )
+    server.add(Scripted(fault=Fault("garbage", body=body)))
+    _, reply = await heard(model, asking())
+    (said,) = reply.parts
+    assert isinstance(said, Text)
+    assert said.text.encode()
+    assert said.text.startswith("\ufffd\x07\x00")
+    assert said.text.endswith("\U0001f600")
+
+
+async def test_closing_the_generator_closes_the_connection(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
+    server.add(Scripted(text="one two three", pieces=3, after_pieces=1, hang=True))
+    async with aclosing(model.stream(asking())) as pieces:
+        first = await anext(pieces)
+        assert isinstance(first, TextDelta)
+        await server.until_open(1)
+    await server.until_open(0)
+
+
+async def test_a_cancel_closes_the_connection(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+    server.add(Scripted(hang=True))
+    task = asyncio.create_task(heard(model, asking()))
+    await server.until_open(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await server.until_open(0)
+
+
+async def test_silence_ends_a_call() -> None:
+    async with ScriptedOpenAI([Scripted(text="a b", pieces=2, after_pieces=1, hang=True)]) as fake:
+        model = OpenAIModel(ACME, Secret("k"), base_url=fake.base_url, silence_seconds=0.2)
+        with pytest.raises(ModelUnreachable):
+            await heard(model, asking())
+        await model.close()
+
+
+async def test_calls_side_by_side_do_not_mix() -> None:
+    def echo(request: dict[str, Any]) -> Scripted:
+        return Scripted(text=request["messages"][-1]["content"], pieces=20, packets="each")
+
+    async with ScriptedOpenAI(echo) as server, asyncio.TaskGroup() as group:
+        model = client_of(server)
+        texts = [f"run {n} says {n * 7}" for n in range(24)]
+        tasks = [group.create_task(heard(model, asking(said_by_user(text)))) for text in texts]
+        for text, task in zip(texts, tasks, strict=True):
+            words, reply = await task
+            assert spoken(words) == text
+            assert reply.parts == (Text(text),)
+        await model.close()
+
+
+async def test_nobody_there() -> None:
+    async with ScriptedOpenAI() as gone:
+        address = gone.base_url
+    model = OpenAIModel(ACME, Secret(CANARY), base_url=address)
+    with pytest.raises(ModelUnreachable, match=f"Acme at {address}"):
+        await heard(model, asking())
+    await model.close()
+
+
+@pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", " "])
+async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(key: str) -> None:
+    model = OpenAIModel(ACME, Secret(key))
+    with pytest.raises(ModelKeyRejected, match="ACME_API_KEY") as error:
+        model.check_key()
+    with pytest.raises(ModelKeyRejected):
+        await heard(model, asking())
+    assert len(str(error.value).splitlines()) == 1
+    assert not key.strip() or key not in str(error.value)
+    await model.close()
+
+
+@pytest.mark.parametrize("peer", [ACME.peer, ProviderInfo("Home", None)])
+async def test_a_server_of_ones_own_needs_no_key_and_gets_none(peer: ProviderInfo) -> None:
+    async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(no_key=True)) as server:
+        service = ACME._replace(peer=peer)
+        model = OpenAIModel(service, Secret(""), base_url=server.base_url)
+        model.check_key()
+        _, reply = await heard(model, asking())
+        assert reply.parts == (Text("well"),)
+        await model.close()
+
+
+async def test_the_key_is_seen_by_the_provider_alone(
+    server: ScriptedOpenAI, model: OpenAIModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    bad = Fault("status", status=401, message=f"{CANARY} is not a key")
+    server.add(Scripted(text="ok"), Scripted(fault=bad), Scripted(fault=Fault("drop")))
+    await heard(model, asking())
+    assert server.headers[-1]["authorization"] == f"Bearer {CANARY}"
+    told = [repr(model), str(vars(model)), caplog.text]
+    for _ in range(2):
+        with pytest.raises(ModelError) as error:
+            await heard(model, asking())
+        told.append(str(error.value))
+        told.append("".join(traceback.format_exception_only(error.value)))
+    assert not [text for text in told if CANARY in text]
+
+
+async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, str]) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from internal.agent.domain.messages import said_by_user\n"
+        "from internal.agent.ports.llm import ModelRequest\n"
+        "from internal.llm.registry import *\n"
+        "async def ask():\n"
+        "    access = {'deepseek': Access(Secret('ours'), sys.argv[1])}\n"
+        "    model = build_model(ModelSettings('deepseek', access=access))\n"
+        "    async for _ in model.stream(ModelRequest('m', '', (said_by_user('hi'),))): pass\n"
+        "    await model.close()\n"
+        "asyncio.run(ask())\n"
+    )
+    theirs = {
+        "OPENAI_API_KEY": CANARY,
+        "OPENAI_ADMIN_KEY": CANARY,
+        "OPENAI_ORG_ID": CANARY,
+        "OPENAI_PROJECT_ID": CANARY,
+        "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+        "OPENAI_CUSTOM_HEADERS": f"Authorization: Bearer {CANARY}\nx-mine: {CANARY}",
+    }
+    async with ScriptedOpenAI([COUNTED], api_key="ours") as server:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, server.base_url),
+            env={**environ, **theirs},
+            stderr=subprocess.PIPE,
+        )
+        _, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+        assert CANARY not in str(server.headers)
+        assert set(server.headers[0]) <= {
+            *("accept", "accept-encoding", "authorization", "connection", "content-length"),
+            *("content-type", "host", "user-agent"),
+        }
+
+
+async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
+    model = OpenAIModel(ACME, Secret("k"), base_url="http://host:port")
+    with pytest.raises(ModelRejected, match="cannot be made"):
+        await heard(model, asking())
+    await model.close()
+
+
+async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedOpenAI) -> None:
+    unused = client_of(server)
+    unused.warm()
+    await unused.close()
+    warmed = client_of(server)
+    warmed.warm()
+    server.add(Scripted(text="well"))
+    _, reply = await heard(warmed, asking())
+    assert reply.parts == (Text("well"),)
+    await warmed.close()

@@ -1,0 +1,158 @@
+"""Several processes and one file: writing side by side, killed, copied while they write."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from internal.agent.store.events import StoredEvent
+from internal.agent.store.stores import make_stores
+from internal.storage.database_url import open_database
+from tests.support.store_facts import a_run, running, say
+
+STORES = make_stores()
+Ack = tuple[str, int, int]  # run, seq, position
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "larkspur.db"
+
+
+@asynccontextmanager
+async def flooding(
+    path: Path, name: str, writers: int, each: int
+) -> AsyncGenerator[asyncio.subprocess.Process]:
+    command = (
+        sys.executable,
+        "-m",
+        "tests.support.sqlite_flood",
+        path,
+        name,
+        str(writers),
+        str(each),
+    )
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def acks(process: asyncio.subprocess.Process, count: int | None = None) -> list[Ack]:
+    """Read what the process says was acknowledged: `count` lines, or all until its end."""
+    assert process.stdout is not None
+    found: list[Ack] = []
+    while count is None or len(found) < count:
+        line = await process.stdout.readline()
+        if not line.endswith(b"\n"):  # killed in mid-line, or at its end
+            break
+        run, seq, position = line.split()
+        found.append((run.decode(), int(seq), int(position)))
+    return found
+
+
+def stored(path: Path) -> list[Ack]:
+    """Check the whole file and return all events, by position."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        return connection.execute(
+            "select run_id, seq, position from events order by position"
+        ).fetchall()
+
+
+def assert_whole(events: list[Ack]) -> None:
+    """Positions without a double, the numbers of each run without a hole, both in one order."""
+    positions = [position for _, _, position in events]
+    assert positions == list(range(1, len(events) + 1))
+    for _, group in groupby(sorted(events), key=lambda event: event[0]):
+        run = list(group)
+        assert [seq for _, seq, _ in run] == list(range(1, len(run) + 1))
+        assert [position for *_, position in run] == sorted(position for *_, position in run)
+
+
+async def test_two_processes_write_one_file_and_a_third_follows(path: Path) -> None:
+    followed: list[StoredEvent] = []
+
+    async with (
+        flooding(path, "a", 8, 60) as one,
+        flooding(path, "b", 8, 60) as two,
+        open_database(path) as database,
+        asyncio.TaskGroup() as tasks,
+    ):
+        ends = [tasks.create_task(acks(process)) for process in (one, two)]
+        while len(followed) < 960:
+            place = followed[-1].position if followed else 0
+            followed += await database.read(lambda place=place: STORES.log.after(place, None, 50))  # type: ignore[misc] # mypy knows no lambda with a default
+
+    told = [ack for end in ends for ack in end.result()]
+    events = stored(path)
+    assert_whole(events)
+    assert sorted(told) == sorted(events)
+    assert [(e.run_id, e.seq, e.position) for e in followed] == events, "visible in order"
+
+
+@pytest.mark.parametrize("told", [1, 40, 400])
+async def test_a_killed_process_loses_nothing_that_it_acknowledged(path: Path, told: int) -> None:
+    async with flooding(path, "a", 8, 10_000) as process:
+        acknowledged = await acks(process, told)
+        process.kill()
+        acknowledged += await acks(process)
+        assert await process.wait() == -signal.SIGKILL
+
+    async with open_database(path) as database:
+        run = await running(database, STORES, a_run())
+        await database.write(lambda: say(STORES, run))
+    events = stored(path)
+    assert_whole(events)
+    assert len(acknowledged) >= told
+    assert set(acknowledged) <= set(events)
+
+
+async def test_copies_of_the_folder_open_as_they_are(path: Path, tmp_path: Path) -> None:
+    """A copy is taken while the process stands still: a snapshot of one instant, any instant."""
+    acknowledged: list[Ack] = []
+    async with flooding(path, "a", 8, 10_000) as process:
+        for number in range(8):
+            acknowledged += await acks(process, 150)
+            copy = tmp_path / f"copy-{number}"
+            copy_standing(process.pid, path, copy)
+
+            async with open_database(copy / path.name) as database:
+                head = (await database.read(STORES.log.bounds)).head
+            events = stored(copy / path.name)
+            assert_whole(events)
+            assert head == len(events)
+            assert set(acknowledged) <= set(events)
+
+
+def copy_standing(pid: int, path: Path, copy: Path) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    while "T" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
+        os.sched_yield()
+    copy.mkdir()
+    for file in path.parent.glob(f"{path.name}*"):
+        shutil.copy(file, copy)
+    os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_process_waits_while_another_holds_the_file(path: Path) -> None:
+    async with open_database(path) as database:
+        run = await running(database, STORES, a_run())
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            writing = asyncio.create_task(database.write(lambda: say(STORES, run)))
+            assert (await database.read(STORES.log.bounds)).head == 0, "readers do not wait"
+            assert not writing.done()
+            other.execute("commit")
+        assert await writing == [1]

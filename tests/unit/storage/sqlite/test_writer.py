@@ -1,0 +1,224 @@
+"""The writer: many works share a commit; when disk or file fail, everybody is told."""
+
+import asyncio
+import sqlite3
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.store.database import Write
+from internal.agent.store.stores import make_stores
+from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
+from tests.support.store_facts import a_session
+
+STORES = make_stores()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "larkspur.db"
+
+
+@pytest.fixture
+async def database(path: Path) -> AsyncGenerator[SqliteDatabase]:
+    async with open_database(path) as opened:
+        yield opened
+
+
+def add(name: str, title: str = "") -> Callable[[], Write[None]]:
+    return lambda: STORES.sessions.add(a_session(name, title=title))
+
+
+async def count(database: SqliteDatabase) -> int:
+    return len(await database.read(lambda: STORES.sessions.page(None, None, 9999)))
+
+
+class Held:
+    """Holds the writer inside a work, so that what is put meanwhile waits together."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._go, self._inside = threading.Event(), threading.Event()
+        self._holding = asyncio.create_task(database.write(self._work))
+
+    def _work(self) -> Write[None]:
+        self._inside.set()
+        assert self._go.wait(30)
+        yield from ()
+
+    async def __aenter__(self) -> None:
+        await asyncio.to_thread(self._inside.wait, 30)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.sleep(0)  # one turn of the loop: the block's tasks put their works
+        self._go.set()
+        with suppress(StoreUnavailable):  # it is part of the group that may fail
+            await self._holding
+
+
+async def test_works_that_wait_together_share_a_commit(database: SqliteDatabase) -> None:
+    async with asyncio.TaskGroup() as tasks, Held(database):
+        before = database.commits
+        for number in range(300):
+            tasks.create_task(database.write(add(f"session-{number}")))
+
+    assert await count(database) == 300
+    assert database.commits - before < 30, "one for all that came in the time of a group"
+
+
+async def test_a_work_alone_has_a_commit_of_its_own(database: SqliteDatabase) -> None:
+    before = database.commits
+    for number in range(5):
+        await database.write(add(f"session-{number}"))
+    assert database.commits - before == 5
+
+
+async def test_what_was_put_before_the_end_is_written(path: Path) -> None:
+    async with open_database(path) as database:
+        writes = [
+            asyncio.create_task(database.write(add(f"session-{number}"))) for number in range(99)
+        ]
+        await asyncio.sleep(0)
+    await asyncio.wait(writes)
+
+    async with open_database(path) as database:
+        assert await count(database) == 99
+
+
+async def test_a_closed_database_says_so(path: Path) -> None:
+    async with open_database(path) as database:
+        pass
+
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await database.write(add("a"))
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await count(database)
+
+
+async def test_a_full_disk_fails_the_whole_group_and_nothing_is_written(
+    database: SqliteDatabase,
+) -> None:
+    await database.write(add("before"))
+    limit(database, 60)
+    async with asyncio.TaskGroup() as tasks, Held(database):
+        small = tasks.create_task(failure(database, add("small")))
+        large = tasks.create_task(failure(database, add("large", "x" * 10**6)))
+
+    for sentence in (small.result(), large.result()):
+        assert sentence == f"The disk of the database {database.path} is full: nothing was written."
+    assert await count(database) == 1
+
+    limit(database, 10**6)  # somebody made room
+    await database.write(add("after", "x" * 10**6))
+    assert await count(database) == 2
+
+
+def limit(database: SqliteDatabase, pages: int) -> None:
+    database._writer._connection.execute(f"pragma max_page_count = {pages}")
+
+
+async def failure(database: SqliteDatabase, work: Callable[[], Write[None]]) -> str:
+    with pytest.raises(StoreUnavailable) as failed:
+        await database.write(work)
+    return str(failed.value)
+
+
+async def test_damage_ends_all_writing(path: Path) -> None:
+    async with open_database(path) as database:
+        for number in range(50):
+            await database.write(add(f"session-{number}", "x" * 500))
+
+    async with open_database(path) as database:
+        overwrite(path)
+        assert "is damaged" in await failure(database, add("a"))
+        sentence = await failure(database, add("b"))
+
+    assert sentence.endswith("Start Larkspur again to go on.")
+
+
+def overwrite(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+
+
+def move(path: Path, to: Path) -> None:
+    path.rename(to)
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+async def test_a_file_that_was_replaced_is_not_written(path: Path, suffix: str) -> None:
+    file, elsewhere = path.with_name(path.name + suffix), path.with_name("elsewhere")
+    async with open_database(path) as database:
+        await database.write(add("before"))
+        move(file, elsewhere)
+
+        assert "moved or replaced: nothing was written" in await failure(database, add("lost"))
+        move(elsewhere, file)
+        assert "moved or replaced" in await failure(database, add("late")), "until opened anew"
+
+    async with open_database(path) as database:
+        assert await count(database) == 1
+
+
+FILE_LIMIT = """
+import asyncio, resource, sys
+from internal.agent.domain.errors import StoreUnavailable
+from internal.storage.database_url import open_database
+from internal.agent.store.stores import make_stores
+from tests.contract.store_facts import a_session
+
+async def fill(path, limit_before, limit):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_before, limit_before))
+    async with open_database(path) as database:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        for number in range(999):
+            session = a_session(f"session-{number}", title="x" * 5000)
+            try:
+                await database.write(lambda: make_stores().sessions.add(session))
+            except StoreUnavailable as error:
+                print(number, error)
+                return
+
+try:
+    asyncio.run(fill(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+except StoreUnavailable as error:
+    print("made", error)
+"""
+
+
+async def limited(path: Path, before: int, after: int) -> tuple[str, str]:
+    """Return what failed, and the sentence, where files may not grow beyond some bytes."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", FILE_LIMIT, path, str(before), str(after)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    written, _, sentence = output.decode().partition(" ")
+    return written, sentence
+
+
+async def test_a_disk_that_refuses_is_said_and_nothing_is_lost(path: Path) -> None:
+    """A real write fails in the kernel: a file may not grow beyond the limit of its process."""
+    written, sentence = await limited(path, 400_000, 400_000)
+
+    assert sentence.startswith(f"The disk of the database {path} reports an error")
+    async with open_database(path) as database:
+        assert await count(database) == int(written)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+async def test_a_file_that_could_not_be_made_is_made_later(path: Path) -> None:
+    written, sentence = await limited(path, 50_000, 50_000)
+    assert written == "made"
+    assert sentence.startswith(f"The disk of the database {path} reports an error")
+
+    async with open_database(path) as database:
+        await database.write(add("a"))
+        assert await count(database) == 1

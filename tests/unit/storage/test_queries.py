@@ -1,0 +1,87 @@
+"""The named statements: each is used, each has an index, each is fit for both databases."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from internal.agent.store.sessions import _PARTS
+from internal.storage import queries
+from internal.storage.migrations import migrations
+from internal.storage.sqlite.connection import connect, prepare
+from tests import ROOT
+
+STORES = ROOT / "internal/agent/store"
+NAMES = sorted(queries.load())
+FOR_ONE_ROW = "SCAN log"  # a table that has one row
+SUMS = {"costs_by_day", "costs_by_session", "costs_by_model"}  # of everything, when asked
+
+
+def used() -> set[str]:
+    """Every name that a store hands to a Statement or Batch."""
+    names = set(_PARTS)
+    for file in STORES.glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        names |= set(re.findall(r'(?:Statement|Batch)\(\s*"(\w+)"', text))
+    return names
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    prepare(tmp_path / "larkspur.db")
+    with closing(connect(tmp_path / "larkspur.db", writes=True)) as opened:
+        yield opened
+
+
+def test_every_statement_exists_and_every_query_is_used() -> None:
+    assert used() == set(NAMES)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SUMS])
+def test_no_query_walks_through_a_table(connection: sqlite3.Connection, name: str) -> None:
+    sql = queries.load()[name]
+    values = dict.fromkeys(map(str, range(1, 33)))
+
+    plan = [row[3] for row in connection.execute(f"explain query plan {sql}", values)]
+
+    assert [step for step in plan if step.startswith("SCAN") and step != FOR_ONE_ROW] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_numbered_without_a_hole(name: str) -> None:
+    numbers = {int(number) for number in re.findall(r"\$(\d+)", queries.load()[name])}
+    assert numbers == set(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_query_is_one_that_postgresql_takes_too(name: str) -> None:
+    sql = queries.load()[name].lower()
+    for word in ("rowid", "json", "offset", "for update", "insert or", "replace into", "ifnull",
+                 "glob", "pragma", "strftime", '"', "`", "?"):  # fmt: skip
+        assert word not in sql
+    assert not re.search(r"\$\d+ is (not )?null", sql), "PostgreSQL wants a cast there"
+
+
+def test_two_statements_of_one_name_are_refused() -> None:
+    twice = "-- name: a\nselect 1;\n\n-- name: a\nselect 2;\n"
+    with pytest.raises(ValueError, match="a name of its own"):
+        queries.parse(twice)
+
+
+def test_a_statement_without_a_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="a name of its own"):
+        queries.parse("-- name: a\nselect 1;\n\nselect 2;\n")
+
+
+def test_a_statement_may_span_lines() -> None:
+    assert queries.parse("-- about\n\n-- name: a\nselect 1,\n  2;\n") == {"a": "select 1,\n  2"}
+
+
+def test_migrations_are_numbered_from_one() -> None:
+    steps = migrations("sqlite")
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+    assert steps[0].name == "core"
+    assert all(step.statements for step in steps)
