@@ -85,7 +85,7 @@ def kinds(pieces: list[ModelStreamEvent]) -> str:
 
 async def test_a_call_that_works_is_made_once(house: House) -> None:
     house.server.add(Scripted(text="well"))
-    assert kinds(await house.hear()) == "Words Reply"
+    assert kinds(await house.hear()) == "TextDelta ModelResponse"
     assert (house.asked, house.waits) == (["claude-first"], [])
 
 
@@ -93,7 +93,7 @@ async def test_before_the_first_words_it_is_tried_again_after_growing_waits(hous
     drop = Scripted(fault=Fault("drop"))
     inside = Scripted(fault=Fault("overloaded_in_stream"))
     house.server.add(BUSY, drop, inside, Scripted(text="well"))
-    assert kinds(await house.hear()) == "Words Reply"
+    assert kinds(await house.hear()) == "TextDelta ModelResponse"
     assert house.asked == ["claude-first"] * 4
     for wait, most in zip(house.waits, (0.5, 1.0, 2.0), strict=True):
         assert most / 2 <= wait <= most
@@ -116,7 +116,7 @@ async def test_after_the_last_try_the_error_is_told(alone: House) -> None:
 async def test_after_the_first_words_it_begins_anew_once(alone: House) -> None:
     alone.server.add(BROKEN, Scripted(text="whole", pieces=2))
     pieces = await alone.hear()
-    assert kinds(pieces) == "Words StartsOver Words Reply"
+    assert kinds(pieces) == "TextDelta StreamRestarted TextDelta ModelResponse"
     assert isinstance(pieces[1], StreamRestarted)
     assert "Overloaded" in pieces[1].reason
     reply = pieces[-1]
@@ -141,12 +141,12 @@ async def test_a_cut_stream_begins_anew(alone: House) -> None:
     async for piece in alone.model.stream(REQUEST):
         alone.server.release("heard")  # cut only what was heard: a reset may overtake its bytes
         pieces.append(piece)
-    assert kinds(pieces) == "Words StartsOver Words Reply"
+    assert kinds(pieces) == "TextDelta StreamRestarted TextDelta ModelResponse"
 
 
 async def test_busy_tries_after_a_start_over_still_count(alone: House) -> None:
     alone.server.add(BROKEN, BUSY, BUSY, Scripted(text="whole"))
-    assert kinds(await alone.hear()) == "Words StartsOver Words Reply"
+    assert kinds(await alone.hear()) == "TextDelta StreamRestarted TextDelta ModelResponse"
     assert len(alone.asked) == 4
 
 
@@ -175,7 +175,7 @@ async def test_fallbacks_come_in_order_and_are_never_silent(
     house.server.add(*[BUSY] * 4, *[BUSY] * 4, Scripted(text="third time lucky"))
     pieces = await house.hear()
     assert house.asked == ["claude-first"] * 4 + ["claude-second"] * 4 + ["claude-third"]
-    assert kinds(pieces) == "Words Reply"
+    assert kinds(pieces) == "TextDelta ModelResponse"
     reply = pieces[-1]
     assert isinstance(reply, ModelResponse)
     assert reply.model == "claude-third"
@@ -186,7 +186,10 @@ async def test_fallbacks_come_in_order_and_are_never_silent(
 async def test_a_fallback_after_words_begins_anew(house: House) -> None:
     house.server.add(BROKEN, BROKEN, Scripted(text="from another"))
     pieces = await house.hear()
-    assert kinds(pieces) == "Words StartsOver Words StartsOver Words Reply"
+    assert (
+        kinds(pieces)
+        == "TextDelta StreamRestarted TextDelta StreamRestarted TextDelta ModelResponse"
+    )
     assert isinstance(pieces[3], StreamRestarted)
     assert "claude-second" in pieces[3].reason
 
@@ -205,7 +208,7 @@ async def test_no_more_calls_at_once_than_there_are_places(alone: House) -> None
         await alone.server.until_open(2)
         assert alone.server.count == 2
         alone.server.release("go")
-    assert [kinds(task.result()) for task in tasks] == ["Words Reply"] * 5
+    assert [kinds(task.result()) for task in tasks] == ["TextDelta ModelResponse"] * 5
 
 
 async def test_who_waits_for_the_next_try_holds_no_place(server: ScriptedAnthropic) -> None:
@@ -239,4 +242,4 @@ async def test_closing_it_closes_the_call_and_frees_the_place(alone: House) -> N
         async with aclosing(alone.model.stream(REQUEST)) as pieces:
             await anext(pieces)
         await alone.server.until_open(0)
-    assert kinds(await alone.hear()) == "Words Reply"
+    assert kinds(await alone.hear()) == "TextDelta ModelResponse"
