@@ -51,7 +51,7 @@ class _Frame:
     attachments: LocalAttachments
     model: RetryingModel
     book: ModelBook
-    sweep: Recovery
+    recovery: Recovery
     leases: Leases
     defaults: TaskDefaults
 
@@ -160,7 +160,7 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
         ground = frame.ground
         queue = Queue(ground.database, ground.stores, ground.clock)
         concurrency = loaded.settings.dispatch.concurrency
-        dispatcher = LocalDispatcher(queue, frame.leases, frame.sweep, concurrency)
+        dispatcher = LocalDispatcher(queue, frame.leases, frame.recovery, concurrency)
         yield GatewayHouse(
             gateway=frame.gateway(dispatcher),
             broadcaster=ground.broadcaster,
@@ -203,8 +203,8 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
     async with _frame(loaded, "terminal") as frame:
         ground = frame.ground
         queue = Queue(ground.database, ground.stores, ground.clock)
-        dispatcher = TerminalDispatcher(queue, frame.leases, frame.sweep)
-        lost = await frame.sweep.lost()
+        dispatcher = TerminalDispatcher(queue, frame.leases, frame.recovery)
+        lost = await frame.recovery.recover_expired_leases()
         yield TerminalHouse(
             gateway=frame.gateway(dispatcher),
             broadcaster=ground.broadcaster,
@@ -240,7 +240,7 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
             attachments=LocalAttachments(loaded.home / "attachments"),
             model=model,
             book=book,
-            sweep=Recovery(database, stores, broadcaster, clock),
+            recovery=Recovery(database, stores, broadcaster, clock),
             leases=Leases(owner, settings.dispatch.lease_seconds, database, stores, clock),
             defaults=briefing_defaults(settings, book),
         )

@@ -180,8 +180,8 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
         stack.callback(broadcaster.close)
         seconds = settings.dispatch.lease_seconds
         leases = Leases(f"desk-{Ksuid()}", seconds, database, stores, clock)
-        sweep = Recovery(database, stores, broadcaster, clock)
-        dispatcher = TerminalDispatcher(Queue(database, stores, clock), leases, sweep)
+        recovery = Recovery(database, stores, broadcaster, clock)
+        dispatcher = TerminalDispatcher(Queue(database, stores, clock), leases, recovery)
         yield Desk(
             gateway=Gateway(database, stores, broadcaster, dispatcher, clock),
             broadcaster=broadcaster,

@@ -82,7 +82,7 @@ async def _resume_here(house: TerminalHouse, wanted: Namespace) -> int:
 async def _goes_on(house: TerminalHouse, ids: Ids, after: str, wanted: Namespace) -> int:
     """Do a queued run here, unless it has a terminal of its own that is alive."""
     here, start, output = Here(house, Output()), parse_cursor(after), wanted.output_format
-    brief = (await house.gateway.records.task(TaskId(ids.task_id), LOCAL_OWNER)).brief
+    brief = (await house.gateway.queries.task(TaskId(ids.task_id), LOCAL_OWNER)).brief
     if await house.adopt(RunId(ids.run_id)):
         return await here.go_on(ids, output, start, brief)
     if getattr(wanted, "wait", True):

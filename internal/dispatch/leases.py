@@ -41,7 +41,7 @@ class Leases:
         """Return the end of a lease that begins now."""
         return rfc3339(self._clock.now() + timedelta(seconds=self._seconds))
 
-    async def keep(self, lanes: ActiveRuns) -> None:
+    async def keep(self, active: ActiveRuns) -> None:
         """Renew the leases and make stopped runs leave, until cancelled."""
         renewed = self._clock.monotonic()
         while True:
@@ -50,7 +50,7 @@ class Leases:
                 for run_id, stop in await self._database.read(
                     partial(self._runs.stops, self.owner)
                 ):
-                    lanes.leave(run_id, RunStopped(stop.by, stop.via, stop.reason))
+                    active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
                 if self._clock.monotonic() - renewed >= self._seconds / RENEWALS:
                     await self._database.write(partial(self._runs.renew, self.owner, self.until()))
                     renewed = self._clock.monotonic()

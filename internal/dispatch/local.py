@@ -25,12 +25,12 @@ SWEEP_BEATS = 10
 class LocalDispatcher:
     """One per data folder. `concurrency` runs at once; waiting ones do not count."""
 
-    def __init__(self, queue: Queue, leases: Leases, sweep: Recovery, concurrency: int) -> None:
+    def __init__(self, queue: Queue, leases: Leases, recovery: Recovery, concurrency: int) -> None:
         self._queue = queue
         self._leases = leases
-        self._sweep = sweep
+        self._recovery = recovery
         self._concurrency = concurrency
-        self._lanes = ActiveRuns()
+        self._active = ActiveRuns()
         self._starting: set[RunId] = set()
         self._woken = asyncio.Event()
         self._stopping = False
@@ -43,28 +43,28 @@ class LocalDispatcher:
     @property
     def at_work(self) -> int:
         """How many runs are at work here."""
-        return len(self._lanes)
+        return len(self._active)
 
     def wake(self) -> None:
         """Say that there may be something to start."""
         self._woken.set()
 
-    def leave(self, run_id: RunId, way_out: RunExit) -> bool:
+    def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Make a run of this process leave; False when it is not at work here."""
-        return self._lanes.leave(run_id, way_out)
+        return self._active.cancel(run_id, reason)
 
     def stop(self) -> None:
         """Start nothing more and hand over what is at work; `run` returns when that is stored."""
         self._stopping = True
-        for live in self._lanes:
-            live.leave(RunHandedOver("the process stops"))
+        for live in self._active:
+            live.cancel(RunHandedOver("the process stops"))
         self._woken.set()
 
     async def run(self, coordinator: AgentCoordinator) -> None:
         """Take over what an earlier dispatcher left, then dispatch until `stop`."""
-        await self._sweep.after_restart()
+        await self._recovery.recover_after_restart()
         background = [
-            asyncio.create_task(self._leases.keep(self._lanes)),
+            asyncio.create_task(self._leases.keep(self._active)),
             asyncio.create_task(self._keep_looking()),
         ]
         try:
@@ -100,7 +100,7 @@ class LocalDispatcher:
         try:
             claimed = await self._claim(run.id)
             if claimed is not None and not self._stopping:
-                live = self._lanes.enter(claimed)
+                live = self._active.add(claimed)
                 await coordinator.execute_task(live)
             elif claimed is not None:
                 now = rfc3339(self._queue.clock.now())
@@ -112,7 +112,7 @@ class LocalDispatcher:
         except Exception:
             logger.exception("run broke", extra={"run_id": run.id})
         finally:
-            self._lanes.exit(run.id)
+            self._active.remove(run.id)
             self._starting.discard(run.id)
             self._woken.set()
 
@@ -131,8 +131,8 @@ class LocalDispatcher:
             if beat % SWEEP_BEATS:
                 continue
             try:
-                await self._sweep.lost(self._starting)
-                await self._sweep.expired()
-                await self._sweep.left(self._leases.owner, self._starting)
+                await self._recovery.recover_expired_leases(self._starting)
+                await self._recovery.expire_questions()
+                await self._recovery.requeue_orphaned(self._leases.owner, self._starting)
             except StoreUnavailable as error:
                 logger.warning("sweep failed", extra={"reason": str(error)})

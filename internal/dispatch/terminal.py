@@ -28,20 +28,20 @@ LOOK_SECONDS = 1.0
 class TerminalDispatcher:
     """Runs what its terminal submits, beside other terminals on the same data folder."""
 
-    def __init__(self, queue: Queue, leases: Leases, sweep: Recovery) -> None:
+    def __init__(self, queue: Queue, leases: Leases, recovery: Recovery) -> None:
         self._queue = queue
         self._leases = leases
-        self._sweep = sweep
-        self._lanes = ActiveRuns()
+        self._recovery = recovery
+        self._active = ActiveRuns()
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
         """Say that something changed: a question may be answered."""
         self._woken.set()
 
-    def leave(self, run_id: RunId, way_out: RunExit) -> bool:
+    def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Make a run of this process leave; False when it is not at work here."""
-        return self._lanes.leave(run_id, way_out)
+        return self._active.cancel(run_id, reason)
 
     async def run_own(
         self, run_id: RunId, coordinator: AgentCoordinator, *, waits: bool = True
@@ -55,12 +55,12 @@ class TerminalDispatcher:
             NotFound: there is no such run.
             StoreError: it cannot be stored any more.
         """
-        async with child(self._leases.keep(self._lanes)):
+        async with child(self._leases.keep(self._active)):
             while (run := await self._claimed(run_id)) is not None:
                 try:
-                    await coordinator.execute_task(self._lanes.enter(run))
+                    await coordinator.execute_task(self._active.add(run))
                 finally:
-                    self._lanes.exit(run_id)
+                    self._active.remove(run_id)
                 if not waits:
                     await self.release(run_id)
                     return
@@ -99,7 +99,7 @@ class TerminalDispatcher:
             try:
                 if (await self._stored(run_id)).status != "waiting":
                     return
-                await self._sweep.expired()
+                await self._recovery.expire_questions()
             except StoreUnavailable as error:
                 logger.warning("question not looked at", extra={"reason": str(error)})
             try:

@@ -16,7 +16,7 @@ async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Pat
         owner = (await here.run(made)).owner
         await ground.database.write(partial(ground.stores.runs.renew, owner, "2000"))
         sweep = Recovery(ground.database, ground.stores, ground.broadcaster, ground.clock)
-        assert await sweep.lost({made.run_id}) == []
+        assert await sweep.recover_expired_leases({made.run_id}) == []
         here.model.release("go")
         events = await here.end_of(made)
         sound(events)

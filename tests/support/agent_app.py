@@ -13,7 +13,7 @@ from internal.agent.app.child_task import child
 from internal.agent.app.events.cursor import Cursor
 from internal.agent.app.events.stream_items import Frame
 from internal.agent.app.runs.creation import Submission, Submitted
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId, SessionId
@@ -57,7 +57,7 @@ class Core:
     ) -> StoredQuestion:
         """Answer a question as the local owner on the page."""
         given = msgspec.convert({"decision": decision, "text": text, **more}, AnswerInput)
-        who = Answerer(LOCAL_OWNER, "web")
+        who = Actor(LOCAL_OWNER, "web")
         return await self.house.gateway.answer(QuestionId(question_id), given, who)
 
     async def asked(self, submitted: Submitted, number: int = 1) -> dict[str, Any]:
@@ -97,11 +97,11 @@ class Core:
         )
 
     async def run(self, submitted: Submitted) -> Run:
-        return await self.house.gateway.records.run_of(submitted.task_id, LOCAL_OWNER)
+        return await self.house.gateway.queries.run_of(submitted.task_id, LOCAL_OWNER)
 
     async def durable(self, submitted: Submitted) -> list[dict[str, Any]]:
         """Return what the log has of a run."""
-        rows = await self.house.gateway.records.events(
+        rows = await self.house.gateway.queries.events(
             submitted.session_id, LOCAL_OWNER, limit=10_000
         )
         return [msgspec.json.decode(row.envelope) for row in rows if row.run_id == submitted.run_id]

@@ -48,7 +48,7 @@ class IdleDispatcher:
     def wake(self) -> None:
         pass
 
-    def leave(self, run_id: RunId, way_out: RunExit, /) -> bool:
+    def cancel(self, run_id: RunId, way_out: RunExit, /) -> bool:
         self.left.append((run_id, way_out))
         return True
 

@@ -21,12 +21,12 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.permission_rules import remove_rule
-from internal.agent.app.runs.questions import Answerer, answer_question
+from internal.agent.app.runs.questions import Actor, answer_question
 from internal.agent.app.task_commands import (
     INTERRUPTED,
     Steered,
-    dismiss_message,
     interrupt_session,
+    mark_handled,
     steer,
     stop_task,
     submit_task,
@@ -57,7 +57,7 @@ class Gateway:
         dispatcher: Dispatcher,
         clock: Clock,
     ) -> None:
-        self.records = Queries(database, stores)
+        self.queries = Queries(database, stores)
         self.access = Access(database, stores, clock)
         self._database = database
         self._stores = stores
@@ -85,7 +85,7 @@ class Gateway:
         self._show(shown)
         return submitted
 
-    async def say(self, submission: Submission, principal: Principal) -> Steered:
+    async def steer(self, submission: Submission, principal: Principal) -> Steered:
         """Give words to the run at work in a session; without one they are its next task.
 
         Raises:
@@ -101,17 +101,17 @@ class Gateway:
         self._show(shown)
         return steered
 
-    async def dismiss(
+    async def mark_handled(
         self, message: InboundMessage, replies: Sequence[OutgoingMessage] = ()
     ) -> bool:
         """Settle an accepted message without a run, and promise the replies to it.
 
         False when it was settled or taken in before; nothing is promised then.
         """
-        work = partial(dismiss_message, self._stores, message, replies, self._now())
+        work = partial(mark_handled, self._stores, message, replies, self._now())
         return await self._database.write(work)
 
-    async def steer(
+    async def steer_task(
         self, task_id: TaskId, text: str, principal: Principal, channel: Channel
     ) -> Steered:
         """Give words to the run at work in the task's session, or make them its next task.
@@ -120,8 +120,8 @@ class Gateway:
             Malformed: the text is empty or too long.
             NotFound: the task does not exist or belongs to somebody else.
         """
-        task = await self.records.task(task_id, principal)
-        return await self.say(Submission(text, task.brief, channel, task.session_id), principal)
+        task = await self.queries.task(task_id, principal)
+        return await self.steer(Submission(text, task.brief, channel, task.session_id), principal)
 
     async def stop(self, task_id: TaskId, principal: Principal, via: Channel) -> Status:
         """Stop a task's run; a running one ends within 2 s. Returns the status now.
@@ -133,7 +133,7 @@ class Gateway:
             Forbidden: the principal may not operate.
             Conflict: the task has ended.
         """
-        task = await self.records.task(task_id, principal)
+        task = await self.queries.task(task_id, principal)
         if not principal.may("operate") and principal.id != task.origin.principal:
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
@@ -142,8 +142,8 @@ class Gateway:
             partial(stop_task, self._stores, task, stopped, fresh, now)
         )
         if status == "running":
-            run = await self.records.run_of(task_id, principal)
-            self._dispatcher.leave(run.id, stopped)
+            run = await self.queries.run_of(task_id, principal)
+            self._dispatcher.cancel(run.id, stopped)
         self._show(shown)
         return status
 
@@ -155,7 +155,7 @@ class Gateway:
             partial(interrupt_session, self._stores, submission, principal, fresh, now)
         )
         if running is not None:
-            self._dispatcher.leave(
+            self._dispatcher.cancel(
                 running, RunStopped(principal.id, submission.channel, INTERRUPTED)
             )
         self._show(shown)
@@ -168,7 +168,7 @@ class Gateway:
             partial(recall_message, self._stores, recall, fresh, now)
         )
         if running is not None:
-            self._dispatcher.leave(running, RunStopped(recall.by, recall.channel, RECALLED))
+            self._dispatcher.cancel(running, RunStopped(recall.by, recall.channel, RECALLED))
         self._show(shown)
         return recalled
 
@@ -188,7 +188,7 @@ class Gateway:
             Forbidden: the principal may not talk.
             Conflict: it has not ended, or is done.
         """
-        task = await self.records.task(task_id, principal)
+        task = await self.queries.task(task_id, principal)
         return await self.submit(going_on(task, channel, message), principal)
 
     async def open_session(
@@ -209,7 +209,7 @@ class Gateway:
                 yield from self._stores.sessions.entitle(session_id, title)
 
         await self._database.write(work)
-        return await self.records.session(session_id, principal)
+        return await self.queries.session(session_id, principal)
 
     async def rename_session(
         self, session_id: SessionId, title: str, principal: Principal
@@ -219,10 +219,10 @@ class Gateway:
         Raises:
             NotFound: the session does not exist or belongs to somebody else.
         """
-        await self.records.session(session_id, principal)
+        await self.queries.session(session_id, principal)
         rename = partial(self._stores.sessions.rename, session_id, title, self._now())
         await self._database.write(rename)
-        return await self.records.session(session_id, principal)
+        return await self.queries.session(session_id, principal)
 
     async def delete_session(self, session_id: SessionId, principal: Principal) -> None:
         """Delete a session with all that is its; that it was deleted stays noted.
@@ -231,7 +231,7 @@ class Gateway:
             NotFound: the session does not exist or belongs to somebody else.
             Conflict: one of its runs has not ended.
         """
-        session = await self.records.session(session_id, principal)
+        session = await self.queries.session(session_id, principal)
         deed = AuditEntry(self._now(), principal.id, session.channel, "session.deleted", session_id)
 
         def work() -> Write[None]:
@@ -245,7 +245,7 @@ class Gateway:
         self,
         question_id: QuestionId,
         given: AnswerInput,
-        answerer: Answerer,
+        answerer: Actor,
         message: InboundMessage | None = None,
     ) -> StoredQuestion:
         """Answer a question; the first answer wins and its run goes on.
@@ -278,7 +278,7 @@ class Gateway:
     def watch(self, watched: Watched, start: Cursor | None) -> AsyncGenerator[list[Shown]]:
         """Yield what a stream shows; see `EventBroadcaster.watch`.
 
-        Who may watch what is the caller's to check, with `records.session`.
+        Who may watch what is the caller's to check, with `queries.session`.
         """
         return self._broadcaster.watch(watched, start)
 

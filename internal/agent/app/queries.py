@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NoReturn
 
-from internal.agent.app.runs.questions import Answerer, sees
+from internal.agent.app.runs.questions import Actor, can_view
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
@@ -146,7 +146,7 @@ class Queries:
             NotFound: it does not exist or is somebody else's.
         """
         found = await self._database.read(partial(self._stores.questions.get, question_id))
-        if found is None or not sees(found.asked, Answerer(principal, "cli", chat)):
+        if found is None or not can_view(found.asked, Actor(principal, "cli", chat)):
             _missing("question", question_id)
         return found
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.runs.questions import Answerer, may_answer
+from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit
@@ -67,7 +67,7 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
 
 
-def view_of_question(found: StoredQuestion, task: Task, answerer: Answerer) -> QuestionView:
+def view_of_question(found: StoredQuestion, task: Task, answerer: Actor) -> QuestionView:
     """Return a question as this person sees it."""
     asked, question = found.asked, found.question
     return QuestionView(
@@ -88,7 +88,7 @@ def view_of_question(found: StoredQuestion, task: Task, answerer: Answerer) -> Q
         status=found.status,
         asked=asked.asked,
         expires=asked.expires,
-        may_answer=found.status == "open" and may_answer(asked, answerer),
+        may_answer=found.status == "open" and can_answer(asked, answerer),
         answer=None if found.answer is None else _view_of_answer(found.answer),
         answer_schema=answer_schema(question),
     )

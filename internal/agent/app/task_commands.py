@@ -75,7 +75,7 @@ def steer(
     return Steered("task", fresh.task_id, fresh.run_id, session_id), shown
 
 
-def dismiss_message(
+def mark_handled(
     stores: Stores, message: InboundMessage, replies: Sequence[OutgoingMessage], now: str
 ) -> Write[bool]:
     """Settle an accepted message without a run, promising replies; False when it was settled."""

@@ -27,7 +27,7 @@ class Dispatcher(Protocol):
         """Say that there may be something to start. Never blocks."""
         ...
 
-    def leave(self, run_id: RunId, way_out: RunExit, /) -> bool:
+    def cancel(self, run_id: RunId, reason: RunExit, /) -> bool:
         """End a run of this process by a way out; False when it does not run here."""
         ...
 

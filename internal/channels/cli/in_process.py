@@ -110,7 +110,7 @@ class Here:
 
     async def newest(self) -> list[dict[str, Any]]:
         """Return the sessions that were last active in the terminal or on the page."""
-        found = await self._house.gateway.records.sessions(LOCAL_OWNER)
+        found = await self._house.gateway.queries.sessions(LOCAL_OWNER)
         sessions = [one.session for one in found if one.session.channel in _CHANNELS]
         return [
             {"session_id": one.id, "title": one.title, "updated": one.updated} for one in sessions
@@ -124,7 +124,7 @@ class Here:
                 raise Leave(USAGE, "There is no session to continue yet.")
             session = newest[0]["session_id"]
         kept = [await house.attachments.put(*file) for file in order.files]
-        bounds = await house.gateway.records.bounds()
+        bounds = await house.gateway.queries.bounds()
         submission = Submission(
             instruction=order.task,
             brief=brief,
@@ -143,8 +143,8 @@ class Here:
     async def _finish(self, report: Report, signalled: int | None) -> int:
         """Write the last words and return the exit code."""
         if report.clipped:
-            records, task_id = self._house.gateway.records, TaskId(report.ids.task_id)
-            report.complete((await records.run_of(task_id, LOCAL_OWNER)).answer)
+            queries, task_id = self._house.gateway.queries, TaskId(report.ids.task_id)
+            report.complete((await queries.run_of(task_id, LOCAL_OWNER)).answer)
         code, last = report.result(signalled)
         await self._write(last)
         if self._unread is not None:

@@ -15,7 +15,7 @@ import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.runs.questions import Answerer, may_answer
+from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId
@@ -188,8 +188,8 @@ class Clicks:
     ) -> Reaction:
         people, chat_id = self._behind.people, event.context.open_chat_id
         who = await people.principal(event.operator.open_id, chat_id)
-        answerer = Answerer(who, "lark", self._chat(event))
-        if may_answer(asked.asked, answerer):  # the name stays with the answer
+        answerer = Actor(who, "lark", self._chat(event))
+        if can_answer(asked.asked, answerer):  # the name stays with the answer
             answerer = answerer._replace(principal=await people.named(who))
         try:
             answered = await self._behind.gateway.answer(asked.question.id, given, answerer)

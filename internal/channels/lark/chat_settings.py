@@ -96,7 +96,7 @@ class Wishing:
 
     async def _usage(self, speaker: Speaker, place: Place) -> str:
         """Say what the chat's conversation has used."""
-        words, costs = speaker.words, self._gateway.records.costs
+        words, costs = speaker.words, self._gateway.queries.costs
         at_hand = partial(self._stores.sessions.at_hand, "lark", place.scope)
         session = await self._database.read(at_hand)
         if session is None:

@@ -185,7 +185,7 @@ class Obeying:
         session = await self._session(place)
         if session is None:
             return []
-        return await self._gateway.records.tasks(
+        return await self._gateway.queries.tasks(
             LOCAL_OWNER, session_id=session.id, limit=_MOST_LISTED
         )
 

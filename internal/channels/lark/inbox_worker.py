@@ -16,7 +16,7 @@ import msgspec
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.recall import Recall
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.tasks import chat_name
 from internal.agent.store.database import Database
@@ -156,7 +156,7 @@ class Taker:
         self._around.threads.join(message.thread_id)
         place = Place(row.chat_id, scope_of(row.chat_id), message.direct)
         command = read_command(passed.text)
-        answerer = Answerer(passed.principal, "lark", chat_name("lark", row.app, row.chat_id))
+        answerer = Actor(passed.principal, "lark", chat_name("lark", row.app, row.chat_id))
         speaker = Speaker(answerer, passed.words, row)
         did: Did | None
         if command is not None:
@@ -178,7 +178,7 @@ class Taker:
             self._outcome.follow(did.run_id)
 
     async def _settle(self, row: InboundMessage, why: str) -> None:
-        await self._gateway.dismiss(row)
+        await self._gateway.mark_handled(row)
         log.info("a message was ignored", extra={"message_id": row.message_id, "why": why})
 
     async def _answer(self, row: InboundMessage, text: str) -> None:
@@ -190,7 +190,7 @@ class Taker:
             reply_to=row.message_id,
             body=text,
         )
-        await self._gateway.dismiss(row, [reply] if text else [])
+        await self._gateway.mark_handled(row, [reply] if text else [])
         self._outcome.promised()
 
 

@@ -67,10 +67,10 @@ class Showings:
     async def _take_up(self) -> None:
         """Follow the runs that are not over: one of them may have been taken in and never shown."""
         for status in _OPEN:
-            records = self._screen.gateway.records
-            for task in await records.tasks(LOCAL_OWNER, status=status, limit=_MOST):
+            queries = self._screen.gateway.queries
+            for task in await queries.tasks(LOCAL_OWNER, status=status, limit=_MOST):
                 if self._is_ours(task.origin):
-                    self.follow((await records.run_of(task.id, LOCAL_OWNER)).id)
+                    self.follow((await queries.run_of(task.id, LOCAL_OWNER)).id)
 
     async def _sweep(self) -> None:
         """Follow the runs whose showing was left behind."""

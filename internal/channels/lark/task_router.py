@@ -57,7 +57,7 @@ class Working:
         )
         match await self._mode(principal, place):
             case "steer":
-                steered = await self._gateway.say(submission, principal)
+                steered = await self._gateway.steer(submission, principal)
                 if steered.taken_as == "steering":
                     self._outcome.acknowledge(row.message_id)
                 self._outcome.follow(steered.run_id)

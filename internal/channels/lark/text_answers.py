@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.runs.questions import Answerer, may_answer
+from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import LONGEST_ANSWER, AnswerInput, read_answer
 from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, RunId
@@ -46,7 +46,7 @@ class Place(NamedTuple):
 class Speaker(NamedTuple):
     """Who writes, where, and in which words they are answered; `row` is the message."""
 
-    answerer: Answerer
+    answerer: Actor
     words: Words
     row: InboundMessage
 
@@ -67,7 +67,7 @@ class Deciding:
         whoever writes may answer it. Exact words for yes and no are never a task meanwhile.
         """
         quoted = await self._quoted(speaker.answerer, quoted_id)
-        open_ = await self._gateway.records.questions_in(speaker.answerer.chat)
+        open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
         asked = quoted or (open_[0] if len(open_) == 1 else None)
         if asked is None:
             return _which(open_, speaker) if open_ and _is_exact(text) else None
@@ -77,7 +77,7 @@ class Deciding:
         exact = _is_exact(text)
         if asked.status != "open" and not exact:
             return None
-        if quoted is None and not exact and not may_answer(asked.asked, speaker.answerer):
+        if quoted is None and not exact and not can_answer(asked.asked, speaker.answerer):
             return None
         return await self._answer(asked, given, speaker)
 
@@ -102,26 +102,26 @@ class Deciding:
 
     async def listed(self, speaker: Speaker) -> str:
         """Return the open questions of the chat as a list."""
-        open_ = await self._gateway.records.questions_in(speaker.answerer.chat)
+        open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
         words = speaker.words
         return words("questions", questions=_list(open_, words)) if open_ else words("no_question")
 
-    async def _quoted(self, answerer: Answerer, message_id: str) -> StoredQuestion | None:
+    async def _quoted(self, answerer: Actor, message_id: str) -> StoredQuestion | None:
         if not message_id:
             return None
         name = await self._database.read(partial(self._outbox.asked_as, message_id))
         return await self._known(name, answerer) if name else None
 
-    async def _known(self, name: str, answerer: Answerer) -> StoredQuestion | None:
-        records = self._gateway.records
+    async def _known(self, name: str, answerer: Actor) -> StoredQuestion | None:
+        queries = self._gateway.queries
         try:
-            return await records.question(QuestionId(name), answerer.principal, answerer.chat)
+            return await queries.question(QuestionId(name), answerer.principal, answerer.chat)
         except NotFound:
             return None
 
     async def _find(self, wanted: str, speaker: Speaker) -> StoredQuestion | Did:
         """Return the question that is meant, or what to say when none is."""
-        open_ = await self._gateway.records.questions_in(speaker.answerer.chat)
+        open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
         if not wanted:
             match open_:
                 case []:

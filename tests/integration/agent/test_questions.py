@@ -9,7 +9,7 @@ import pytest
 
 from internal.agent.app.recall import Recall
 from internal.agent.app.runs.creation import Submission
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import (
@@ -146,7 +146,7 @@ async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -
     async with core(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
-        assert await late_sweep(here).expired() == 1
+        assert await late_sweep(here).expire_questions() == 1
         here.house.dispatcher.wake()
         events = await here.end_of(made)
         sound(events)
@@ -287,7 +287,7 @@ async def test_a_yes_for_longer_is_a_rule_of_the_session_or_of_the_person(
             ),
         )
         assert bool(named(events, "question.asked")) is asked_in_other
-        deeds = await here.house.gateway.records.deeds(LOCAL_OWNER)
+        deeds = await here.house.gateway.queries.deeds(LOCAL_OWNER)
         assert ("rule.written", "shell(touch a)") in [(each.action, each.detail) for each in deeds]
 
 
@@ -297,7 +297,7 @@ async def test_a_rule_that_is_taken_back_asks_again(home: Path) -> None:
         made = await here.submit("once", permission_mode="ask")
         await here.answer((await here.asked(made))["question_id"], grant="rule")
         await here.end_of(made)
-        (rule,) = await gateway.records.rules(LOCAL_OWNER)
+        (rule,) = await gateway.queries.rules(LOCAL_OWNER)
         assert rule.place == "principal:local"
         with pytest.raises(NotFound, match=f"no rule {rule.number}"):
             await gateway.remove_rule(rule.number, OPERATOR, "web")
@@ -317,7 +317,7 @@ async def test_no_rule_is_offered_for_what_runs_anything(home: Path) -> None:
             await here.answer(asked["question_id"], grant="session")
         with pytest.raises(InvalidRequest, match="runs any"):
             await here.answer(asked["question_id"], grant="rule", rules=["shell(sh *)"])
-        assert await here.house.gateway.records.questions(LOCAL_OWNER) != []
+        assert await here.house.gateway.queries.questions(LOCAL_OWNER) != []
 
 
 async def from_chat(
@@ -369,7 +369,7 @@ async def test_who_may_answer_a_question_of_a_chat(
         answer = here.house.gateway.answer(
             QuestionId(asked["question_id"]),
             AnswerInput("text", choices=(2,)),
-            Answerer(who, "lark", chat),
+            Actor(who, "lark", chat),
         )
         if error is None:
             assert (await answer).answer is not None
@@ -379,7 +379,7 @@ async def test_who_may_answer_a_question_of_a_chat(
             with pytest.raises(error):
                 await answer
             assert (await here.run(made)).status == "waiting"
-        deeds = await here.house.gateway.records.deeds(LOCAL_OWNER)
+        deeds = await here.house.gateway.queries.deeds(LOCAL_OWNER)
         refused = [each for each in deeds if each.action == "question.refused"]
         assert [each.principal for each in refused] == ([who.id] if error is Forbidden else [])
 
@@ -416,7 +416,7 @@ async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
             given = AnswerInput("text", "green" if number % 2 else "green!")
             try:
                 await here.house.gateway.answer(
-                    QuestionId(asked["question_id"]), given, Answerer(who, via, CHAT)
+                    QuestionId(asked["question_id"]), given, Actor(who, via, CHAT)
                 )
             except LarkspurError as error:
                 return str(error)
@@ -438,7 +438,7 @@ async def test_two_questions_of_one_session_stand_beside_each_other(home: Path) 
         first = await here.asked(one)
         two = await from_chat(here, "paint the wall", "m2")
         second = await here.asked(two)
-        open_ones = await here.house.gateway.records.questions_in(CHAT)
+        open_ones = await here.house.gateway.queries.questions_in(CHAT)
         assert [each.question.id for each in open_ones] == [
             first["question_id"], second["question_id"],
         ]  # fmt: skip
@@ -482,7 +482,7 @@ async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> 
             "lark", "app", "m2", "oc_1", OPERATOR.id, "{}", "2026-01-31T08:00:00.000Z"
         )
         await gateway.accept(reply)
-        answerer = Answerer(OPERATOR, "lark", CHAT)
+        answerer = Actor(OPERATOR, "lark", CHAT)
         with pytest.raises(InvalidRequest):
             await gateway.answer(question, AnswerInput("text"), answerer, reply)
         await gateway.answer(question, AnswerInput("text", "green"), answerer, reply)
@@ -503,14 +503,14 @@ async def test_an_interruption_stops_the_run_and_takes_its_untold_words_along(ho
     async with core(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
         made = await from_chat(here, "paint the door", "m1")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
-        steered = await from_chat(here, "in green", "m2", verb="say")
+        steered = await from_chat(here, "in green", "m2", verb="steer")
         assert steered.taken_as == "steering"
         second = await from_chat(here, "no, the wall", "m3", verb="interrupt")
         events = await here.end_of(second)
         cancelled = [each for each in events if each["event"] == "workflow.result.cancelled"]
         assert [each["run_id"] for each in cancelled] == [made.run_id]
         assert cancelled[0]["payload"]["reason"] == "interrupted by a new message"
-        task = await here.house.gateway.records.task(second.task_id, LOCAL_OWNER)
+        task = await here.house.gateway.queries.task(second.task_id, LOCAL_OWNER)
         assert task.instruction == "in green\n\nno, the wall"
 
 
@@ -526,15 +526,15 @@ async def test_a_stop_is_final_and_what_is_said_after_it_is_the_next_task(home: 
         gateway = here.house.gateway
         made = await here.submit("sleep")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
-        await gateway.steer(made.task_id, "and wait", LOCAL_OWNER, "web")
+        await gateway.steer_task(made.task_id, "and wait", LOCAL_OWNER, "web")
         assert await gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
-        after = await gateway.steer(made.task_id, "are you there?", LOCAL_OWNER, "web")
+        after = await gateway.steer_task(made.task_id, "are you there?", LOCAL_OWNER, "web")
         assert after.taken_as == "task"
         events = await here.until(
             made.session_id, lambda each: each["event"] == "workflow.result.final"
         )
         assert events[-1]["run_id"] == after.run_id
-        tasks = await gateway.records.tasks(LOCAL_OWNER, session_id=made.session_id)
+        tasks = await gateway.queries.tasks(LOCAL_OWNER, session_id=made.session_id)
         assert sorted(each.instruction for each in tasks) == ["are you there?", "sleep"]
 
 
@@ -562,8 +562,8 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         await here.until(running.session_id, lambda each: each["event"] == "workflow.tool.started")
         queued = await from_chat(here, "sleep too", "m2")
         assert await recall("m2") == "stopped"
-        await from_chat(here, "unsaid", "m3", verb="say")
-        await from_chat(here, "for the next one", "m4", verb="say")
+        await from_chat(here, "unsaid", "m3", verb="steer")
+        await from_chat(here, "for the next one", "m4", verb="steer")
         assert await recall("m3") == "unsaid"
         assert await recall("m1") == "stopped"
         events = await here.until(
@@ -576,7 +576,7 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         due = partial(here.house.stores.outbox.due, "lark", "app", "9999", 10)
         (promised,) = await here.house.database.read(due)
         assert promised.outgoing.body == "next", "nobody is answered who took the message back"
-        rows = await gateway.records.messages(running.session_id, LOCAL_OWNER)
+        rows = await gateway.queries.messages(running.session_id, LOCAL_OWNER)
         assert [each.text for _, _, each, _ in reversed(rows)] == ["for the next one", "next"]
 
 
@@ -630,13 +630,13 @@ async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted
         await here.end_of(made)
         await gateway.delete_session(made.session_id, LOCAL_OWNER)
         with pytest.raises(NotFound):
-            await gateway.records.question(QuestionId(asked["question_id"]), LOCAL_OWNER)
-        deeds = await gateway.records.deeds(LOCAL_OWNER)
+            await gateway.queries.question(QuestionId(asked["question_id"]), LOCAL_OWNER)
+        deeds = await gateway.queries.deeds(LOCAL_OWNER)
         assert [each.action for each in deeds] == [
             "session.deleted", "question.answered", "question.asked",
         ]  # fmt: skip
         with pytest.raises(Forbidden):
-            await gateway.records.deeds(OPERATOR)
+            await gateway.queries.deeds(OPERATOR)
 
 
 async def test_a_call_that_is_too_long_to_show_can_be_read_whole(home: Path) -> None:

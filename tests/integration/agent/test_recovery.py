@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from internal.agent.app.child_task import child
-from internal.agent.app.runs.active import LiveRun
+from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.claim import claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
@@ -112,7 +112,7 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
             sound(events)
             assert events[-1]["payload"]["stop_reason"] == "interrupted"
             assert (await here.run(made)).status == "failed"
-        assert await sweep(here).lost() == []
+        assert await sweep(here).recover_expired_leases() == []
 
 
 def painter() -> Rules:
@@ -185,8 +185,8 @@ async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None
         await ground.database.write(
             partial(claim_run, ground.stores, made.run_id, leases.owner, LONG, "2026")
         )
-        assert await sweep(here).left(leases.owner, frozenset({made.run_id})) == 0
-        assert await sweep(here).left(leases.owner, frozenset()) == 1
+        assert await sweep(here).requeue_orphaned(leases.owner, frozenset({made.run_id})) == 0
+        assert await sweep(here).requeue_orphaned(leases.owner, frozenset()) == 1
         assert (await here.run(made)).status == "queued"
 
 
@@ -211,7 +211,7 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
                 return 0.0
 
         late = Recovery(ground.database, ground.stores, here.house.broadcaster, Later())
-        assert await late.expired() == 1
+        assert await late.expire_questions() == 1
         here.house.dispatcher.wake()
         events = await here.end_of(made)
         sound(events)
@@ -277,7 +277,7 @@ async def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(home:
             partial(claim_run, ground.stores, made.run_id, "here", LONG, "2026")
         )
         assert run is not None
-        running = asyncio.create_task(small.execute_task(LiveRun(run)))
+        running = asyncio.create_task(small.execute_task(ActiveRun(run)))
         await here.model.until_asked(2)
         disk.full = True
         here.model.release("go")
@@ -310,18 +310,18 @@ async def test_a_run_leaves_once_and_the_first_reason_holds() -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    live = LiveRun(run)
+    live = ActiveRun(run)
     working = asyncio.create_task(live.work(work()))
     await begun.wait()
-    live.leave(RunStopped("ana", "web"))
-    live.leave(RunHandedOver("the process stops"))
+    live.cancel(RunStopped("ana", "web"))
+    live.cancel(RunHandedOver("the process stops"))
     with pytest.raises(RunStopped):
         await working
-    early = LiveRun(run)
-    early.leave(LeaseLost("gone"))
+    early = ActiveRun(run)
+    early.cancel(LeaseLost("gone"))
     with pytest.raises(LeaseLost):
         await early.work(work())
-    outer = LiveRun(run)
+    outer = ActiveRun(run)
     begun.clear()
     working = asyncio.create_task(outer.work(work()))
     await begun.wait()

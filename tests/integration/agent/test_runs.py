@@ -28,9 +28,9 @@ async def test_a_greeting_needs_no_plan(home: Path) -> None:
         assert stages == ["prepare", "iter:1", "execute", "summarize", "persist"]
         run = await here.run(made)
         assert (run.status, run.answer) == ("completed", "Hello there")
-        messages = await here.house.gateway.records.messages(made.session_id, LOCAL_OWNER)
+        messages = await here.house.gateway.queries.messages(made.session_id, LOCAL_OWNER)
         assert [message.role for _, _, message, _ in messages] == ["assistant", "user"]
-        session = await here.house.gateway.records.session(made.session_id, LOCAL_OWNER)
+        session = await here.house.gateway.queries.session(made.session_id, LOCAL_OWNER)
         assert session.title == "hi"
 
 
@@ -49,7 +49,7 @@ async def test_a_plan_names_the_session_and_tools_do_real_work(home: Path) -> No
         assert note.read_text() == "lark\n"
         plans = [each["payload"] for each in named(events, "plan.updated")]
         assert [each["steps"][0]["status"] for each in plans] == ["pending", "completed"]
-        session = await here.house.gateway.records.session(made.session_id, LOCAL_OWNER)
+        session = await here.house.gateway.queries.session(made.session_id, LOCAL_OWNER)
         assert session.title == "A note"
 
 
@@ -119,7 +119,9 @@ async def test_steering_is_taken_before_the_next_model_call(home: Path) -> None:
     async with core(home, rules) as here:
         made = await here.submit("paint it")
         await here.model.until_open(1)
-        steered = await here.house.gateway.steer(made.task_id, "make it blue", LOCAL_OWNER, "web")
+        steered = await here.house.gateway.steer_task(
+            made.task_id, "make it blue", LOCAL_OWNER, "web"
+        )
         assert (steered.taken_as, steered.run_id) == ("steering", made.run_id)
         here.model.release("start")
         events = await here.end_of(made)
@@ -139,7 +141,7 @@ async def test_steering_that_comes_too_late_is_the_next_task(home: Path) -> None
     async with core(home, rules) as here:
         made = await here.submit("begin")
         await here.model.until_open(1)
-        await here.house.gateway.steer(made.task_id, "too late", LOCAL_OWNER, "web")
+        await here.house.gateway.steer_task(made.task_id, "too late", LOCAL_OWNER, "web")
         here.model.release("first")
         events = await here.until(
             made.session_id,
@@ -153,7 +155,7 @@ async def test_words_for_a_session_at_rest_are_a_task(home: Path) -> None:
     async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
         made = await here.submit("begin")
         await here.end_of(made)
-        steered = await here.house.gateway.steer(made.task_id, "go on", LOCAL_OWNER, "cli")
+        steered = await here.house.gateway.steer_task(made.task_id, "go on", LOCAL_OWNER, "cli")
         assert steered.taken_as == "task"
         await here.until(
             made.session_id,

@@ -49,7 +49,7 @@ async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> li
     name = chat_name("lark", APP.app_id, (chat or house.dm).chat_id)
 
     async def found() -> list[StoredQuestion] | None:
-        open_ = await gateway.records.questions_in(name)
+        open_ = await gateway.queries.questions_in(name)
         keys = [f"{each.question.id}:asked" for each in open_]
         ids = [
             await house.core.house.database.read(partial(stores.outbox.remote_id, key))
@@ -74,7 +74,7 @@ async def card_of(house: Rig, asked: StoredQuestion) -> str:
 
 
 async def deeds(house: Rig) -> list[str]:
-    found = await house.core.house.gateway.records.deeds(LOCAL_OWNER)
+    found = await house.core.house.gateway.queries.deeds(LOCAL_OWNER)
     return [deed.action for deed in reversed(found)]
 
 
@@ -103,7 +103,7 @@ async def test_a_code_makes_an_operator_who_may_then_approve(tmp_path: Path) -> 
         said = await house.say("OK")
         assert (await house.until_replies(3))[2] == "over"
         await house.sim.until(lambda _: house.sim.lark.world.messages[said].reactions)
-        people = await house.core.house.gateway.records.people(LOCAL_OWNER)
+        people = await house.core.house.gateway.queries.people(LOCAL_OWNER)
         assert [(one.principal, one.name, one.role) for one in people] == [
             (f"lark:{APP.app_id}:{house.person.open_id}", house.person.name, "operate")
         ]
@@ -223,7 +223,7 @@ async def test_in_a_group_only_operators_words_count(tmp_path: Path) -> None:
             await sim.send_text(boss, house.group, "2", mention_bot=True)
             assert (await house.until_replies(2, house.group))[1] == "over"
             assert "green" in results(house)
-            stored = await house.core.house.gateway.records.question(asked.question.id, LOCAL_OWNER)
+            stored = await house.core.house.gateway.queries.question(asked.question.id, LOCAL_OWNER)
             assert stored.answer is not None
             assert stored.answer.name == boss.name
             assert "question.refused" in await deeds(house)

@@ -44,7 +44,7 @@ async def until(house: Rig, holds: Callable[[], Awaitable[object]]) -> None:
 
 async def tasks(house: Rig) -> list[Task]:
     """Return all tasks, oldest first."""
-    return (await house.core.house.gateway.records.tasks(LOCAL_OWNER))[::-1]
+    return (await house.core.house.gateway.queries.tasks(LOCAL_OWNER))[::-1]
 
 
 async def statuses(house: Rig) -> list[str]:

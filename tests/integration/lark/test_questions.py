@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -84,8 +84,8 @@ class Desk:
         return await house.database.read(lambda: house.stores.outbox.remote_id(key))
 
     async def question(self, question_id: str) -> StoredQuestion:
-        records = self.house.core.house.gateway.records
-        return await records.question(QuestionId(question_id), LOCAL_OWNER)
+        queries = self.house.core.house.gateway.queries
+        return await queries.question(QuestionId(question_id), LOCAL_OWNER)
 
     async def press(self, label: str, person: Person | None = None, **entered: Any) -> Json:
         """Press what is called so; return what the person sees."""
@@ -203,7 +203,7 @@ async def test_a_yes_can_hold_for_the_conversation_or_for_good(tmp_path: Path) -
             "Allowed in this conversation"
         )
         assert await one.house.until_replies(1) == ["over"]
-        (rule,) = await gateway.records.rules(LOCAL_OWNER)
+        (rule,) = await gateway.queries.rules(LOCAL_OWNER)
         assert rule.rule == "shell(touch ran)"
         assert rule.place.startswith("session")
         await one.house.say("touch it again")
@@ -494,7 +494,7 @@ async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Pat
         before = one.card.message_id
         gateway = one.house.core.house.gateway
         given = AnswerInput("reject", "not today")
-        await gateway.answer(question.question.id, given, Answerer(LOCAL_OWNER, "web"))
+        await gateway.answer(question.question.id, given, Actor(LOCAL_OWNER, "web"))
         shown = await one.until_shown("not today")
         assert "By the owner on the page" in shown
         assert '"button"' not in shown
@@ -556,7 +556,7 @@ async def test_an_expired_question_is_a_no_and_its_card_says_so(tmp_path: Path) 
         await one.house.say("touch it")
         question = await one.asked()
         await one.expire(question.question.id)
-        assert await one.house.core.house.dispatcher._sweep.expired() == 1
+        assert await one.house.core.house.dispatcher._recovery.expire_questions() == 1
         await one.house.sim.until(lambda _: one.title.startswith("Expired"))
         assert '"button"' not in one.shown(one.card)
         assert await one.house.until_replies(1) == ["over"]
@@ -585,7 +585,7 @@ async def test_a_card_that_lark_refuses_is_asked_in_words(tmp_path: Path, code: 
         question_id = said.split("\n")[-1]
         gateway = one.house.core.house.gateway
         given = AnswerInput("text", choices=(2,))
-        await gateway.answer(QuestionId(question_id), given, Answerer(LOCAL_OWNER, "cli"))
+        await gateway.answer(QuestionId(question_id), given, Actor(LOCAL_OWNER, "cli"))
         replies = await one.house.until_replies(3)
         assert "Answered: Which colour?" in replies[1]
         assert "By the owner in the terminal" in replies[1]
@@ -598,7 +598,7 @@ async def test_a_card_that_is_too_old_is_followed_by_a_short_message(tmp_path: P
         question = await one.asked()
         one.house.sim.faults.answers.append(AnswerFault("code", "PATCH", times=1, code=230031))
         gateway = one.house.core.house.gateway
-        answerer = Answerer(LOCAL_OWNER, "web")
+        answerer = Actor(LOCAL_OWNER, "web")
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         said = await one.house.until_replies(2)
         assert said[0].startswith("\u2753")
@@ -662,7 +662,7 @@ async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
         await one.house.sim.until(lambda _: one.reactions(asked) == [])
         gateway = one.house.core.house.gateway
         name = json.loads(one.shown(one.card))["body"]["elements"][-1]["text"]["content"]
-        given, answerer = AnswerInput("approve"), Answerer(LOCAL_OWNER, "web")
+        given, answerer = AnswerInput("approve"), Actor(LOCAL_OWNER, "web")
         await gateway.answer(QuestionId(name.split("\n")[-1]), given, answerer)
         await one.house.sim.until(lambda _: '"Done"' in one.progress())
         assert await one.house.until_replies(1) == ["over"]
@@ -682,7 +682,7 @@ async def test_what_was_answered_while_no_door_was_open_is_shown_by_the_next(
         one.house.door.stop()
         await one.house.sim.until(lambda _: not one.house.sim.lark.delivery.connections)
         gateway = one.house.core.house.gateway
-        answerer = Answerer(LOCAL_OWNER, "cli")
+        answerer = Actor(LOCAL_OWNER, "cli")
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         async with lark(one.house.core, one.house.sim, shows):
             await one.house.sim.until(lambda _: one.title == "Allowed, once")

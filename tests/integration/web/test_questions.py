@@ -440,7 +440,7 @@ async def test_an_expired_question_takes_no_answer_and_is_a_no(home: Path) -> No
         assert late.status == 409
         assert "expired" in late.error["message"]
         dispatcher = house.core.house.dispatcher
-        assert await dispatcher._sweep.expired() == 1  # not waiting for its turn
+        assert await dispatcher._recovery.expire_questions() == 1  # not waiting for its turn
         dispatcher.wake()
         sound(await house.end_of(made))
         shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()

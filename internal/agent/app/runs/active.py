@@ -11,7 +11,7 @@ from internal.agent.domain.tasks import Run
 T = TypeVar("T")
 
 
-class LiveRun:
+class ActiveRun:
     """A run at work here. It can be made to leave once; the first reason holds."""
 
     def __init__(self, run: Run) -> None:
@@ -20,10 +20,10 @@ class LiveRun:
         self._work: asyncio.Task[Any] | None = None
         self._closing = False
 
-    def leave(self, way_out: RunExit) -> None:
-        """Make the work raise `way_out`. Too late when the run is storing its end already."""
+    def cancel(self, reason: RunExit) -> None:
+        """Make the work raise `reason`. Too late when the run is storing its end already."""
         if self._way_out is None and not self._closing:
-            self._way_out = way_out
+            self._way_out = reason
             if self._work is not None:
                 self._work.cancel()
 
@@ -52,26 +52,26 @@ class ActiveRuns:
     """All live runs of the process."""
 
     def __init__(self) -> None:
-        self._live: dict[RunId, LiveRun] = {}
+        self._live: dict[RunId, ActiveRun] = {}
 
     def __len__(self) -> int:
         return len(self._live)
 
-    def __iter__(self) -> Iterator[LiveRun]:
+    def __iter__(self) -> Iterator[ActiveRun]:
         return iter(list(self._live.values()))
 
-    def enter(self, run: Run) -> LiveRun:
+    def add(self, run: Run) -> ActiveRun:
         """Put a claimed run at work. Its lane is free: the claim has seen to that."""
-        live = self._live[run.id] = LiveRun(run)
+        live = self._live[run.id] = ActiveRun(run)
         return live
 
-    def exit(self, run_id: RunId) -> None:
+    def remove(self, run_id: RunId) -> None:
         """Take a run out that is over here."""
         self._live.pop(run_id, None)
 
-    def leave(self, run_id: RunId, way_out: RunExit) -> bool:
+    def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Make a run leave; False when it is not at work here."""
         live = self._live.get(run_id)
         if live is not None:
-            live.leave(way_out)
+            live.cancel(reason)
         return live is not None

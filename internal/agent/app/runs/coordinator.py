@@ -10,7 +10,7 @@ from internal.agent.app.child_task import child
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.queued_listener import QueuedListener
 from internal.agent.app.events.writer import SerializingEventListener
-from internal.agent.app.runs.active import LiveRun
+from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import Persistence
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.runs.engine import ReactEngine
@@ -79,7 +79,7 @@ class AgentCoordinator:
         self._resumption = resumption
         self._persistence = persistence
 
-    async def execute_task(self, live: LiveRun) -> None:
+    async def execute_task(self, live: ActiveRun) -> None:
         """Take a claimed run to its end, its pause or its way out.
 
         Returns after every durable event is stored and handed to its listeners.
@@ -108,7 +108,7 @@ class AgentCoordinator:
         finally:
             ground.broadcaster.forget(run.id)
 
-    async def _pass(self, context: RunContext, live: LiveRun) -> None:
+    async def _pass(self, context: RunContext, live: ActiveRun) -> None:
         now = _Pass()
         try:
             end = await live.work(self._work(context, now))

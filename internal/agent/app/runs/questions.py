@@ -86,7 +86,7 @@ def closed_sentence(found: StoredQuestion) -> str:
     return f"Answered already by {answer.who} via {answer.via}, {when}: {answer.decision}{said}."
 
 
-class Answerer(NamedTuple):
+class Actor(NamedTuple):
     """Who answers, through which channel. `chat` names the chat that they say it in."""
 
     principal: Principal
@@ -94,20 +94,20 @@ class Answerer(NamedTuple):
     chat: str = ""
 
 
-def sees(asked: QuestionRecord, answerer: Answerer) -> bool:
+def can_view(asked: QuestionRecord, answerer: Actor) -> bool:
     """Say whether a question exists for somebody: the owner, who gave the task, their chat."""
     principal = answerer.principal
     here = bool(asked.chat) and asked.chat == answerer.chat
     return principal.may("owner") or principal.id == asked.principal or here
 
 
-def may_answer(asked: QuestionRecord, answerer: Answerer) -> bool:
+def can_answer(asked: QuestionRecord, answerer: Actor) -> bool:
     """Say whether somebody's answer counts: an operator's where it was asked, or the asker's."""
     principal = answerer.principal
     if asked.who == "asker" and principal.id == asked.principal:
         return True
     # whoever operates in a chat operates there: their right does not reach into another one
-    here = asked.chat == answerer.chat if asked.chat else sees(asked, answerer)
+    here = asked.chat == answerer.chat if asked.chat else can_view(asked, answerer)
     return principal.may("owner") or (here and principal.may("operate"))
 
 
@@ -115,7 +115,7 @@ def answer_question(
     stores: Stores,
     question_id: QuestionId,
     given: AnswerInput,
-    answerer: Answerer,
+    answerer: Actor,
     message: InboundMessage | None,
     now: str,
 ) -> Write[tuple[StoredQuestion, list[Delivery]]]:
@@ -130,9 +130,9 @@ def answer_question(
         Conflict: it is closed; the sentence says by whom. Or the message was settled before.
     """
     found = yield from stores.questions.get(question_id)
-    if found is None or not sees(found.asked, answerer):
+    if found is None or not can_view(found.asked, answerer):
         raise NotFound(f"There is no question {question_id[:80]}.")
-    if not may_answer(found.asked, answerer):
+    if not can_answer(found.asked, answerer):
         raise Forbidden("Only operators may answer this question.")
     if found.status != "open" or found.asked.expires <= now:
         raise Conflict(closed_sentence(found))
@@ -167,7 +167,7 @@ def settle_question(
     return StoredQuestion(asked, status, answer), shown
 
 
-def _answer(asked: QuestionRecord, given: AnswerInput, answerer: Answerer, now: str) -> Answer:
+def _answer(asked: QuestionRecord, given: AnswerInput, answerer: Actor, now: str) -> Answer:
     principal = answerer.principal
     offered = {rule for call in asked.question.calls for rule in call.rules}
     if not (principal.may("owner") or offered.issuperset(given.rules)):

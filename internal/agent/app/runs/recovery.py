@@ -45,20 +45,20 @@ class Recovery:
         self._broadcaster = broadcaster
         self._clock = clock
 
-    async def after_restart(self) -> int:
+    async def recover_after_restart(self) -> int:
         """Queue again what the last dispatcher left; return how many runs. It is dead for certain.
 
         Terminals may be alive: their runs are swept when their leases are over. Questions whose
         time went by meanwhile are a no.
         """
-        await self.expired()
+        await self.expire_questions()
         runs = await self._database.read(partial(self._stores.runs.lost, FOREVER))
         own = [run for run in runs if not run.terminal]
         for run in own:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
-        return len(own) + len(await self.lost())
+        return len(own) + len(await self.recover_expired_leases())
 
-    async def lost(self, at_work: Collection[RunId] = ()) -> list[Run]:
+    async def recover_expired_leases(self, at_work: Collection[RunId] = ()) -> list[Run]:
         """Sweep the runs whose lease is over; return them as they were.
 
         Those at work in this process are its own, whatever their lease says: the machine slept.
@@ -77,7 +77,7 @@ class Recovery:
                 await self._database.write(partial(requeue_run, self._stores, run, self._now()))
         return runs
 
-    async def expired(self) -> int:
+    async def expire_questions(self) -> int:
         """Answer the questions whose time is over with a no; return how many."""
         now = self._now()
         asked = await self._database.read(partial(self._stores.questions.expired, now))
@@ -90,7 +90,7 @@ class Recovery:
                 self._broadcaster.publish(shown)
         return len(asked)
 
-    async def left(self, owner: str, at_work: Collection[RunId]) -> int:
+    async def requeue_orphaned(self, owner: str, at_work: Collection[RunId]) -> int:
         """Queue again what an owner holds and has dropped, after the store failed; how many.
 
         `at_work` is the owner's own set, not a copy: a run may be claimed before it is looked at.

@@ -103,7 +103,7 @@ class LocalHost(LocalPeople):
     async def steer(self, task_id: str, text: str) -> bool:
         """Give words to the run at work; what became the next task is run here."""
         with sentences():
-            steered = await self.desk.gateway.steer(TaskId(task_id), text, LOCAL_OWNER, "cli")
+            steered = await self.desk.gateway.steer_task(TaskId(task_id), text, LOCAL_OWNER, "cli")
         if steered.taken_as == "task":
             self._run(RunId(steered.run_id), steered.task_id, steered.session_id)
         return steered.taken_as == "steering"
@@ -116,14 +116,14 @@ class LocalHost(LocalPeople):
     async def head(self, session_id: str) -> str:
         """Return the place behind all that has happened."""
         with sentences():
-            await self.desk.gateway.records.session(SessionId(session_id), LOCAL_OWNER)
-            bounds = await self.desk.gateway.records.bounds()
+            await self.desk.gateway.queries.session(SessionId(session_id), LOCAL_OWNER)
+            bounds = await self.desk.gateway.queries.bounds()
         return str(Cursor(bounds.epoch, bounds.head))
 
     async def watch(self, session_id: str, after: str) -> AsyncGenerator[Moment]:
         """Yield what happens, until it is closed."""
         with sentences():
-            bounds = await self.desk.gateway.records.bounds()
+            bounds = await self.desk.gateway.queries.bounds()
             beginning = Cursor(bounds.epoch, bounds.earliest - 1)
             start = parse_cursor(after) if after else beginning
             batches = self.desk.gateway.watch(frozenset({SessionId(session_id)}), start)
@@ -137,7 +137,7 @@ class LocalHost(LocalPeople):
     async def sessions(self, limit: int = 50) -> list[SessionRow]:
         """Return sessions, last active first."""
         with sentences():
-            found = await self.desk.gateway.records.sessions(LOCAL_OWNER, limit=limit)
+            found = await self.desk.gateway.queries.sessions(LOCAL_OWNER, limit=limit)
         return [
             SessionRow(
                 one.session.id,
@@ -162,11 +162,11 @@ class LocalHost(LocalPeople):
 
     async def spoken(self, session_id: str) -> list[Spoken]:
         """Return all that was said in a session, oldest first."""
-        records, found = self.desk.gateway.records, list[Spoken]()
+        queries, found = self.desk.gateway.queries, list[Spoken]()
         before: int | None = None
         while True:
             with sentences():
-                page = await records.messages(
+                page = await queries.messages(
                     SessionId(session_id), LOCAL_OWNER, before=before, limit=_PAGE
                 )
             found += [Spoken(said.role, said.text, created) for _, _, said, created in page]
@@ -178,24 +178,24 @@ class LocalHost(LocalPeople):
         """Return tasks, newest first."""
         wanted = None if session_id is None else SessionId(session_id)
         with sentences():
-            found = await self.desk.gateway.records.tasks(
+            found = await self.desk.gateway.queries.tasks(
                 LOCAL_OWNER, session_id=wanted, limit=limit
             )
         return [_row(task) for task in found]
 
     async def task(self, task_id: str) -> TaskEnd:
         """Return a task and how far it is."""
-        records = self.desk.gateway.records
+        queries = self.desk.gateway.queries
         with sentences():
-            run = await records.run_of(TaskId(task_id), LOCAL_OWNER)
-            task = await records.task(TaskId(task_id), LOCAL_OWNER)
+            run = await queries.run_of(TaskId(task_id), LOCAL_OWNER)
+            task = await queries.task(TaskId(task_id), LOCAL_OWNER)
         return TaskEnd(_row(task), run.id, run.answer, run.error)
 
     async def costs(self, by: By, session_id: str | None = None) -> list[CostRow]:
         """Return what was used."""
         wanted = None if session_id is None else SessionId(session_id)
         with sentences():
-            found = await self.desk.gateway.records.costs(LOCAL_OWNER, by, session_id=wanted)
+            found = await self.desk.gateway.queries.costs(LOCAL_OWNER, by, session_id=wanted)
         return [
             CostRow(
                 one.key,
@@ -228,7 +228,7 @@ class LocalHost(LocalPeople):
 
     async def _end(self, run: asyncio.Task[None], run_id: RunId, task_id: TaskId) -> None:
         """Stop a run that is at work, leave alone one that waits for a person."""
-        status = (await self.desk.gateway.records.run_of(task_id, LOCAL_OWNER)).status
+        status = (await self.desk.gateway.queries.run_of(task_id, LOCAL_OWNER)).status
         if status != "waiting" or self._runner is None:
             await self.desk.gateway.stop(task_id, LOCAL_OWNER, "cli")
             return
@@ -246,10 +246,10 @@ class LocalHost(LocalPeople):
     async def _run_to_its_end(self, runner: Runner, run_id: RunId, session_id: SessionId) -> None:
         await runner.run_own(run_id)
         # words that came too late for the run became the next task of its session
-        records = self.desk.gateway.records
-        waiting = await records.tasks(LOCAL_OWNER, session_id=session_id, status="queued")
+        queries = self.desk.gateway.queries
+        waiting = await queries.tasks(LOCAL_OWNER, session_id=session_id, status="queued")
         for task in reversed(waiting):
-            run = await records.run_of(task.id, LOCAL_OWNER)
+            run = await queries.run_of(task.id, LOCAL_OWNER)
             if (run.id, task.id) not in self._runs.values():
                 self._run(run.id, task.id, session_id)
 

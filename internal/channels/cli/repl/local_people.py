@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import QuestionId, SessionId
@@ -37,7 +37,7 @@ class LocalPeople:
         """Return questions, newest first."""
         wanted = None if session_id is None else SessionId(session_id)
         with sentences():
-            found = await self.desk.gateway.records.questions(
+            found = await self.desk.gateway.queries.questions(
                 LOCAL_OWNER,
                 status=msgspec.convert(status, QuestionStatus | None),
                 session_id=wanted,
@@ -48,7 +48,7 @@ class LocalPeople:
     async def question(self, question_id: str) -> QuestionRow:
         """Return a question."""
         with sentences():
-            found = await self.desk.gateway.records.question(QuestionId(question_id), LOCAL_OWNER)
+            found = await self.desk.gateway.queries.question(QuestionId(question_id), LOCAL_OWNER)
             return await self._row(found)
 
     async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionRow:
@@ -57,7 +57,7 @@ class LocalPeople:
             answered = await self.desk.gateway.answer(
                 QuestionId(question_id),
                 msgspec.convert(dict(given), AnswerInput),
-                Answerer(LOCAL_OWNER, "cli"),
+                Actor(LOCAL_OWNER, "cli"),
             )
             return await self._row(answered)
 
@@ -70,7 +70,7 @@ class LocalPeople:
     async def people(self) -> list[PersonRow]:
         """Return who was given rights, oldest first."""
         with sentences():
-            found = await self.desk.gateway.records.people(LOCAL_OWNER)
+            found = await self.desk.gateway.queries.people(LOCAL_OWNER)
         return [PersonRow(*one) for one in found]
 
     async def unpair(self, principal: str) -> None:
@@ -81,7 +81,7 @@ class LocalPeople:
     async def rules(self) -> list[RuleRow]:
         """Return the rules that people wrote, newest first."""
         with sentences():
-            found = await self.desk.gateway.records.rules(LOCAL_OWNER)
+            found = await self.desk.gateway.queries.rules(LOCAL_OWNER)
         return [RuleRow(*one) for one in found]
 
     async def remove_rule(self, number: int) -> None:
@@ -92,11 +92,11 @@ class LocalPeople:
     async def deeds(self, limit: int = 50) -> list[DeedRow]:
         """Return who did what, newest first."""
         with sentences():
-            found = await self.desk.gateway.records.deeds(LOCAL_OWNER, limit=limit)
+            found = await self.desk.gateway.queries.deeds(LOCAL_OWNER, limit=limit)
         return [DeedRow(*one) for one in found]
 
     async def _row(self, found: StoredQuestion) -> QuestionRow:
-        task = await self.desk.gateway.records.task(found.asked.task_id, LOCAL_OWNER)
+        task = await self.desk.gateway.queries.task(found.asked.task_id, LOCAL_OWNER)
         view = view_of(found, task)
         return QuestionRow._make([*(view[name] for name in QuestionRow._fields[:-1]), view])
 

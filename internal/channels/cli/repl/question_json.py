@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.question_views import view_of_question
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import read_answer
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Question
@@ -17,7 +17,7 @@ from internal.agent.store.questions import StoredQuestion
 def view_of(found: StoredQuestion, task: Task) -> dict[str, Any]:
     """Return a question, its state, and the words that led to it."""
     view: dict[str, Any] = msgspec.to_builtins(
-        view_of_question(found, task, Answerer(LOCAL_OWNER, "cli"))
+        view_of_question(found, task, Actor(LOCAL_OWNER, "cli"))
     )
     return view
 

@@ -34,7 +34,7 @@ async def _watched(call: Call[StreamQuery, Nothing]) -> Watched:
         raise InvalidRequest(f"At most {MOST_SESSIONS} sessions can be watched at once.")
     sessions = frozenset(SessionId(name) for name in names)
     for session_id in sorted(sessions):
-        await call.door.gateway.records.session(session_id, call.principal)
+        await call.door.gateway.queries.session(session_id, call.principal)
     return sessions
 
 
@@ -48,6 +48,6 @@ async def _start(call: Call[StreamQuery, Nothing]) -> Cursor | None:
         return parse_cursor(call.query.after)
     if call.query.replay == "none":
         return None
-    bounds = await call.door.gateway.records.bounds()
+    bounds = await call.door.gateway.queries.bounds()
     # not 0: where the log's oldest rows were deleted, that would be a cursor that is too old
     return Cursor(bounds.epoch, bounds.earliest - 1)

@@ -85,7 +85,7 @@ class AuditQuery(Given, frozen=True):
 
 async def list_rules(call: Call[Nothing, Nothing]) -> RulesView:
     """Return the rules that people wrote by answering."""
-    rules = await call.door.gateway.records.rules(call.principal)
+    rules = await call.door.gateway.queries.rules(call.principal)
     return RulesView([RuleView(*rule) for rule in rules])
 
 
@@ -105,7 +105,7 @@ async def offer_pairing(call: Call[Nothing, NewPairing]) -> PairingView:
 
 async def list_people(call: Call[Nothing, Nothing]) -> PeopleView:
     """Return who was given rights besides those of the settings."""
-    people = await call.door.gateway.records.people(call.principal)
+    people = await call.door.gateway.queries.people(call.principal)
     return PeopleView([PersonView(*person) for person in people])
 
 
@@ -116,5 +116,5 @@ async def remove_person(call: Call[Nothing, Nothing]) -> None:
 
 async def list_deeds(call: Call[AuditQuery, Nothing]) -> AuditView:
     """Return who did what; for the owner."""
-    deeds = await call.door.gateway.records.deeds(call.principal, limit=call.query.limit)
+    deeds = await call.door.gateway.queries.deeds(call.principal, limit=call.query.limit)
     return AuditView([DeedView(*deed) for deed in deeds])

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.question_views import QuestionView, view_of_question
-from internal.agent.app.runs.questions import Answerer
+from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId
@@ -38,13 +38,13 @@ class QuestionsPage(msgspec.Struct, frozen=True):
 
 async def list_questions(call: Call[QuestionsQuery, Nothing]) -> QuestionsPage:
     """Return a page of questions, newest first."""
-    query, records = call.query, call.door.gateway.records
+    query, queries = call.query, call.door.gateway.queries
     if query.cursor is not None:
         try:
-            await records.question(QuestionId(query.cursor), call.principal)
+            await queries.question(QuestionId(query.cursor), call.principal)
         except NotFound as error:
             raise InvalidRequest(f"There is no page {query.cursor[:80]}.") from error
-    found = await records.questions(
+    found = await queries.questions(
         call.principal,
         status=query.status,
         session_id=None if query.session_id is None else SessionId(query.session_id),
@@ -64,7 +64,7 @@ async def list_questions(call: Call[QuestionsQuery, Nothing]) -> QuestionsPage:
 
 async def show_question(call: Call[Nothing, Nothing]) -> QuestionView:
     """Return a question and, when it is closed, what was answered."""
-    found = await call.door.gateway.records.question(_id(call), call.principal)
+    found = await call.door.gateway.queries.question(_id(call), call.principal)
     return await _view(call, found)
 
 
@@ -75,7 +75,7 @@ async def answer_question(call: Call[Nothing, GivenAnswer]) -> QuestionView:
 
 
 async def _view(call: Call[Any, Any], found: StoredQuestion) -> QuestionView:
-    task = await call.door.gateway.records.task(found.asked.task_id, call.principal)
+    task = await call.door.gateway.queries.task(found.asked.task_id, call.principal)
     return view_of_question(found, task, _answerer(call))
 
 
@@ -84,14 +84,14 @@ async def _tasks(call: Call[Any, Any], page: Iterable[StoredQuestion]) -> dict[T
     tasks: dict[TaskId, Task] = {}
     for task_id in {found.asked.task_id for found in page}:
         try:
-            tasks[task_id] = await call.door.gateway.records.task(task_id, call.principal)
+            tasks[task_id] = await call.door.gateway.queries.task(task_id, call.principal)
         except NotFound:
             continue
     return tasks
 
 
-def _answerer(call: Call[Any, Any]) -> Answerer:
-    return Answerer(call.principal, call.channel)
+def _answerer(call: Call[Any, Any]) -> Actor:
+    return Actor(call.principal, call.channel)
 
 
 def _id(call: Call[Any, Any]) -> QuestionId:

@@ -38,21 +38,21 @@ async def create_session(call: Call[Nothing, NewSession]) -> SessionView:
 
 async def list_sessions(call: Call[PageQuery, Nothing]) -> SessionsPage:
     """Return a page of sessions, last active first."""
-    query, records = call.query, call.door.gateway.records
+    query, queries = call.query, call.door.gateway.queries
     before = None if query.cursor is None else SessionId(query.cursor)
     if before is not None:
         try:
-            await records.session(before, call.principal)
+            await queries.session(before, call.principal)
         except NotFound as error:
             raise InvalidRequest(f"There is no page {before[:80]}.") from error
-    sessions = await records.sessions(call.principal, before=before, limit=query.limit + 1)
+    sessions = await queries.sessions(call.principal, before=before, limit=query.limit + 1)
     page = [row_of_session(summary) for summary in sessions[: query.limit]]
     return SessionsPage(page, page[-1].session_id if len(sessions) > query.limit else None)
 
 
 async def show_session(call: Call[Nothing, Nothing]) -> SessionView:
     """Return a session."""
-    return view_of_session(await call.door.gateway.records.session(_id(call), call.principal))
+    return view_of_session(await call.door.gateway.queries.session(_id(call), call.principal))
 
 
 async def change_session(call: Call[Nothing, SessionChange]) -> SessionView:
@@ -74,7 +74,7 @@ async def list_messages(call: Call[PageQuery, Nothing]) -> MessagesPage:
         if _NUMBER.fullmatch(query.cursor) is None:
             raise InvalidRequest(f"There is no page {query.cursor[:80]}.")
         before = int(query.cursor)
-    rows = await call.door.gateway.records.messages(
+    rows = await call.door.gateway.queries.messages(
         _id(call), call.principal, before=before, limit=query.limit + 1
     )
     oldest_first = sorted(rows, key=itemgetter(0))
@@ -88,8 +88,8 @@ async def list_events(call: Call[EventsQuery, Nothing]) -> EventsPage:
     A page is cut from the log before `types` are picked, so it may be short, even empty, with a
     `next`.
     """
-    query, records = call.query, call.door.gateway.records
-    bounds = await records.bounds()
+    query, queries = call.query, call.door.gateway.queries
+    bounds = await queries.bounds()
     position = bounds.earliest - 1
     if query.after is not None:
         after = parse_cursor(query.after)
@@ -98,7 +98,7 @@ async def list_events(call: Call[EventsQuery, Nothing]) -> EventsPage:
                 410, "cursor_gone", "This log does not know the cursor: read from the beginning."
             )
         position = after.position
-    rows = await records.events(_id(call), call.principal, after=position, limit=query.limit)
+    rows = await queries.events(_id(call), call.principal, after=position, limit=query.limit)
     types = None if query.types is None else frozenset(query.types.split(","))
     return EventsPage(
         events=[

@@ -37,13 +37,13 @@ async def create_task(call: Call[Nothing, NewTask]) -> Submitted:
 
 async def list_tasks(call: Call[TasksQuery, Nothing]) -> TasksPage:
     """Return a page of tasks, newest first."""
-    query, records = call.query, call.door.gateway.records
+    query, queries = call.query, call.door.gateway.queries
     if query.cursor is not None:
         try:
-            await records.task(TaskId(query.cursor), call.principal)
+            await queries.task(TaskId(query.cursor), call.principal)
         except NotFound as error:
             raise InvalidRequest(f"There is no page {query.cursor[:80]}.") from error
-    tasks = await records.tasks(
+    tasks = await queries.tasks(
         call.principal,
         session_id=None if query.session_id is None else SessionId(query.session_id),
         status=query.status,
@@ -56,10 +56,10 @@ async def list_tasks(call: Call[TasksQuery, Nothing]) -> TasksPage:
 
 async def show_task(call: Call[Nothing, Nothing]) -> TaskWithRun:
     """Return a task and its newest run."""
-    records, task_id = call.door.gateway.records, TaskId(call.path["task_id"])
-    run = await records.run_of(task_id, call.principal)
+    queries, task_id = call.door.gateway.queries, TaskId(call.path["task_id"])
+    run = await queries.run_of(task_id, call.principal)
     # read behind the run: what has ended there has ended here
-    return view_with_run(await records.task(task_id, call.principal), run)
+    return view_with_run(await queries.task(task_id, call.principal), run)
 
 
 async def stop_task(call: Call[Nothing, Nothing]) -> StopView:
@@ -72,7 +72,7 @@ async def stop_task(call: Call[Nothing, Nothing]) -> StopView:
 async def steer_task(call: Call[Nothing, Words]) -> Steered:
     """Give words to the run at work in the task's session, or make them its next task."""
     task_id = TaskId(call.path["task_id"])
-    return await call.door.gateway.steer(task_id, call.body.text, call.principal, call.channel)
+    return await call.door.gateway.steer_task(task_id, call.body.text, call.principal, call.channel)
 
 
 async def resume_task(call: Call[Nothing, Nothing]) -> Submitted:

@@ -34,7 +34,7 @@ class UsageView(msgspec.Struct, frozen=True):
 async def list_usage(call: Call[UsageQuery, Nothing]) -> UsageView:
     """Return what was used by day, session or model."""
     query = call.query
-    found = await call.door.gateway.records.costs(
+    found = await call.door.gateway.queries.costs(
         call.principal,
         query.by,
         session_id=None if query.session_id is None else SessionId(query.session_id),
