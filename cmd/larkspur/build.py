@@ -22,7 +22,7 @@ from internal.agent.ports.model_book import ModelBook
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores, make_stores
 from internal.attachments.local import LocalAttachments
-from internal.channels.lark.channel import House, LarkDoor
+from internal.channels.lark.channel import House, LarkChannel
 from internal.channels.lark.connection import Login
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
@@ -175,7 +175,7 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
         )
 
 
-def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkDoor | None:
+def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkChannel | None:
     """Return the door of the Lark app that is set, closed; None when Lark is off."""
     lark = loaded.settings.channels.lark
     if not lark.enabled or lark.app_id is None or lark.app_secret is None:
@@ -190,7 +190,7 @@ def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkDoor | None:
         clock=house.clock,
         owner=house.leases.owner,
     )
-    return LarkDoor(login, lark_rules(loaded.settings), behind)
+    return LarkChannel(login, lark_rules(loaded.settings), behind)
 
 
 @asynccontextmanager

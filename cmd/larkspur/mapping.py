@@ -8,7 +8,7 @@ from internal.agent.domain.profiles import Profile
 from internal.agent.domain.usage import Limits, Price
 from internal.agent.ports.llm import ModelLimits
 from internal.agent.ports.model_book import ModelBook
-from internal.channels.lark.policy import GroupRules, LarkRules
+from internal.channels.chat.policy import ChatRules, GroupRules
 from internal.channels.web.channel import WebSettings
 from internal.config.settings import ServerSettings, Settings
 from internal.llm.model_catalog import limits, price_table
@@ -85,10 +85,10 @@ def web_settings(server: ServerSettings) -> WebSettings:
     )
 
 
-def lark_rules(settings: Settings) -> LarkRules:
+def lark_rules(settings: Settings) -> ChatRules:
     """Return how the bot behaves in Lark; what it leaves open is as for every agent."""
     lark, agent = settings.channels.lark, settings.agent
-    return LarkRules(
+    return ChatRules(
         busy_mode=lark.busy_mode,
         allow_direct=lark.allow_direct,
         allow_groups=lark.allow_groups,

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.channels.lark.channel import LarkDoor
+from internal.channels.lark.channel import LarkChannel
 from internal.channels.web.auth import Logins
 from internal.channels.web.channel import Health, PartHealth, WebDoor
 from internal.channels.web.server import Address, WebServer
@@ -102,7 +102,7 @@ def _first(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkDoor | None) -> WebDoor:
+def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | None) -> WebDoor:
     since = rfc3339(house.clock.now())
 
     def health() -> Health:
@@ -130,7 +130,7 @@ def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkDoor | None
     )
 
 
-def _lark_health(lark: LarkDoor) -> PartHealth:
+def _lark_health(lark: LarkChannel) -> PartHealth:
     """Return how Lark is. A gateway whose Lark is refused still does what the web asks."""
     link, dead = lark.health
     said = [f"{link.status}: {link.why}" if link.why else link.status]

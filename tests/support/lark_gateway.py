@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from internal.channels.lark.channel import House, LarkDoor
+from internal.channels.chat.policy import ChatRules
+from internal.channels.lark.channel import House, LarkChannel
 from internal.channels.lark.connection import Login, Pace
-from internal.channels.lark.policy import LarkRules
 from internal.simulators.lark.model import App, Chat, Message, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.ws_connection import ClientConfig
@@ -20,7 +20,7 @@ from tests.support.anthropic_server import Reply, Rules
 APP = App("cli_larkspur_test", "the-secret")
 PACE = Pace(first=0.1, most=0.5, settled=5.0)
 CONFIG = ClientConfig()
-QUIET = LarkRules(react_emoji="off", progress="off")
+QUIET = ChatRules(react_emoji="off", progress="off")
 """Rules under which a run shows nothing but its reply."""
 
 
@@ -30,7 +30,7 @@ class Rig:
 
     sim: LarkSim
     core: Core
-    door: LarkDoor
+    door: LarkChannel
 
     @property
     def person(self) -> Person:
@@ -105,7 +105,7 @@ def shown_text(sim: LarkSim, message: Message) -> str | None:
 async def rig(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
-    rules: LarkRules = QUIET,
+    rules: ChatRules = QUIET,
     *,
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
@@ -121,8 +121,8 @@ async def rig(
 
 @asynccontextmanager
 async def lark(
-    gateway: Core, sim: LarkSim, rules: LarkRules = QUIET, secret: str = APP.secret
-) -> AsyncGenerator[LarkDoor]:
+    gateway: Core, sim: LarkSim, rules: ChatRules = QUIET, secret: str = APP.secret
+) -> AsyncGenerator[LarkChannel]:
     """Open the Lark door of a house."""
     house = gateway.house
     behind = House(
@@ -134,7 +134,7 @@ async def lark(
         clock=house.clock,
         owner=house.leases.owner,
     )
-    door = LarkDoor(Login(APP.app_id, secret, sim.url), rules, behind, PACE)
+    door = LarkChannel(Login(APP.app_id, secret, sim.url), rules, behind, PACE)
     running = asyncio.create_task(door.run())
     try:
         if secret == APP.secret:

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal, NamedTuple, get_args
 
-from internal.channels.lark.words import Words, catalogue
+from internal.channels.chat.words import Words, catalogue
 
 Name = Literal[
     "help",

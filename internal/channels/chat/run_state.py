@@ -13,8 +13,8 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.plans import PlanStep
-from internal.channels.lark.text import truncate_text
-from internal.channels.lark.words import Words
+from internal.channels.chat.text import truncate_text
+from internal.channels.chat.words import Words
 
 Phase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
 TERMINAL = frozenset({ResultFinal.name, ResultCancelled.name})

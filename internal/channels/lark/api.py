@@ -15,8 +15,8 @@ import msgspec
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.runtime import Clock
+from internal.channels.chat.text import truncate_text
 from internal.channels.lark.connection import Login
-from internal.channels.lark.text import truncate_text
 
 if TYPE_CHECKING:
     import httpx

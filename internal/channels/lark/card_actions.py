@@ -23,13 +23,13 @@ from internal.agent.domain.tasks import chat_name
 from internal.agent.store.database import Database, Read
 from internal.agent.store.questions import StoredQuestion
 from internal.agent.store.stores import Stores
+from internal.channels.chat.question_text import late, outcome
+from internal.channels.chat.text import truncate_text
+from internal.channels.chat.words import Choice, Words, words_for
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.directory import People
 from internal.channels.lark.question_card import question_card
-from internal.channels.lark.question_text import late, outcome
 from internal.channels.lark.replies import card_key
-from internal.channels.lark.text import truncate_text
-from internal.channels.lark.words import Choice, Words, words_for
 
 log = logging.getLogger(__name__)
 

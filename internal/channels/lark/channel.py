@@ -14,19 +14,19 @@ from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
+from internal.channels.chat.inbox_worker import Taker
+from internal.channels.chat.outbox_sender import Sender
+from internal.channels.chat.policy import ChatRules
+from internal.channels.chat.run_display import Showings
+from internal.channels.chat.task_router import Outcome, Setting
 from internal.channels.lark.api import LarkApi
 from internal.channels.lark.api_calls import LarkCalls
 from internal.channels.lark.card_actions import Behind, Clicks
 from internal.channels.lark.connection import LarkConnection, LinkState, Login, Pace
 from internal.channels.lark.directory import Around, Identity, People, Threads
-from internal.channels.lark.inbox_worker import Taker
-from internal.channels.lark.outbox_sender import Sender
-from internal.channels.lark.policy import LarkRules
 from internal.channels.lark.progress_card import Screen
 from internal.channels.lark.receiver import Receiver
 from internal.channels.lark.replies import Replies
-from internal.channels.lark.run_displays import Showings
-from internal.channels.lark.task_router import Outcome, Setting
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +55,11 @@ class LarkHealth(NamedTuple):
     dead: int
 
 
-class LarkDoor:
+class LarkChannel:
     """One app. Nothing is imported from Lark's SDK and nothing is connected before `run`."""
 
     def __init__(
-        self, login: Login, rules: LarkRules, house: House, pace: Pace | None = None
+        self, login: Login, rules: ChatRules, house: House, pace: Pace | None = None
     ) -> None:
         database, stores, clock = house.database, house.stores, house.clock
         self._login, self._house, self._rules = login, house, rules

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.runtime import Clock
+from internal.channels.chat.text import truncate_text
 from internal.channels.lark.sdk import websocket_client
-from internal.channels.lark.text import truncate_text
 
 log = logging.getLogger(__name__)
 

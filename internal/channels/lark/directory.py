@@ -10,9 +10,9 @@ from cachetools import TTLCache
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal, Right
+from internal.channels.chat.policy import ChatRules
 from internal.channels.lark.api import LarkRefused
 from internal.channels.lark.api_calls import LarkCalls
-from internal.channels.lark.policy import LarkRules
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Identity:
 class People:
     """The people of one app: what they may do now, and what they are called."""
 
-    def __init__(self, gateway: Gateway, calls: LarkCalls, rules: LarkRules, app_id: str) -> None:
+    def __init__(self, gateway: Gateway, calls: LarkCalls, rules: ChatRules, app_id: str) -> None:
         self._gateway, self._calls, self._rules = gateway, calls, rules
         self._app_id = app_id
         self._names: TTLCache[str, str] = TTLCache(_REMEMBERED, _NAME_SECONDS)

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from internal.channels.chat.text import chunks, head, size
+from internal.channels.chat.words import Words
 from internal.channels.lark.api_calls import as_json
-from internal.channels.lark.text import chunks, head, size
-from internal.channels.lark.words import Words
 
 MOST_RICH, MOST_TEXT, MOST_TABLES = 28 * 1024, 140 * 1024, 5
 """Bytes of a card or post and of a text (Lark takes 30 KB and 150 KB), tables in a card."""

@@ -21,13 +21,13 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.run_displays import RunDisplay
 from internal.agent.store.stores import Stores
+from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.run_state import COLOURS, Work
+from internal.channels.chat.words import Words
 from internal.channels.lark.api import COSMETIC, PATIENT, LarkRefused
 from internal.channels.lark.api_calls import LarkCalls, as_json
 from internal.channels.lark.message_format import markdown_card, uuid
-from internal.channels.lark.policy import LarkRules
 from internal.channels.lark.replies import PROGRESS_MARK
-from internal.channels.lark.words import Words
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Screen(NamedTuple):
     stores: Stores
     clock: Clock
     calls: LarkCalls
-    rules: LarkRules
+    rules: ChatRules
 
 
 class Progress:

@@ -10,6 +10,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from internal.agent.domain.questions import Answer, ApprovalItem, Question
 from internal.agent.store.questions import StoredQuestion
+from internal.channels.chat.question_text import allowed, by_whom, moment, outcome
+from internal.channels.chat.text import size, truncate_text
+from internal.channels.chat.words import Words
 from internal.channels.lark.api_calls import as_json
 from internal.channels.lark.card_elements import Element, markdown, plain
 from internal.channels.lark.message_format import (
@@ -22,9 +25,6 @@ from internal.channels.lark.message_format import (
     texts,
 )
 from internal.channels.lark.question_form import MOST_CALLS, controls, on_buttons
-from internal.channels.lark.question_text import allowed, by_whom, moment, outcome
-from internal.channels.lark.text import size, truncate_text
-from internal.channels.lark.words import Words
 
 QUESTION_MARK = "❓\u200b"
 """What a text begins with that asks, or tells what became of a question."""

@@ -1,6 +1,8 @@
 """What an open question offers to press and to fill in. Pure."""
 
 from internal.agent.domain.questions import Question
+from internal.channels.chat.text import truncate_text
+from internal.channels.chat.words import Words
 from internal.channels.lark.card_answers import (
     CHOSEN,
     LONGEST_FIELD,
@@ -21,8 +23,6 @@ from internal.channels.lark.card_elements import (
     row,
     ticker,
 )
-from internal.channels.lark.text import truncate_text
-from internal.channels.lark.words import Words
 
 MOST_CALLS = 15
 """Calls that a card shows and takes one by one; more are answered together."""

@@ -13,8 +13,8 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.inbox import InboundMessage
+from internal.channels.chat.text import truncate_text
 from internal.channels.lark.events import read_event
-from internal.channels.lark.text import truncate_text
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
 from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
+from internal.channels.chat.words import Choice, Words, words_for
 from internal.channels.lark.api import PATIENT, LarkRefused
 from internal.channels.lark.api_calls import LarkCalls, as_json
 from internal.channels.lark.message_format import Form, Part, forms, uuid
@@ -22,7 +23,6 @@ from internal.channels.lark.question_card import (
     question_card,
     question_forms,
 )
-from internal.channels.lark.words import Choice, Words, words_for
 
 log = logging.getLogger(__name__)
 

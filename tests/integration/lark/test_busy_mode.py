@@ -11,7 +11,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Task
-from internal.channels.lark.policy import GroupRules
+from internal.channels.chat.policy import GroupRules
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import Served, replies, served

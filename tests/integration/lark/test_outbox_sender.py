@@ -16,10 +16,10 @@ from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.outbox import DeadLetter, OutgoingMessage
 from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import make_stores
+from internal.channels.chat.outbox_sender import Sender
 from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience
 from internal.channels.lark.api_calls import LarkCalls
 from internal.channels.lark.connection import Login
-from internal.channels.lark.outbox_sender import Sender
 from internal.channels.lark.receiver import NotAccepted, Receiver
 from internal.channels.lark.replies import Replies
 from internal.observability.clock import SystemClock

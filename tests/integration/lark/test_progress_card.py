@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from internal.agent.app.events.stream_items import Frame
-from internal.channels.lark.policy import LarkRules
+from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import Message
 from internal.simulators.lark.simulator import LarkSim
@@ -17,7 +17,7 @@ from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply
 from tests.support.lark_gateway import APP, Rig, lark, rig
 
-SHOWS = LarkRules()
+SHOWS = ChatRules()
 PLANNED = [
     Reply(calls=[plan("look around", "tell", title="Looking")]),
     Reply(calls=[Call("list_dir", {"path": "."})]),

@@ -17,7 +17,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.questions import StoredQuestion
-from internal.channels.lark.policy import LarkRules
+from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import Chat, Json, Message, Person
 from internal.simulators.lark.simulator import LarkSim
@@ -158,7 +158,7 @@ class Desk:
 async def desk(
     home: Path,
     replies: list[Reply] | Callable[[dict[str, Any]], Reply],
-    rules: LarkRules = OPERATORS,
+    rules: ChatRules = OPERATORS,
     **more: Any,
 ) -> AsyncGenerator[Desk]:
     async with rig(home, replies, rules, **more) as house:
@@ -652,7 +652,7 @@ async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:
 
 
 async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
-    shows = LarkRules(operate=("*",))
+    shows = ChatRules(operate=("*",))
     async with desk(tmp_path, SLOW, shows) as one:
         asked = await one.house.say("touch it")
         await one.house.sim.until(lambda _: '"Working"' in one.progress())
@@ -671,7 +671,7 @@ async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
 async def test_what_was_answered_while_no_door_was_open_is_shown_by_the_next(
     tmp_path: Path,
 ) -> None:
-    shows = LarkRules(operate=("*",))
+    shows = ChatRules(operate=("*",))
     async with desk(tmp_path, SLOW, shows) as one:
         asked = await one.house.say("touch it")
         await one.house.sim.until(lambda _: '"Working"' in one.progress())

@@ -30,23 +30,23 @@ from internal.channels.chat.command_parser import (
     help_text,
     read_command,
 )
-from internal.channels.chat.run_state import Work
-from internal.channels.lark.events import Mention, Message, Recalled, read_event, words
-from internal.channels.lark.inbox_worker import scope_of
-from internal.channels.lark.message_format import MOST_RICH, forms, tables_as_code, uuid
-from internal.channels.lark.policy import (
+from internal.channels.chat.inbox_worker import scope_of
+from internal.channels.chat.policy import (
+    ChatRules,
     GroupRules,
     Hearing,
     Ignore,
-    LarkRules,
     Note,
     Pass,
     in_question,
     judge,
 )
+from internal.channels.chat.run_state import Work
+from internal.channels.chat.text import chunks, has_chinese, head, size, truncate_text
+from internal.channels.chat.words import Words, catalogue, switch, words_for, yes_and_no
+from internal.channels.lark.events import Mention, Message, Recalled, read_event, words
+from internal.channels.lark.message_format import MOST_RICH, forms, tables_as_code, uuid
 from internal.channels.lark.replies import is_aside, result_text
-from internal.channels.lark.text import chunks, has_chinese, head, size, truncate_text
-from internal.channels.lark.words import Words, catalogue, switch, words_for, yes_and_no
 from internal.tools.registry import TOOLS
 
 BOT = "ou_bot"
@@ -179,7 +179,7 @@ def test_help_names_every_command_in_its_language() -> None:
     assert "takes its place" in help_text(EN, busy_mode="interrupt")
 
 
-RULES = LarkRules(language="en")
+RULES = ChatRules(language="en")
 HEARING = Hearing(bot=BOT, ours=False, received=NOW)
 
 
@@ -207,7 +207,7 @@ HEARING = Hearing(bot=BOT, ours=False, received=NOW)
         ({"content": json.dumps({"text": "x" * 200_001})}, RULES, Note),
     ],
 )
-def test_gates(changed: dict[str, Any], rules: LarkRules, verdict: type) -> None:
+def test_gates(changed: dict[str, Any], rules: ChatRules, verdict: type) -> None:
     judged = judge(message({"text": "hi"})._replace(**changed), rules, "cli_1", HEARING)
     assert type(judged) is verdict
 

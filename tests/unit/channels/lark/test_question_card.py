@@ -14,10 +14,10 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered
 from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question, QuestionKind
 from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.channels.chat.question_text import late, moment, outcome
+from internal.channels.chat.words import Words
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.question_card import news_forms, question_card, question_forms
-from internal.channels.lark.question_text import late, moment, outcome
-from internal.channels.lark.words import Words
 from internal.simulators.lark.cards import check_card
 
 EN, ZH = Words("en"), Words("zh")

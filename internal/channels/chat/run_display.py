@@ -15,8 +15,8 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, Run, Status
 from internal.agent.store.run_displays import RunDisplay
+from internal.channels.chat.words import Words, words_for
 from internal.channels.lark.progress_card import LEASE_SECONDS, Progress, Screen, is_resting
-from internal.channels.lark.words import Words, words_for
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import RunSpec
-from internal.channels.lark.command_handlers import Obeying
-from internal.channels.lark.policy import BusyMode, LarkRules
-from internal.channels.lark.text_answers import Place, Speaker
+from internal.channels.chat.command_handlers import Obeying
+from internal.channels.chat.policy import BusyMode, ChatRules
+from internal.channels.chat.text_answers import Place, Speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Setting:
     """Which app it is, how it behaves, and what its tasks get."""
 
     app_id: str
-    rules: LarkRules
+    rules: ChatRules
     defaults: TaskDefaults
 
 

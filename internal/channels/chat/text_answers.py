@@ -14,10 +14,10 @@ from internal.agent.store.database import Database
 from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.questions import StoredQuestion
 from internal.agent.store.stores import Stores
+from internal.channels.chat.question_text import late, moment
+from internal.channels.chat.text import truncate_text
+from internal.channels.chat.words import Words, yes_and_no
 from internal.channels.lark.directory import People
-from internal.channels.lark.question_text import late, moment
-from internal.channels.lark.text import truncate_text
-from internal.channels.lark.words import Words, yes_and_no
 
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-\d{1,3}")
 _FEWEST = 4

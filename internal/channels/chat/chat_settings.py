@@ -11,10 +11,10 @@ from internal.agent.store.chats import ChatSettings
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.channels.chat.command_parser import Command
+from internal.channels.chat.policy import ChatRules
+from internal.channels.chat.text_answers import Place, Speaker
+from internal.channels.chat.words import switch
 from internal.channels.lark.directory import People
-from internal.channels.lark.policy import LarkRules
-from internal.channels.lark.text_answers import Place, Speaker
-from internal.channels.lark.words import switch
 
 _MODEL = re.compile(r"[\w.:/@+-]{1,100}")
 
@@ -27,7 +27,7 @@ class Wishing:
         gateway: Gateway,
         database: Database,
         stores: Stores,
-        rules: LarkRules,
+        rules: ChatRules,
         people: People,
     ) -> None:
         self._gateway, self._database, self._stores = gateway, database, stores

@@ -9,8 +9,8 @@ from internal.agent.app.runs.creation import LONGEST_INSTRUCTION
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import gives_code
+from internal.channels.chat.words import Choice, Words, words_for
 from internal.channels.lark.events import Message, words
-from internal.channels.lark.words import Choice, Words, words_for
 
 BusyMode = Literal["steer", "queue", "interrupt"]
 GroupPolicy = Literal["mention", "open", "thread", "off"]
@@ -31,7 +31,7 @@ _AS_EVERYWHERE = GroupRules()
 
 
 @dataclass(frozen=True, slots=True)
-class LarkRules:
+class ChatRules:
     """How the bot behaves; docs/lark.md explains each under `channels.lark`."""
 
     busy_mode: BusyMode = "steer"
@@ -107,7 +107,7 @@ class Hearing(NamedTuple):
 
 
 def judge(
-    message: Message, rules: LarkRules, app_id: str, hearing: Hearing
+    message: Message, rules: ChatRules, app_id: str, hearing: Hearing
 ) -> Ignore | Note | Pass:
     """Say what is to become of a message."""
     if why := _not_for_us(message, rules, hearing):
@@ -125,7 +125,7 @@ def judge(
     return _timely(message, rules, hearing, said) or _short(Pass(text, said, principal))
 
 
-def _timely(message: Message, rules: LarkRules, hearing: Hearing, said: Words) -> Note | None:
+def _timely(message: Message, rules: ChatRules, hearing: Hearing, said: Words) -> Note | None:
     late = _minutes_late(message, hearing.received)
     return Note(said("too_late", minutes=late)) if late > rules.max_age_minutes else None
 
@@ -137,7 +137,7 @@ def _short(passed: Pass) -> Note | Pass:
     return Note(passed.words("too_long", length=length, most=LONGEST_INSTRUCTION))
 
 
-def in_question(message: Message, rules: LarkRules, bot: str) -> bool:
+def in_question(message: Message, rules: ChatRules, bot: str) -> bool:
     """Say whether it matters that we take part in the thread of this message."""
     return (
         not message.direct
@@ -147,7 +147,7 @@ def in_question(message: Message, rules: LarkRules, bot: str) -> bool:
     )
 
 
-def _not_for_us(message: Message, rules: LarkRules, hearing: Hearing) -> str:
+def _not_for_us(message: Message, rules: ChatRules, hearing: Hearing) -> str:
     """Return why a message is none of ours, "" when it is."""
     if not message.by_person or message.open_id in {hearing.bot, ""}:
         return "it is from a bot, or from nobody"

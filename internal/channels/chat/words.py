@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from internal.channels.lark.text import has_chinese
+from internal.channels.chat.text import has_chinese
 
 Language = Literal["en", "zh"]
 Choice = Literal["auto", "en", "zh"]

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Answer
 from internal.agent.store.questions import StoredQuestion
-from internal.channels.lark.text import truncate_text
-from internal.channels.lark.words import Words
+from internal.channels.chat.text import truncate_text
+from internal.channels.chat.words import Words
 
 Colour = Literal["green", "red", "blue", "grey"]
 _OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")

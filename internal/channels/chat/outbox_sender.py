@@ -12,9 +12,9 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.outbox import OutboxStore, PendingMessage
 from internal.channels.chat.poll_loop import Rounds
+from internal.channels.chat.text import truncate_text
 from internal.channels.lark.api import LarkBusy, LarkRefused
 from internal.channels.lark.replies import Replies
-from internal.channels.lark.text import truncate_text
 
 log = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Run, Session, Task
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
+from internal.channels.chat.chat_settings import Wishing
 from internal.channels.chat.command_parser import Command, Unknown, help_text
-from internal.channels.lark.chat_settings import Wishing
+from internal.channels.chat.policy import ChatRules
+from internal.channels.chat.text import truncate_text
+from internal.channels.chat.text_answers import Deciding, Did, Place, Speaker, names, short
+from internal.channels.chat.words import Words, switch
 from internal.channels.lark.directory import People
-from internal.channels.lark.policy import LarkRules
-from internal.channels.lark.text import truncate_text
-from internal.channels.lark.text_answers import Deciding, Did, Place, Speaker, names, short
-from internal.channels.lark.words import Words, switch
 
 _MOST_LISTED = 10
 _OVER = frozenset({"failed", "cancelled"})
@@ -57,7 +57,7 @@ class Obeying:
         gateway: Gateway,
         database: Database,
         stores: Stores,
-        rules: LarkRules,
+        rules: ChatRules,
         people: People,
     ) -> None:
         self._gateway, self._database, self._stores = gateway, database, stores

@@ -23,15 +23,15 @@ from internal.agent.store.database import Database
 from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
+from internal.channels.chat.command_handlers import Obeying, Said
 from internal.channels.chat.command_parser import read_command
+from internal.channels.chat.policy import Hearing, Ignore, Note, Pass, in_question, judge
 from internal.channels.chat.poll_loop import Rounds
-from internal.channels.lark.command_handlers import Obeying, Said
+from internal.channels.chat.task_router import Outcome, Setting, Working
+from internal.channels.chat.text_answers import Did, Place, Speaker
+from internal.channels.chat.words import words_for
 from internal.channels.lark.directory import Around
 from internal.channels.lark.events import Message, Recalled, read_event
-from internal.channels.lark.policy import Hearing, Ignore, Note, Pass, in_question, judge
-from internal.channels.lark.task_router import Outcome, Setting, Working
-from internal.channels.lark.text_answers import Did, Place, Speaker
-from internal.channels.lark.words import words_for
 
 log = logging.getLogger(__name__)
 

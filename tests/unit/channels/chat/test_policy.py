@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from internal.channels.lark.policy import GroupRules, LarkRules
+from internal.channels.chat.policy import ChatRules, GroupRules
 from internal.config.loader import load
 from internal.config.types import ConfigError
 from larkspur.mapping import lark_rules
 from larkspur.trying import local_lark
 
 
-def rules(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> LarkRules:
+def rules(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> ChatRules:
     (home / "config.yaml").write_text(text, encoding="utf-8")
     return lark_rules(load(environ={"LARKSPUR_HOME": str(home)}, flags=flags or {}).settings)
 
