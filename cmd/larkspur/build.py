@@ -20,7 +20,7 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.ports.model_book import ModelBook
 from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores, make_stores
+from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.channels.lark.channel import House, LarkChannel
 from internal.channels.lark.connection import Login
@@ -219,7 +219,7 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
 
 @asynccontextmanager
 async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
-    settings, stores, clock = loaded.settings, make_stores(), SystemClock()
+    settings, stores, clock = loaded.settings, Stores(), SystemClock()
     async with AsyncExitStack() as stack:
         model = build_model(model_settings(settings))
         model.check_key()

@@ -15,7 +15,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.channels.cli.client import Host
 from internal.channels.cli.exit_codes import FAILED, USAGE, Leave, unwritten
@@ -171,7 +171,7 @@ async def _host(wanted: Namespace) -> AsyncGenerator[Host]:
 
 @asynccontextmanager
 async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
-    settings, stores, clock = loaded.settings, make_stores(), SystemClock()
+    settings, stores, clock = loaded.settings, Stores(), SystemClock()
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings.database.path))
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)

@@ -48,11 +48,13 @@ class Leases:
             await asyncio.sleep(LISTEN_SECONDS)
             try:
                 for run_id, stop in await self._database.read(
-                    partial(self._runs.stops, self.owner)
+                    partial(self._runs.list_stop_requests, self.owner)
                 ):
                     active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
                 if self._clock.monotonic() - renewed >= self._seconds / RENEWALS:
-                    await self._database.write(partial(self._runs.renew, self.owner, self.until()))
+                    await self._database.write(
+                        partial(self._runs.renew_leases, self.owner, self.until())
+                    )
                     renewed = self._clock.monotonic()
                 self._note("")
             except StoreUnavailable as error:

@@ -83,7 +83,7 @@ class LocalDispatcher:
         if free <= 0:
             return
         ready = partial(
-            self._queue.stores.runs.ready, self._leases.owner, free + len(self._starting)
+            self._queue.stores.runs.list_ready, self._leases.owner, free + len(self._starting)
         )
         try:
             found = await self._queue.database.read(ready)

@@ -19,7 +19,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import NodeStarted
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from tests.bench.load import run
@@ -36,7 +36,7 @@ EVENT = NodeStarted(node_id="iter:1", kind="iteration", iteration=1)
 
 async def _rate(file: Path, writers: int, together: int) -> float:
     """Return the events a second of so many runs, each of which waits for its last entry."""
-    clock, stores, written = SystemClock(), make_stores(), 0
+    clock, stores, written = SystemClock(), Stores(), 0
 
     async def write(stream: SerializingEventListener, until: float) -> None:
         nonlocal written

@@ -14,7 +14,7 @@ async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Pat
         await here.model.until_open(1)
         ground = here.house.coordinator._ground
         owner = (await here.run(made)).owner
-        await ground.database.write(partial(ground.stores.runs.renew, owner, "2000"))
+        await ground.database.write(partial(ground.stores.runs.renew_leases, owner, "2000"))
         sweep = Recovery(ground.database, ground.stores, ground.broadcaster, ground.clock)
         assert await sweep.recover_expired_leases({made.run_id}) == []
         here.model.release("go")

@@ -20,7 +20,7 @@ from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Run
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.config.loader import load
 from larkspur.build import GatewayHouse, gateway_house
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
@@ -54,7 +54,7 @@ class Core:
 
     async def answer(
         self, question_id: str, decision: str = "approve", text: str = "", **more: Any
-    ) -> StoredQuestion:
+    ) -> QuestionRecord:
         """Answer a question as the local owner on the page."""
         given = msgspec.convert({"decision": decision, "text": text, **more}, AnswerInput)
         who = Actor(LOCAL_OWNER, "web")

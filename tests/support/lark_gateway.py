@@ -75,10 +75,10 @@ class Rig:
         house = self.core.house
         while True:
             accepted = await house.database.read(
-                lambda: house.stores.inbox.accepted("lark", APP.app_id, 10)
+                lambda: house.stores.inbox.list_accepted("lark", APP.app_id, 10)
             )
             due = await house.database.read(
-                lambda: house.stores.outbox.due("lark", APP.app_id, "9999", 10)
+                lambda: house.stores.outbox.list_due("lark", APP.app_id, "9999", 10)
             )
             heard = all(push.done for push in self.sim.pushes)
             if heard and not accepted and not due and not house.dispatcher.at_work:

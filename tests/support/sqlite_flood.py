@@ -11,7 +11,7 @@ import sys
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores, make_stores
+from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.support.store_facts import a_run, running, say
 
@@ -24,7 +24,7 @@ async def write(database: Database, stores: Stores, run: Run, each: int) -> None
 
 
 async def flood(path: str, name: str, writers: int, each: int) -> None:
-    stores = make_stores()
+    stores = Stores()
     async with open_database(path) as database, asyncio.TaskGroup() as tasks:
         for number in range(writers):
             run = a_run(RunId(f"run-{name}-{number}"), f"session-{name}-{number}")

@@ -53,8 +53,8 @@ def an_event(run: Run, seq: int, **fields: Any) -> NumberedEvent:
 
 def say(stores: Stores, run: Run, count: int = 1) -> Write[list[int]]:
     """Number and append events of a run that runs, as a run's delivery task does."""
-    seq = yield from stores.log.number(run.id, run.fence, count)
-    return (yield from stores.log.append([an_event(run, seq + n) for n in range(count)]))
+    seq = yield from stores.events.reserve_seqs(run.id, run.fence, count)
+    return (yield from stores.events.append([an_event(run, seq + n) for n in range(count)]))
 
 
 async def queued(database: Database, stores: Stores, run: Run, lease_until: str = "") -> Run:

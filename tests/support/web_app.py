@@ -24,7 +24,7 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.usage import Limits, PriceTable
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.channels.web.auth import Logins
 from internal.channels.web.channel import Health, PartHealth, WebDoor, WebSettings
@@ -76,7 +76,7 @@ class WebHouse:
 
     async def play(self, run: RunIds, *events: Event) -> None:
         """Store and show durable events of a run, in one transaction."""
-        now, log = rfc3339(datetime.now(UTC)), make_stores().log
+        now, log = rfc3339(datetime.now(UTC)), Stores().events
         self.broadcaster.publish(
             await self.database.write(partial(record_resting, log, run, events, now))
         )
@@ -109,7 +109,7 @@ async def open_web_house(
     folder: Path, page: Page = NOT_BUILT, **settings: Any
 ) -> AsyncGenerator[WebHouse]:
     """Open a door on the database of a folder, which can be opened again after it is left."""
-    clock, stores = SystemClock(), make_stores()
+    clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
         await broadcaster.start()

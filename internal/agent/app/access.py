@@ -63,7 +63,9 @@ class Access:
         deed = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role)
 
         def work() -> Write[None]:
-            yield from self._stores.people.add_code(_hash(code), role, deed.at, offered.expires)
+            yield from self._stores.roles.add_pairing_code(
+                _hash(code), role, deed.at, offered.expires
+            )
             yield from self._stores.audit.add(deed)
 
         await self._database.write(work)
@@ -84,15 +86,15 @@ class Access:
             for who, most in ((principal_id, MOST_WRONG), (None, MOST_WRONG_OVERALL)):
                 if (yield from stores.audit.count(who, "pairing.refused", since)) >= most:
                     raise TooManyTries("Too many wrong codes were tried: wait ten minutes.")
-            given = yield from stores.people.take_code(_hash(code), at)
+            given = yield from stores.roles.redeem_pairing_code(_hash(code), at)
             if given is None:
                 # stored, not raised: what raises is rolled back, and the try would not count
                 deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id)
                 yield from stores.audit.add(deed)
                 return None
-            known = yield from stores.people.get(principal_id)
+            known = yield from stores.roles.get(principal_id)
             role = max(given, known.role if known else given, key=lambda each: len(_HELD[each]))
-            yield from stores.people.add(RoleAssignment(principal_id, name, role, via, at))
+            yield from stores.roles.assign(RoleAssignment(principal_id, name, role, via, at))
             yield from stores.audit.add(
                 AuditEntry(at, principal_id, via, "pairing.taken", principal_id, given)
             )
@@ -109,14 +111,14 @@ class Access:
         deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id, "shown to others")
 
         def work() -> Write[None]:
-            if (yield from self._stores.people.take_code(_hash(code), at)) is not None:
+            if (yield from self._stores.roles.redeem_pairing_code(_hash(code), at)) is not None:
                 yield from self._stores.audit.add(deed)
 
         await self._database.write(work)
 
     async def rights(self, principal_id: str) -> frozenset[Right]:
         """Return what the person was given; a smaller right is part of a greater one."""
-        known = await self._database.read(partial(self._stores.people.get, principal_id))
+        known = await self._database.read(partial(self._stores.roles.get, principal_id))
         return frozenset() if known is None else _HELD[known.role]
 
     async def remove(self, principal_id: str, principal: Principal, via: Channel) -> None:
@@ -132,7 +134,7 @@ class Access:
         )
 
         def work() -> Write[None]:
-            if not (yield from self._stores.people.remove(principal_id)):
+            if not (yield from self._stores.roles.remove(principal_id)):
                 raise NotFound(f"There is no person {principal_id[:80]} who was given a right.")
             yield from self._stores.audit.add(deed)
 

@@ -42,7 +42,7 @@ from internal.agent.store.access import AuditEntry, PermissionRule
 from internal.agent.store.database import Database, Write
 from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.outbox import OutgoingMessage
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 
 
@@ -206,7 +206,7 @@ class Gateway:
         def work() -> Write[None]:
             yield from open_session(self._stores, session_id, channel, principal, now, scope)
             if title:
-                yield from self._stores.sessions.entitle(session_id, title)
+                yield from self._stores.sessions.set_title_if_empty(session_id, title)
 
         await self._database.write(work)
         return await self.queries.session(session_id, principal)
@@ -247,7 +247,7 @@ class Gateway:
         given: AnswerInput,
         answerer: Actor,
         message: InboundMessage | None = None,
-    ) -> StoredQuestion:
+    ) -> QuestionRecord:
         """Answer a question; the first answer wins and its run goes on.
 
         `message` is the accepted message that the answer came in, settled with it.

@@ -12,7 +12,7 @@ from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, S
 from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
 from internal.agent.store.database import Database
 from internal.agent.store.events import LogBounds, StoredEvent
-from internal.agent.store.questions import QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.agent.store.stores import Stores
 from internal.agent.store.usage import UsageKey, UsageSum
 
@@ -42,7 +42,7 @@ class Queries:
             NotFound: the task does not exist or belongs to somebody else.
         """
         await self.task(task_id, principal)
-        run = await self._database.read(partial(self._stores.runs.of_task, task_id))
+        run = await self._database.read(partial(self._stores.runs.get_by_task, task_id))
         if run is None:
             _missing("task", task_id)
         return run
@@ -59,7 +59,7 @@ class Queries:
         """Return tasks, newest first, behind the task id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
-            partial(self._stores.tasks.page, who, session_id, status, before, limit)
+            partial(self._stores.tasks.list_page, who, session_id, status, before, limit)
         )
 
     async def session(self, session_id: SessionId, principal: Principal) -> Session:
@@ -78,12 +78,14 @@ class Queries:
     ) -> list[SessionSummary]:
         """Return sessions, last active first, behind the session id `before`."""
         who = None if principal.may("owner") else principal.id
-        return await self._database.read(partial(self._stores.sessions.page, who, before, limit))
+        return await self._database.read(
+            partial(self._stores.sessions.list_page, who, before, limit)
+        )
 
     async def newest_session(self, principal: Principal, channel: Channel) -> Session | None:
         """Return the person's session that was last active in a channel."""
         return await self._database.read(
-            partial(self._stores.sessions.newest, principal.id, channel)
+            partial(self._stores.sessions.get_newest, principal.id, channel)
         )
 
     async def messages(
@@ -101,7 +103,7 @@ class Queries:
         """
         await self.session(session_id, principal)
         return await self._database.read(
-            partial(self._stores.sessions.messages, session_id, before, limit)
+            partial(self._stores.sessions.list_messages, session_id, before, limit)
         )
 
     async def events(
@@ -114,7 +116,7 @@ class Queries:
         """
         await self.session(session_id, principal)
         return await self._database.read(
-            partial(self._stores.log.after, after, [session_id], limit)
+            partial(self._stores.events.list_after, after, [session_id], limit)
         )
 
     async def costs(
@@ -134,19 +136,19 @@ class Queries:
             await self.session(session_id, principal)
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
-            partial(self._stores.costs.sums, by, session_id, who, limit)
+            partial(self._stores.usage.sum_by, by, session_id, who, limit)
         )
 
     async def question(
         self, question_id: QuestionId, principal: Principal, chat: str = ""
-    ) -> StoredQuestion:
+    ) -> QuestionRecord:
         """Return a question; `chat` names the chat that the person looks from.
 
         Raises:
             NotFound: it does not exist or is somebody else's.
         """
         found = await self._database.read(partial(self._stores.questions.get, question_id))
-        if found is None or not can_view(found.asked, Actor(principal, "cli", chat)):
+        if found is None or not can_view(found, Actor(principal, "cli", chat)):
             _missing("question", question_id)
         return found
 
@@ -158,16 +160,16 @@ class Queries:
         session_id: SessionId | None = None,
         before: str | None = None,
         limit: int = 50,
-    ) -> list[StoredQuestion]:
+    ) -> list[QuestionRecord]:
         """Return questions about the person's tasks, newest first, behind the id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
-            partial(self._stores.questions.page, who, session_id, status, before, limit)
+            partial(self._stores.questions.list_page, who, session_id, status, before, limit)
         )
 
-    async def questions_in(self, chat: str) -> list[StoredQuestion]:
+    async def questions_in(self, chat: str) -> list[QuestionRecord]:
         """Return the open questions of a chat, oldest first."""
-        return await self._database.read(partial(self._stores.questions.open_in, chat))
+        return await self._database.read(partial(self._stores.questions.list_open_in_chat, chat))
 
     async def rules(self, principal: Principal, *, limit: int = 200) -> list[PermissionRule]:
         """Return the rules that people wrote, newest first.
@@ -176,7 +178,7 @@ class Queries:
             Forbidden: only the owner may see them.
         """
         _owner(principal)
-        return await self._database.read(partial(self._stores.grants.page, limit))
+        return await self._database.read(partial(self._stores.permission_rules.list_page, limit))
 
     async def people(self, principal: Principal) -> list[RoleAssignment]:
         """Return who was given rights besides those of the settings, oldest first.
@@ -185,7 +187,7 @@ class Queries:
             Forbidden: only the owner may see them.
         """
         _owner(principal)
-        return await self._database.read(self._stores.people.all)
+        return await self._database.read(self._stores.roles.list_all)
 
     async def deeds(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
         """Return who did what, newest first.
@@ -194,11 +196,11 @@ class Queries:
             Forbidden: only the owner may see it.
         """
         _owner(principal)
-        return await self._database.read(partial(self._stores.audit.page, limit))
+        return await self._database.read(partial(self._stores.audit.list_page, limit))
 
     async def bounds(self) -> LogBounds:
         """Return the log's ends."""
-        return await self._database.read(self._stores.log.bounds)
+        return await self._database.read(self._stores.events.get_bounds)
 
 
 def _sees(principal: Principal, owner: str) -> bool:

@@ -17,7 +17,7 @@ from internal.agent.domain.questions import (
     QuestionKind,
 )
 from internal.agent.domain.tasks import Channel, Task
-from internal.agent.store.questions import QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 
 LONGEST_TASK = 200
 """Characters of the task that are shown beside its question."""
@@ -67,14 +67,14 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
 
 
-def view_of_question(found: StoredQuestion, task: Task, answerer: Actor) -> QuestionView:
+def view_of_question(found: QuestionRecord, task: Task, answerer: Actor) -> QuestionView:
     """Return a question as this person sees it."""
-    asked, question = found.asked, found.question
+    question = found.question
     return QuestionView(
         question_id=question.id,
-        run_id=asked.run_id,
-        task_id=asked.task_id,
-        session_id=asked.session_id,
+        run_id=found.run_id,
+        task_id=found.task_id,
+        session_id=found.session_id,
         channel=task.origin.channel,
         task=task.instruction[:LONGEST_TASK],
         kind=question.kind,
@@ -84,11 +84,11 @@ def view_of_question(found: StoredQuestion, task: Task, answerer: Actor) -> Ques
         multiple=question.multiple,
         calls=question.calls,
         plan=question.plan,
-        who=asked.who,
+        who=found.audience,
         status=found.status,
-        asked=asked.asked,
-        expires=asked.expires,
-        may_answer=found.status == "open" and can_answer(asked, answerer),
+        asked=found.asked,
+        expires=found.expires,
+        may_answer=found.status == "open" and can_answer(found, answerer),
         answer=None if found.answer is None else _view_of_answer(found.answer),
         answer_schema=answer_schema(question),
     )

@@ -47,8 +47,8 @@ def submit_task(
         Conflict: the message that it comes from was taken in before.
     """
     if key := submission.idempotency_key:
-        known = yield from stores.tasks.by_key(principal.id, key)
-        run = None if known is None else (yield from stores.runs.of_task(known.id))
+        known = yield from stores.tasks.get_by_key(principal.id, key)
+        run = None if known is None else (yield from stores.runs.get_by_task(known.id))
         if known is not None and run is not None:
             return Submitted(known.id, run.id, known.session_id, known.status), []
     session_id = yield from _session(stores, submission, principal, fresh, now)
@@ -66,10 +66,10 @@ def steer(
         Conflict: the message that they come from was taken in before.
     """
     session_id = yield from _session(stores, submission, principal, fresh, now)
-    run = yield from stores.runs.active(session_id)
+    run = yield from stores.runs.get_active(session_id)
     if run is not None and run.stop is None:  # what is said after a stop is not for that run
         message = inbound(submission, fresh, principal, now)
-        yield from stores.inbox.take(message, session_id, run.id, steer=True)
+        yield from stores.inbox.assign(message, session_id, run.id, steer=True)
         return Steered("steering", run.task_id, run.id, session_id), []
     shown = yield from _add(stores, submission, principal, session_id, fresh, now)
     return Steered("task", fresh.task_id, fresh.run_id, session_id), shown
@@ -94,7 +94,7 @@ def stop_task(
     Raises:
         Conflict: the task has ended.
     """
-    run = yield from stores.runs.of_task(task.id)
+    run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         raise Conflict(f"The task has ended: {task.status}.")
     yield from stores.audit.add(AuditEntry(now, stopped.by, stopped.via, "task.stopped", task.id))
@@ -119,13 +119,13 @@ def interrupt_session(
         Conflict: the message that the words come from was taken in before.
     """
     session_id = yield from _session(stores, submission, principal, fresh, now)
-    run = yield from stores.runs.active(session_id)
+    run = yield from stores.runs.get_active(session_id)
     running = run if run is not None and run.status == "running" else None
-    untold = [] if running is None else (yield from stores.inbox.untold(running.id))
+    untold = [] if running is None else (yield from stores.inbox.list_undelivered(running.id))
     words = "\n\n".join([*(each.text for each in untold), submission.instruction])
     submission = msgspec.structs.replace(submission, instruction=words)
     shown = yield from _add(stores, submission, principal, session_id, fresh, now)
-    yield from stores.inbox.move([each.number for each in untold], fresh.run_id)
+    yield from stores.inbox.reassign([each.number for each in untold], fresh.run_id)
     if running is not None:
         request = StopRequest(principal.id, submission.channel, INTERRUPTED)
         yield from stores.runs.request_stop(running.id, request)
@@ -144,7 +144,7 @@ def _session(
             raise NotFound(f"There is no session {submission.session_id}.")
         return session.id
     if scope:
-        session = yield from stores.sessions.at_hand(submission.channel, scope)
+        session = yield from stores.sessions.get_current(submission.channel, scope)
         if session is not None:
             return session.id
     channel = submission.channel
@@ -170,5 +170,5 @@ def _add(
         submission.direct,
     )
     shown = yield from add_task(stores, submission, session_id, fresh, origin, now)
-    yield from stores.inbox.take(message, session_id, fresh.run_id, steer=False)
+    yield from stores.inbox.assign(message, session_id, fresh.run_id, steer=False)
     return shown

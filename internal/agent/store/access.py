@@ -11,7 +11,7 @@ class PermissionRule(NamedTuple):
     """A rule that a person wrote by answering: for a session, a chat or a principal's tasks."""
 
     number: int
-    place: str
+    scope: str
     rule: str
     principal: str
     via: str
@@ -60,14 +60,14 @@ class PermissionRuleStore:
 
     def add(self, rule: PermissionRule, /) -> Write[None]:
         """Store a rule for its place (its number is given here); one that is there stays."""
-        yield Statement("write_rule", (rule.place, plain(rule.rule), *rule[3:]))
+        yield Statement("write_rule", (rule.scope, plain(rule.rule), *rule[3:]))
 
-    def of(self, session_place: str, own_place: str, /) -> Read[list[str]]:
+    def list_for(self, session_place: str, own_place: str, /) -> Read[list[str]]:
         """Return the rules that hold in either of these places."""
         rows = yield Statement("rules_of", (session_place, own_place))
         return [rule for (rule,) in rows]
 
-    def page(self, limit: int, /) -> Read[list[PermissionRule]]:
+    def list_page(self, limit: int, /) -> Read[list[PermissionRule]]:
         """Return rules, newest first."""
         rows = yield Statement("rules_page", (limit,))
         return [PermissionRule(*row) for row in rows]
@@ -81,17 +81,19 @@ class PermissionRuleStore:
 class RoleStore:
     """Fills `People`."""
 
-    def add_code(self, code_hash: str, role: Right, now: str, expires: str, /) -> Write[None]:
+    def add_pairing_code(
+        self, code_hash: str, role: Right, now: str, expires: str, /
+    ) -> Write[None]:
         """Store a code that gives a right once; what has expired is deleted."""
         yield Statement("drop_codes", (now,))
         yield Statement("insert_code", (code_hash, role, now, expires))
 
-    def take_code(self, code_hash: str, now: str, /) -> Write[Right | None]:
+    def redeem_pairing_code(self, code_hash: str, now: str, /) -> Write[Right | None]:
         """Use a code up; None when it was never made, was used, or has expired."""
         rows = yield Statement("take_code", (code_hash, now))
         return rows[0][0] if rows else None
 
-    def add(self, person: RoleAssignment, /) -> Write[None]:
+    def assign(self, person: RoleAssignment, /) -> Write[None]:
         """Store a person's right in place of an older one."""
         yield Statement("put_person", (person.principal, plain(person.name), *person[2:]))
 
@@ -100,7 +102,7 @@ class RoleStore:
         rows = yield Statement("person", (principal,))
         return RoleAssignment(*rows[0]) if rows else None
 
-    def all(self) -> Read[list[RoleAssignment]]:
+    def list_all(self) -> Read[list[RoleAssignment]]:
         """Return everybody, oldest first."""
         rows = yield Statement("all_people", ())
         return [RoleAssignment(*row) for row in rows]
@@ -126,7 +128,7 @@ class AuditStore:
             rows = yield Statement("count_deeds_of", (principal, action, since))
         return int(rows[0][0])
 
-    def page(self, limit: int, /) -> Read[list[AuditEntry]]:
+    def list_page(self, limit: int, /) -> Read[list[AuditEntry]]:
         """Return deeds, newest first."""
         rows = yield Statement("deeds_page", (limit,))
         return [AuditEntry(*row) for row in rows]

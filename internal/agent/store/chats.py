@@ -17,11 +17,11 @@ class ChatSettings(NamedTuple):
 class ChatStore:
     """Fills `Chats`."""
 
-    def wish(self, chat: str, /) -> Read[ChatSettings]:
+    def get_settings(self, chat: str, /) -> Read[ChatSettings]:
         """Return what is wished for a chat."""
         rows = yield Statement("chat_wish", (chat,))
         return ChatSettings(rows[0][0] or None, rows[0][1]) if rows else ChatSettings()
 
-    def keep(self, chat: str, wish: ChatSettings, /) -> Write[None]:
+    def save_settings(self, chat: str, wish: ChatSettings, /) -> Write[None]:
         """Store the wish of a chat in place of the last one."""
         yield Statement("keep_chat_wish", (chat, wish.plan_review or "", plain(wish.model)))

@@ -16,13 +16,13 @@ _message = msgspec.json.Decoder(Message)
 _terms = msgspec.json.Decoder(RunConfig)
 
 
-class Checkpoints:
+class CheckpointEncoder:
     """Makes the points of one run. Each carries what the turn log lacks: terms, then messages."""
 
     def __init__(self, kept: int = 0) -> None:
         self._kept = kept
 
-    def point(self, turn: Turn) -> CheckpointDelta:
+    def encode(self, turn: Turn) -> CheckpointDelta:
         """Encode the Turn as it is now. Points are to be stored in the order of their making."""
         rows = [_encode(message) for message in turn.messages[max(self._kept - 1, 0) :]]
         if self._kept == 0:
@@ -33,15 +33,15 @@ class Checkpoints:
         return point
 
 
-def joined(points: Sequence[CheckpointDelta]) -> CheckpointDelta | None:
+def merge_deltas(points: Sequence[CheckpointDelta]) -> CheckpointDelta | None:
     """Return points that follow one another as one: the newest head, all messages."""
     if not points:
         return None
     rows = tuple(row for point in points for row in point.messages)
-    return CheckpointDelta(points[-1].head, points[0].kept, rows)
+    return CheckpointDelta(points[-1].head, points[0].offset, rows)
 
 
-def restored(head: bytes, rows: list[bytes]) -> Turn:
+def decode_checkpoint(head: bytes, rows: list[bytes]) -> Turn:
     """Return the Turn of a stored checkpoint.
 
     Raises:

@@ -46,7 +46,7 @@ class LogBounds(NamedTuple):
 class EventStore:
     """Fills `EventLog`."""
 
-    def number(self, run_id: RunId, fence: int, count: int, /) -> Write[int]:
+    def reserve_seqs(self, run_id: RunId, fence: int, count: int, /) -> Write[int]:
         """Reserve `count` numbers of a run under its fence and return the first.
 
         With 0 it only proves the fence.
@@ -59,7 +59,7 @@ class EventStore:
             raise LeaseLost(f"Another process runs {run_id} now, or it has ended.")
         return int(rows[0][0]) - count + 1
 
-    def number_resting(self, run_id: RunId, count: int, /) -> Write[int]:
+    def reserve_seqs_of_idle_run(self, run_id: RunId, count: int, /) -> Write[int]:
         """Reserve numbers of a run that is queued or waiting, and return the first.
 
         Raises:
@@ -96,7 +96,7 @@ class EventStore:
         )
         return positions
 
-    def after(
+    def list_after(
         self, position: int, sessions: Sequence[SessionId] | None, limit: int, /
     ) -> Read[list[StoredEvent]]:
         """Return up to `limit` events behind a position, oldest first; None: of all sessions."""
@@ -109,12 +109,20 @@ class EventStore:
             streams.append(_events(rows))
         return list(islice(heapq.merge(*streams, key=attrgetter("position")), limit))
 
-    def of_run(self, run_id: RunId, /) -> Read[list[StoredEvent]]:
+    def list_by_run(self, run_id: RunId, /) -> Read[list[StoredEvent]]:
         """Return all events of a run in order."""
         rows = yield Statement("events_of_run", (run_id,))
         return _events(rows)
 
-    def bounds(self) -> Read[LogBounds]:
+    def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[StoredEvent | None]:
+        """Return the newest event of a run, of one kind such as `workflow.result.final` or of any.
+
+        None when there is no such event.
+        """
+        rows = yield Statement("last_event_of_run", (run_id, kind))
+        return _events(rows)[0] if rows else None
+
+    def get_bounds(self) -> Read[LogBounds]:
         """Return the log's ends.
 
         `earliest` is the smallest position kept, or `head + 1` when none is: a cursor is good when

@@ -38,14 +38,14 @@ class Steering(NamedTuple):
     message_id: str
 
 
-class MessagePlace(NamedTuple):
+class InboxState(NamedTuple):
     """What became of a received message: its run, and how many others began that run with it."""
 
     number: int
     status: Literal["accepted", "taken", "told", "handled"]
     steer: bool
     run_id: RunId
-    company: int
+    other_messages: int
 
 
 class _Words(msgspec.Struct):
@@ -74,7 +74,9 @@ class InboxStore:
         )
         return bool(rows)
 
-    def accepted(self, channel: Channel, app: str, limit: int, /) -> Read[list[InboundMessage]]:
+    def list_accepted(
+        self, channel: Channel, app: str, limit: int, /
+    ) -> Read[list[InboundMessage]]:
         """Return messages that were accepted and not taken in, in order of arrival."""
         rows = yield Statement("accepted_messages", (channel, app, limit))
         return [InboundMessage(*row) for row in rows]
@@ -84,7 +86,7 @@ class InboxStore:
         rows = yield Statement("dismiss_message", (channel, app, message_id))
         return bool(rows)
 
-    def take(
+    def assign(
         self, message: InboundMessage, session_id: SessionId, run_id: RunId, *, steer: bool
     ) -> Write[None]:
         """Store a message, or mark the accepted one, as taken in for a run.
@@ -115,35 +117,35 @@ class InboxStore:
         if not rows:
             raise Conflict(f"The message {message.message_id} was taken in before.")
 
-    def untold(self, run_id: RunId, /) -> Read[list[Steering]]:
+    def list_undelivered(self, run_id: RunId, /) -> Read[list[Steering]]:
         """Return the steering that a run has not taken, in order of arrival."""
         rows = yield Statement("untold_messages", (run_id,))
         return [Steering(*row) for row in rows]
 
-    def told(self, numbers: Sequence[int], /) -> Write[None]:
+    def mark_delivered(self, numbers: Sequence[int], /) -> Write[None]:
         """Mark steering as taken by its run."""
         yield Batch("tell_message", [(number,) for number in numbers])
 
-    def handled(self, run_id: RunId, /) -> Write[None]:
+    def mark_handled(self, run_id: RunId, /) -> Write[None]:
         """Mark what a run was started with and what it took as done."""
         yield Statement("handle_messages", (run_id,))
 
-    def move(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
+    def reassign(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
         """Make steering that a run did not take the start of another run."""
         yield Batch("move_message", [(number, run_id) for number in numbers])
 
-    def place(self, channel: Channel, app: str, message_id: str, /) -> Read[MessagePlace | None]:
+    def get_state(self, channel: Channel, app: str, message_id: str, /) -> Read[InboxState | None]:
         """Return what became of a message."""
         rows = yield Statement("place_of_message", (channel, app, message_id))
         if not rows:
             return None
-        number, status, steer, run_id, company = rows[0]
-        return MessagePlace(number, status, bool(steer), RunId(run_id or ""), company)
+        number, status, steer, run_id, other_messages = rows[0]
+        return InboxState(number, status, bool(steer), RunId(run_id or ""), other_messages)
 
-    def unsay(self, number: int, /) -> Write[None]:
+    def withdraw(self, number: int, /) -> Write[None]:
         """Take steering back that its run was not told."""
         yield Statement("unsay_message", (number,))
 
-    def drop(self, run_id: RunId, /) -> Write[None]:
+    def withdraw_all(self, run_id: RunId, /) -> Write[None]:
         """Take back all steering that a run was not told."""
         yield Statement("drop_messages", (run_id,))

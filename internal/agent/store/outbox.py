@@ -45,7 +45,7 @@ class DeadLetter(NamedTuple):
     number: int
     outgoing: OutgoingMessage
     doubtful: bool
-    fault: str
+    failure: str
     settled: str
 
 
@@ -72,14 +72,14 @@ class OutboxStore:
         )
         return bool(rows)
 
-    def due(
+    def list_due(
         self, channel: Channel, app: str, now: str, limit: int, /
     ) -> Read[list[PendingMessage]]:
         """Return the oldest unsettled message of each chat, of those that may be tried now."""
         rows = yield Statement("due_outgoing", (channel, app, now, limit))
         return [PendingMessage(row[0], _outgoing(row), row[11], row[12]) for row in rows]
 
-    def trying(self, number: int, now: str, /) -> Write[int | None]:
+    def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
         """Count an attempt before it is made; return how many there were, None when settled."""
         rows = yield Statement("try_outgoing", (number, now))
         return rows[0][0] if rows else None
@@ -88,28 +88,28 @@ class OutboxStore:
         """Note why an attempt failed and when the next one may be made."""
         yield Statement("postpone_outgoing", (number, next_try, plain(fault)))
 
-    def sent(self, number: int, remote_id: str, now: str, /) -> Write[bool]:
+    def mark_sent(self, number: int, remote_id: str, now: str, /) -> Write[bool]:
         """Settle a message that was sent; `remote_id` is the channel's name for it."""
         rows = yield Statement("settle_outgoing", (number, "sent", remote_id, "", now))
         return bool(rows)
 
-    def bury(self, number: int, fault: str, now: str, /, *, doubtful: bool) -> Write[bool]:
+    def give_up(self, number: int, fault: str, now: str, /, *, doubtful: bool) -> Write[bool]:
         """Give a message up; `doubtful` when it may have been sent."""
         status = "doubtful" if doubtful else "dead"
         rows = yield Statement("settle_outgoing", (number, status, "", plain(fault), now))
         return bool(rows)
 
-    def remote_id(self, key: str, /) -> Read[str]:
+    def get_remote_id(self, key: str, /) -> Read[str]:
         """Return the channel's name for a message that was sent, "" for any other."""
         rows = yield Statement("remote_id", (key,))
         return str(rows[0][0]) if rows else ""
 
-    def asked_as(self, remote_id: str, /) -> Read[str]:
+    def find_question(self, remote_id: str, /) -> Read[str]:
         """Return the id of the question that a sent message is, "" for any other message."""
         rows = yield Statement("question_asked_as", (remote_id,))
         return str(rows[0][0]) if rows else ""
 
-    def dead(self, limit: int, /) -> Read[list[DeadLetter]]:
+    def list_dead_letters(self, limit: int, /) -> Read[list[DeadLetter]]:
         """Return what was given up, newest first."""
         rows = yield Statement("dead_letters", (limit,))
         return [

@@ -16,10 +16,10 @@ QuestionStatus = Literal["open", "answered", "expired", "closed"]
 
 
 class QuestionRecord(NamedTuple):
-    """What is stored of a question when it is asked.
+    """A stored question and its state.
 
-    `principal` gave the task, `chat` is where it was given ("" for none), `who` may answer.
-    Instants are RFC 3339.
+    `principal` submitted the task, `chat` names the chat it was submitted in ("" for none) and
+    `audience` says who may answer. Instants are RFC 3339.
     """
 
     question: Question
@@ -28,27 +28,16 @@ class QuestionRecord(NamedTuple):
     session_id: SessionId
     principal: str
     chat: str
-    who: Audience
+    audience: Audience
     asked: str
     expires: str
+    status: QuestionStatus = "open"
+    answer: Answer | None = None
 
     @property
-    def place(self) -> str:
-        """The name under which rules are kept that hold for all tasks of where it was asked."""
+    def rule_scope(self) -> str:
+        """The scope of permission rules that hold for all tasks submitted from the same place."""
         return grants_place(self.chat, self.principal)
-
-
-class StoredQuestion(NamedTuple):
-    """A stored question and its state."""
-
-    asked: QuestionRecord
-    status: QuestionStatus
-    answer: Answer | None
-
-    @property
-    def question(self) -> Question:
-        """The question."""
-        return self.asked.question
 
 
 _question = msgspec.json.Decoder(Question)
@@ -58,23 +47,24 @@ _answer = msgspec.json.Decoder(Answer)
 class QuestionStore:
     """Fills `Questions`. A question is open, then answered, expired or closed (its run ended)."""
 
-    def ask(self, asked: QuestionRecord, /) -> Write[None]:
-        """Store an open question. A replayed Turn asks again: what is stored stays as it is."""
-        yield Statement("insert_question", (asked.question.id, *asked[1:], to_json(asked.question)))
+    def add(self, record: QuestionRecord, /) -> Write[None]:
+        """Insert an open question. Nothing changes when it exists: a replayed Turn asks again."""
+        question = record.question
+        yield Statement("insert_question", (question.id, *record[1:9], to_json(question)))
 
-    def get(self, question_id: QuestionId, /) -> Read[StoredQuestion | None]:
+    def get(self, question_id: QuestionId, /) -> Read[QuestionRecord | None]:
         """Return a question."""
         rows = yield Statement("question", (question_id,))
         return _stored(rows[0]) if rows else None
 
-    def page(
+    def list_page(
         self,
         principal: str | None,
         session_id: SessionId | None,
         status: QuestionStatus | None,
         before: str | None,
         limit: int,
-    ) -> Read[list[StoredQuestion]]:
+    ) -> Read[list[QuestionRecord]]:
         """Return questions, newest first, behind the question `before`; None: everybody's, all."""
         place = ("9999", "")  # after every instant
         if before is not None:
@@ -83,17 +73,17 @@ class QuestionStore:
         rows = yield Statement("questions_page", (*place, principal, session_id, status, limit))
         return _all(rows)
 
-    def open_in(self, chat: str, /) -> Read[list[StoredQuestion]]:
+    def list_open_in_chat(self, chat: str, /) -> Read[list[QuestionRecord]]:
         """Return the open questions of a chat, oldest first."""
         rows = yield Statement("open_questions_of_chat", (chat,))
         return _all(rows)
 
-    def open_of(self, run_id: RunId, /) -> Read[StoredQuestion | None]:
+    def get_open_of_run(self, run_id: RunId, /) -> Read[QuestionRecord | None]:
         """Return the open question of a run."""
         rows = yield Statement("open_question_of_run", (run_id,))
         return _stored(rows[0]) if rows else None
 
-    def expired(self, now: str, /) -> Read[list[StoredQuestion]]:
+    def list_expired(self, now: str, /) -> Read[list[QuestionRecord]]:
         """Return the open questions whose time is over."""
         rows = yield Statement("expired_questions", (now,))
         return _all(rows)
@@ -105,25 +95,22 @@ class QuestionStore:
         rows = yield Statement("answer_question", values)
         return bool(rows)
 
-    def close_run(self, run_id: RunId, now: str, /) -> Write[None]:
+    def close_of_run(self, run_id: RunId, now: str, /) -> Write[None]:
         """Close the open questions of a run that ends."""
         yield Statement("close_questions_of_run", (run_id, now))
 
-    def add_plan(
+    def save_plan(
         self, run_id: RunId, session_id: SessionId, plan: Plan, now: str, /
     ) -> Write[None]:
         """Store a version of a run's plan, or its new state."""
         yield Statement("store_plan", (run_id, plan.version, session_id, now, to_json(plan)))
 
 
-def _all(rows: Iterable[Row]) -> list[StoredQuestion]:
+def _all(rows: Iterable[Row]) -> list[QuestionRecord]:
     return [_stored(row) for row in rows]
 
 
-def _stored(row: Row) -> StoredQuestion:
-    *facts, status, answer = row
-    given = None if answer is None else _answer.decode(answer)
-    return StoredQuestion(QuestionRecord(_question.decode(facts[0]), *facts[1:]), status, given)
-
-
-"""Open, then answered by a person, expired, or closed because its run ended."""
+def _stored(row: Row) -> QuestionRecord:
+    record = QuestionRecord._make(row)
+    answer = None if row[-1] is None else _answer.decode(row[-1])
+    return record._replace(question=_question.decode(row[0]), answer=answer)

@@ -25,7 +25,7 @@ class RunDisplayStore:
         rows = yield Statement("claim_showing", (run_id, door, owner, lease_until, now))
         return RunDisplay(run_id, *rows[0]) if rows else None
 
-    def keep(self, showing: RunDisplay, door: str, owner: str, lease_until: str, /) -> Write[bool]:
+    def save(self, showing: RunDisplay, door: str, owner: str, lease_until: str, /) -> Write[bool]:
         """Store what was shown; False when it is not ours any more."""
         rows = yield Statement(
             "keep_showing",
@@ -45,7 +45,7 @@ class RunDisplayStore:
         rows = yield Statement("close_showing", (showing.run_id, door, owner, plain(showing.state)))
         return bool(rows)
 
-    def abandoned(self, door: str, now: str, /) -> Read[list[RunDisplay]]:
+    def list_abandoned(self, door: str, now: str, /) -> Read[list[RunDisplay]]:
         """Return the open showings whose lease is over."""
         rows = yield Statement("open_showings", (door, now))
         return [RunDisplay(RunId(run_id), position, state) for run_id, position, state in rows]

@@ -15,11 +15,11 @@ from internal.agent.store.encoding import plain, to_json
 class CheckpointDelta(NamedTuple):
     """A checkpoint: the Turn without its messages, and those that the turn log lacks.
 
-    `kept` counts the messages before `messages`; both are JSON.
+    `offset` counts the messages before `messages`; both are JSON.
     """
 
     head: bytes
-    kept: int
+    offset: int
     messages: tuple[bytes, ...]
 
 
@@ -71,7 +71,7 @@ class RunStore:
         rows = yield Statement("run", (run_id,))
         return _first(rows)
 
-    def of_task(self, task_id: TaskId, /) -> Read[Run | None]:
+    def get_by_task(self, task_id: TaskId, /) -> Read[Run | None]:
         """Return the newest run of a task."""
         rows = yield Statement("run_of_task", (task_id,))
         return _first(rows)
@@ -86,11 +86,11 @@ class RunStore:
         rows = yield Statement("claim_run", (run_id, owner, lease_until, now))
         return _first(rows)
 
-    def renew(self, owner: str, lease_until: str, /) -> Write[None]:
+    def renew_leases(self, owner: str, lease_until: str, /) -> Write[None]:
         """Move the lease of an owner's runs: the running ones, and a terminal's queued ones."""
         yield Statement("renew_leases", (owner, lease_until))
 
-    def ready(self, owner: str, limit: int, /) -> Read[list[Run]]:
+    def list_ready(self, owner: str, limit: int, /) -> Read[list[Run]]:
         """Return queued runs that `owner` could claim now, in the order in which they are to start.
 
         The first of each free lane; without those that belong to another terminal.
@@ -98,24 +98,24 @@ class RunStore:
         rows = yield Statement("ready_runs", (owner, limit))
         return _runs(rows)
 
-    def lost(self, now: str, /) -> Read[list[Run]]:
+    def list_expired(self, now: str, /) -> Read[list[Run]]:
         """Return the runs whose lease is over: running ones, and a terminal's queued ones."""
         rows = yield Statement("lost_runs", (now,))
         return _runs(rows)
 
-    def owned(self, owner: str, /) -> Read[list[Run]]:
+    def list_owned(self, owner: str, /) -> Read[list[Run]]:
         """Return the running runs of an owner."""
         rows = yield Statement("owned_runs", (owner,))
         return _runs(rows)
 
-    def active(self, session_id: SessionId, /) -> Read[Run | None]:
+    def get_active(self, session_id: SessionId, /) -> Read[Run | None]:
         """Return the session's running run, else the queued one that is to start first."""
         rows: list[Row] = []
         for status in ("running", "queued"):
             rows = rows or (yield Statement("first_run_of_session", (session_id, status)))
         return _first(rows)
 
-    def open_runs(self, session_id: SessionId, /) -> Read[list[Run]]:
+    def list_unfinished(self, session_id: SessionId, /) -> Read[list[Run]]:
         """Return the session's runs that have not ended, oldest first."""
         rows = yield Statement("open_runs_of_session", (session_id,))
         return _runs(rows)
@@ -128,7 +128,7 @@ class RunStore:
         """Set a running run to waiting, its lane is free; False when fenced."""
         return (yield from self._rest(run_id, fence, "waiting"))
 
-    def wake(self, run_id: RunId, now: str, /) -> Write[bool]:
+    def queue_waiting(self, run_id: RunId, now: str, /) -> Write[bool]:
         """Queue a waiting run, before the others of its lane; False when it does not wait.
 
         A terminal's run whose terminal is gone belongs to nobody from now on.
@@ -151,7 +151,7 @@ class RunStore:
         rows = yield Statement("request_stop", (run_id, to_json(stop)))
         return bool(rows)
 
-    def stops(self, owner: str, /) -> Read[list[tuple[RunId, StopRequest]]]:
+    def list_stop_requests(self, owner: str, /) -> Read[list[tuple[RunId, StopRequest]]]:
         """Return the stop requests for an owner's running runs."""
         rows = yield Statement("stop_requests", (owner,))
         return [(run_id, _stop.decode(stop)) for run_id, stop in rows]
@@ -180,8 +180,8 @@ class RunStore:
             yield Statement("cut_turn_log", (run_id, 0))
         return bool(rows)
 
-    def keep(self, run_id: RunId, point: CheckpointDelta, /) -> Write[None]:
-        """Store the newest checkpoint: messages at `point.kept` and later are replaced.
+    def save_checkpoint(self, run_id: RunId, point: CheckpointDelta, /) -> Write[None]:
+        """Store the newest checkpoint: messages at `point.offset` and later are replaced.
 
         With a new message the run got further: its attempts count from this one again. A resume
         and the begin of a tool store a checkpoint too, but one that may end as the last one did.
@@ -189,16 +189,16 @@ class RunStore:
         yield Statement("store_checkpoint", (run_id, point.head.decode()))
         if point.messages:
             yield Statement("note_progress", (run_id,))
-        yield Statement("cut_turn_log", (run_id, point.kept))
+        yield Statement("cut_turn_log", (run_id, point.offset))
         yield Batch(
             "insert_turn_message",
             [
                 (run_id, number, message.decode())
-                for number, message in enumerate(point.messages, point.kept)
+                for number, message in enumerate(point.messages, point.offset)
             ],
         )
 
-    def checkpoint(self, run_id: RunId, /) -> Read[tuple[bytes, list[bytes]] | None]:
+    def get_checkpoint(self, run_id: RunId, /) -> Read[tuple[bytes, list[bytes]] | None]:
         """Return the checkpoint's head and all its messages."""
         rows = yield Statement("checkpoint", (run_id,))
         if not rows:

@@ -57,17 +57,17 @@ class SessionStore:
         rows = yield Statement("session", (session_id,))
         return Session(*rows[0]) if rows else None
 
-    def newest(self, owner: str, channel: Channel, /) -> Read[Session | None]:
+    def get_newest(self, owner: str, channel: Channel, /) -> Read[Session | None]:
         """Return the session of an owner that was last active in a channel."""
         rows = yield Statement("newest_session", (owner, channel))
         return Session(*rows[0]) if rows else None
 
-    def at_hand(self, channel: Channel, scope: str, /) -> Read[Session | None]:
+    def get_current(self, channel: Channel, scope: str, /) -> Read[Session | None]:
         """Return the newest session of a scope."""
         rows = yield Statement("newest_session_of_scope", (channel, scope))
         return Session(*rows[0]) if rows else None
 
-    def page(
+    def list_page(
         self, owner: str | None, before: str | None, limit: int, /
     ) -> Read[list[SessionSummary]]:
         """Return sessions, last active first, behind the session id `before`; None: everybody's.
@@ -91,7 +91,7 @@ class SessionStore:
         rows = yield Statement("rename_session", (session_id, plain(title), now))
         return bool(rows)
 
-    def entitle(self, session_id: SessionId, title: str, /) -> Write[bool]:
+    def set_title_if_empty(self, session_id: SessionId, title: str, /) -> Write[bool]:
         """Set the title if the session has none."""
         rows = yield Statement("entitle_session", (session_id, plain(title)))
         return bool(rows)
@@ -108,7 +108,7 @@ class SessionStore:
             yield Statement(query, (session_id,))
         return True
 
-    def append(
+    def add_messages(
         self, session_id: SessionId, run_id: RunId, messages: Sequence[Message], now: str, /
     ) -> Write[None]:
         """Add messages to the conversation. They are never rewritten."""
@@ -118,7 +118,7 @@ class SessionStore:
         )
         yield Statement("touch_session", (session_id, now))
 
-    def messages(
+    def list_messages(
         self, session_id: SessionId, before: int | None, limit: int, /
     ) -> Read[list[tuple[int, RunId, Message, str]]]:
         """Return the newest messages before a position: (position, run, message, instant).

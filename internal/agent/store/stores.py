@@ -1,6 +1,4 @@
-"""What the agent keeps. Every method is a piece of work for `Database.write` or `.read`."""
-
-from dataclasses import dataclass
+"""All stores of one database."""
 
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
 from internal.agent.store.chats import ChatStore
@@ -15,39 +13,24 @@ from internal.agent.store.tasks import TaskStore
 from internal.agent.store.usage import UsageStore
 
 
-@dataclass(frozen=True, slots=True)
 class Stores:
-    """All stores of one database."""
+    """One instance of every store.
 
-    log: EventStore
-    runs: RunStore
-    tasks: TaskStore
-    sessions: SessionStore
-    inbox: InboxStore
-    questions: QuestionStore
-    costs: UsageStore
-    outbox: OutboxStore
-    showings: RunDisplayStore
-    grants: PermissionRuleStore
-    people: RoleStore
-    audit: AuditStore
-    chats: ChatStore
+    Stores have no state and know no database: each method returns a generator of statements for
+    `Database.write` or `Database.read`.
+    """
 
-
-def make_stores() -> Stores:
-    """Return all stores. They keep nothing themselves and fit every database."""
-    return Stores(
-        log=EventStore(),
-        runs=RunStore(),
-        tasks=TaskStore(),
-        sessions=SessionStore(),
-        inbox=InboxStore(),
-        questions=QuestionStore(),
-        costs=UsageStore(),
-        outbox=OutboxStore(),
-        showings=RunDisplayStore(),
-        grants=PermissionRuleStore(),
-        people=RoleStore(),
-        audit=AuditStore(),
-        chats=ChatStore(),
-    )
+    def __init__(self) -> None:
+        self.sessions = SessionStore()
+        self.tasks = TaskStore()
+        self.runs = RunStore()
+        self.events = EventStore()
+        self.inbox = InboxStore()
+        self.outbox = OutboxStore()
+        self.questions = QuestionStore()
+        self.permission_rules = PermissionRuleStore()
+        self.roles = RoleStore()
+        self.audit = AuditStore()
+        self.usage = UsageStore()
+        self.chats = ChatStore()
+        self.run_displays = RunDisplayStore()

@@ -54,12 +54,12 @@ class TaskStore:
         rows = yield Statement("task", (task_id,))
         return _task(rows[0]) if rows else None
 
-    def by_key(self, principal: str, key: str, /) -> Read[Task | None]:
+    def get_by_key(self, principal: str, key: str, /) -> Read[Task | None]:
         """Return the task that a principal made under an idempotency key."""
         rows = yield Statement("task_by_key", (principal, key))
         return _task(rows[0]) if rows else None
 
-    def page(
+    def list_page(
         self,
         principal: str | None,
         session_id: SessionId | None,

@@ -20,7 +20,7 @@ class UsageSum(NamedTuple):
 class UsageStore:
     """Fills `Costs`."""
 
-    def sums(
+    def sum_by(
         self, by: UsageKey, session_id: SessionId | None, owner: str | None, limit: int, /
     ) -> Read[list[UsageSum]]:
         """Return what was used, the newest key first; None: of all sessions, of everybody."""

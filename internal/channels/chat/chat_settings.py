@@ -35,7 +35,7 @@ class Wishing:
 
     async def wish(self, chat: str) -> ChatSettings:
         """Return what is wished for the tasks of a chat."""
-        return await self._database.read(partial(self._stores.chats.wish, chat))
+        return await self._database.read(partial(self._stores.chats.get_settings, chat))
 
     async def obey(self, command: Command, speaker: Speaker, place: Place) -> str:
         """Do what a command says and return the sentence about it."""
@@ -60,7 +60,7 @@ class Wishing:
         if wanted:
             less: PlanReview | None = "off" if speaker.answerer.principal.may("owner") else None
             wish = wish._replace(plan_review="always" if to == "on" else less)
-            await self._database.write(partial(self._stores.chats.keep, chat, wish))
+            await self._database.write(partial(self._stores.chats.save_settings, chat, wish))
         review = wish.plan_review or self._rules.plan_review
         return words(f"plan_review_{review}", command=words.command("plan"))
 
@@ -73,7 +73,7 @@ class Wishing:
             return words("model_how", command=words.command("model"))
         if wanted:
             wish = wish._replace(model="" if switch(wanted) == "default" else wanted)
-            await self._database.write(partial(self._stores.chats.keep, chat, wish))
+            await self._database.write(partial(self._stores.chats.save_settings, chat, wish))
         return words("model", model=wish.model) if wish.model else words("model_default")
 
     async def _pair(self, code: str, speaker: Speaker, place: Place) -> str:
@@ -97,7 +97,7 @@ class Wishing:
     async def _usage(self, speaker: Speaker, place: Place) -> str:
         """Say what the chat's conversation has used."""
         words, costs = speaker.words, self._gateway.queries.costs
-        at_hand = partial(self._stores.sessions.at_hand, "lark", place.scope)
+        at_hand = partial(self._stores.sessions.get_current, "lark", place.scope)
         session = await self._database.read(at_hand)
         if session is None:
             return words("usage_none")

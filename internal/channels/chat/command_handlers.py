@@ -177,7 +177,7 @@ class Obeying:
 
     async def _session(self, place: Place) -> Session | None:
         return await self._database.read(
-            partial(self._stores.sessions.at_hand, "lark", place.scope)
+            partial(self._stores.sessions.get_current, "lark", place.scope)
         )
 
     async def _newest(self, place: Place) -> list[Task]:
@@ -195,7 +195,7 @@ class Obeying:
         session = await self._session(place)
         if session is None:
             return []
-        runs = await read(partial(stores.runs.open_runs, session.id))
+        runs = await read(partial(stores.runs.list_unfinished, session.id))
         tasks = [(run, await read(partial(stores.tasks.get, run.task_id))) for run in runs]
         return [(run, task) for run, task in tasks if task is not None]
 
@@ -206,7 +206,7 @@ class Obeying:
         if found := [each for each in open_ if names(each[1].id, wanted)]:
             return found
         run = await read(partial(stores.runs.get, RunId(wanted)))
-        run = run or await read(partial(stores.runs.of_task, TaskId(wanted)))
+        run = run or await read(partial(stores.runs.get_by_task, TaskId(wanted)))
         task = None if run is None else await read(partial(stores.tasks.get, run.task_id))
         if run is None or task is None or task.origin.chat_id != place.chat_id:
             return []

@@ -76,7 +76,7 @@ class Taker:
         await self._rounds.run(self._start)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
-        accepted = partial(self._stores.inbox.accepted, "lark", self._app_id, _PAGE)
+        accepted = partial(self._stores.inbox.list_accepted, "lark", self._app_id, _PAGE)
         chats: dict[str, list[InboundMessage]] = {}
         for row in await self._database.read(accepted):
             chats.setdefault(row.chat_id, []).append(row)
@@ -129,7 +129,7 @@ class Taker:
 
     async def _hear(self, row: InboundMessage, message: Message) -> None:
         gone = f"recall:{row.message_id}"  # order across events is not guaranteed
-        if await self._database.read(partial(self._stores.inbox.place, "lark", row.app, gone)):
+        if await self._database.read(partial(self._stores.inbox.get_state, "lark", row.app, gone)):
             await self._settle(row, "it was recalled")
             return
         match judge(message, self._rules, self._app_id, await self._hearing(row, message)):

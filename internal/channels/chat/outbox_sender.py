@@ -53,7 +53,7 @@ class Sender:
             self.dead = await self._count_dead()
         now = rfc3339(self._clock.now())
         due = await self._database.read(
-            partial(self._outbox.due, "lark", self._app_id, now, _CHATS)
+            partial(self._outbox.list_due, "lark", self._app_id, now, _CHATS)
         )
         for pending in due:
             if pending.outgoing.chat_id not in self._busy:
@@ -61,7 +61,7 @@ class Sender:
                 tasks.create_task(self._settle(pending))
 
     async def _count_dead(self) -> int:
-        dead = await self._database.read(partial(self._outbox.dead, _SHOWN))
+        dead = await self._database.read(partial(self._outbox.list_dead_letters, _SHOWN))
         return sum(letter.outgoing.app == self._app_id for letter in dead)
 
     async def _settle(self, pending: PendingMessage) -> None:
@@ -85,7 +85,7 @@ class Sender:
     async def _try(self, pending: PendingMessage) -> None:
         number, outgoing, _, first = pending
         now = rfc3339(self._clock.now())
-        if await self._database.write(partial(self._outbox.trying, number, now)) is None:
+        if await self._database.write(partial(self._outbox.begin_attempt, number, now)) is None:
             return
         begun = None if first is None else datetime.fromisoformat(first)
         try:
@@ -103,7 +103,7 @@ class Sender:
                 await self._later(pending, str(busy), busy.wait)
         else:
             now = rfc3339(self._clock.now())
-            await self._database.write(partial(self._outbox.sent, number, remote, now))
+            await self._database.write(partial(self._outbox.mark_sent, number, remote, now))
             log.info("reply sent", extra={"key": outgoing.key, "message_id": remote})
 
     async def _later(self, pending: PendingMessage, fault: str, wait: float) -> None:
@@ -123,7 +123,7 @@ class Sender:
 
     async def _bury(self, pending: PendingMessage, fault: str, *, doubtful: bool) -> None:
         now = rfc3339(self._clock.now())
-        work = partial(self._outbox.bury, pending.number, fault, now, doubtful=doubtful)
+        work = partial(self._outbox.give_up, pending.number, fault, now, doubtful=doubtful)
         await self._database.write(work)
         self.dead = await self._count_dead()
         told = "a reply was given up; it may have been sent" if doubtful else "a reply was given up"

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Answer
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.text import truncate_text
 from internal.channels.chat.words import Words
 
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     colour: Colour
 
 
-def outcome(asked: StoredQuestion, words: Words) -> Outcome:
+def outcome(asked: QuestionRecord, words: Words) -> Outcome:
     """Return what became of a question that is not open any more."""
     answer = asked.answer
     if asked.status == "expired" or (answer is not None and answer.decision == "expired"):
@@ -65,7 +65,7 @@ def by_whom(answer: Answer, app_id: str, words: Words) -> str:
     return words("asked_by", who=who, via=_via(answer, words), when=moment(answer.at))
 
 
-def late(asked: StoredQuestion, clicker: str, words: Words) -> str:
+def late(asked: QuestionRecord, clicker: str, words: Words) -> str:
     """Return what is said to somebody who answers a question that is not open any more."""
     answer = asked.answer
     if asked.status == "closed":
@@ -92,7 +92,7 @@ def moment(instant: str) -> str:
         return ""
 
 
-def _on_calls(asked: StoredQuestion, answer: Answer, words: Words) -> Outcome:
+def _on_calls(asked: QuestionRecord, answer: Answer, words: Words) -> Outcome:
     calls = asked.question.calls
     yes = sum(allowed(answer, call.call_id) for call in calls)
     if not yes:

@@ -79,7 +79,9 @@ class Showings:
                 await self._take_up()
                 self._taken_up = True
             now = rfc3339(self._screen.clock.now())
-            abandoned = partial(self._screen.stores.showings.abandoned, self._screen.door, now)
+            abandoned = partial(
+                self._screen.stores.run_displays.list_abandoned, self._screen.door, now
+            )
             for showing in await self._screen.database.read(abandoned):
                 if is_resting(showing) and await self._waits(showing.run_id):
                     self._rest(showing.run_id)
@@ -153,7 +155,7 @@ class Showings:
         until = rfc3339(moment + timedelta(seconds=LEASE_SECONDS))
         return await screen.database.write(
             partial(
-                screen.stores.showings.claim,
+                screen.stores.run_displays.claim,
                 *(run_id, screen.door, screen.owner, until, rfc3339(moment)),
             )
         )
@@ -161,7 +163,7 @@ class Showings:
     async def _follow_next(self, session_id: SessionId) -> None:
         """Follow the task that late steering became."""
         read, stores = self._screen.database.read, self._screen.stores
-        for run in await read(partial(stores.runs.open_runs, session_id)):
+        for run in await read(partial(stores.runs.list_unfinished, session_id)):
             task = await read(partial(stores.tasks.get, run.task_id))
             if task is not None and self._is_ours(task.origin):
                 self.follow(run.id)

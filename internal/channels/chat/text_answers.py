@@ -12,7 +12,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, No
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
 from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, moment
 from internal.channels.chat.text import truncate_text
@@ -77,7 +77,7 @@ class Deciding:
         exact = _is_exact(text)
         if asked.status != "open" and not exact:
             return None
-        if quoted is None and not exact and not can_answer(asked.asked, speaker.answerer):
+        if quoted is None and not exact and not can_answer(asked, speaker.answerer):
             return None
         return await self._answer(asked, given, speaker)
 
@@ -106,20 +106,20 @@ class Deciding:
         words = speaker.words
         return words("questions", questions=_list(open_, words)) if open_ else words("no_question")
 
-    async def _quoted(self, answerer: Actor, message_id: str) -> StoredQuestion | None:
+    async def _quoted(self, answerer: Actor, message_id: str) -> QuestionRecord | None:
         if not message_id:
             return None
-        name = await self._database.read(partial(self._outbox.asked_as, message_id))
+        name = await self._database.read(partial(self._outbox.find_question, message_id))
         return await self._known(name, answerer) if name else None
 
-    async def _known(self, name: str, answerer: Actor) -> StoredQuestion | None:
+    async def _known(self, name: str, answerer: Actor) -> QuestionRecord | None:
         queries = self._gateway.queries
         try:
             return await queries.question(QuestionId(name), answerer.principal, answerer.chat)
         except NotFound:
             return None
 
-    async def _find(self, wanted: str, speaker: Speaker) -> StoredQuestion | Did:
+    async def _find(self, wanted: str, speaker: Speaker) -> QuestionRecord | Did:
         """Return the question that is meant, or what to say when none is."""
         open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
         if not wanted:
@@ -136,7 +136,7 @@ class Deciding:
         known = await self._known(wanted, speaker.answerer) if _is_id(wanted) else None
         return known or Did(speaker.words("unknown_question", wanted=truncate_text(wanted, 60)))
 
-    async def _answer(self, asked: StoredQuestion, given: AnswerInput, speaker: Speaker) -> Did:
+    async def _answer(self, asked: QuestionRecord, given: AnswerInput, speaker: Speaker) -> Did:
         words, question_id = speaker.words, asked.question.id
         if len(given.text) > LONGEST_ANSWER:
             return Did(words("too_long", length=len(given.text), most=LONGEST_ANSWER))
@@ -147,14 +147,14 @@ class Deciding:
         except NotFound:
             return Did(words("unknown_question", wanted=short(question_id)))
         except Forbidden:
-            return Did(words(f"click_{asked.asked.who}"))
+            return Did(words(f"click_{asked.audience}"))
         except InvalidRequest as error:
             return Did(str(error))
         except Conflict:
             return Did(await self._late(asked, speaker))
-        return Did(run_id=answered.asked.run_id, settled=True)
+        return Did(run_id=answered.run_id, settled=True)
 
-    async def _late(self, asked: StoredQuestion, speaker: Speaker) -> str:
+    async def _late(self, asked: QuestionRecord, speaker: Speaker) -> str:
         now = await self._known(asked.question.id, speaker.answerer) or asked
         if now.status == "open":  # its time is over, and nobody has closed it yet
             now = now._replace(status="expired")
@@ -180,24 +180,24 @@ def _is_exact(text: str) -> bool:
     return text.strip().lower().rstrip(".!\u3002\uff01") in yes | no
 
 
-def _which(open_: Sequence[StoredQuestion], speaker: Speaker) -> Did:
+def _which(open_: Sequence[QuestionRecord], speaker: Speaker) -> Did:
     return Did(speaker.words("which_question", questions=_list(open_, speaker.words)))
 
 
-def _list(open_: Sequence[StoredQuestion], words: Words) -> str:
+def _list(open_: Sequence[QuestionRecord], words: Words) -> str:
     return "\n".join(
         words(
             "question_line",
             id=short(each.question.id),
             about=words(f"asked_about_{each.question.kind}"),
             title=truncate_text(_title(each), 120),
-            until=moment(each.asked.expires),
+            until=moment(each.expires),
         )
         for each in open_
     )
 
 
-def _title(asked: StoredQuestion) -> str:
+def _title(asked: QuestionRecord) -> str:
     question = asked.question
     if question.plan is not None:
         return question.plan.goal

@@ -21,7 +21,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import chat_name
 from internal.agent.store.database import Database, Read
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, outcome
 from internal.channels.chat.text import truncate_text
@@ -160,7 +160,7 @@ class Clicks:
             log.info("a click was refused", extra=told)
             return self._toast("warning", no.phrase, no.words)
 
-    async def _meant(self, event: _Event) -> tuple[StoredQuestion, AnswerInput, Words]:
+    async def _meant(self, event: _Event) -> tuple[QuestionRecord, AnswerInput, Words]:
         """Return the question and the answer that a click means.
 
         Raises:
@@ -171,11 +171,11 @@ class Clicks:
         except msgspec.ValidationError:
             raise _NoAnswer("click_malformed") from None
         asked = await self._find(press.question)
-        if asked is None or asked.asked.chat != self._chat(event):
+        if asked is None or asked.chat != self._chat(event):
             raise _NoAnswer("click_unknown")
         words = await self._words(asked)
         outbox = self._behind.stores.outbox
-        card = await self._read(partial(outbox.remote_id, card_key(asked.question.id)))
+        card = await self._read(partial(outbox.get_remote_id, card_key(asked.question.id)))
         if card != event.context.open_message_id:
             raise _NoAnswer("click_unknown" if card else "click_early", words)
         given = given_by(press, event.action.form_value, asked.question)
@@ -184,42 +184,42 @@ class Clicks:
         return asked, given, words
 
     async def _answer(
-        self, event: _Event, asked: StoredQuestion, given: AnswerInput, words: Words
+        self, event: _Event, asked: QuestionRecord, given: AnswerInput, words: Words
     ) -> Reaction:
         people, chat_id = self._behind.people, event.context.open_chat_id
         who = await people.principal(event.operator.open_id, chat_id)
         answerer = Actor(who, "lark", self._chat(event))
-        if can_answer(asked.asked, answerer):  # the name stays with the answer
+        if can_answer(asked, answerer):  # the name stays with the answer
             answerer = answerer._replace(principal=await people.named(who))
         try:
             answered = await self._behind.gateway.answer(asked.question.id, given, answerer)
         except Conflict:
             return await self._late(asked, who.id, words)
         except Forbidden:
-            raise _NoAnswer(f"click_{asked.asked.who}", words) from None
+            raise _NoAnswer(f"click_{asked.audience}", words) from None
         except InvalidRequest as error:
             return _toast("warning", str(error))
-        self._behind.answered(answered.asked.run_id)
+        self._behind.answered(answered.run_id)
         log.info("a question was answered", extra={"question_id": asked.question.id})
         return self._with_card(_toast("success", outcome(answered, words).said), answered, words)
 
-    async def _late(self, asked: StoredQuestion, clicker: str, words: Words) -> Reaction:
+    async def _late(self, asked: QuestionRecord, clicker: str, words: Words) -> Reaction:
         """Return who was first, and the card as it is now."""
         now = await self._find(asked.question.id) or asked
         toast = _toast("info", late(now, clicker, words))
         return toast if now.status == "open" else self._with_card(toast, now, words)
 
-    async def _find(self, name: str) -> StoredQuestion | None:
+    async def _find(self, name: str) -> QuestionRecord | None:
         return await self._read(partial(self._behind.stores.questions.get, QuestionId(name)))
 
-    async def _words(self, asked: StoredQuestion) -> Words:
-        task = await self._read(partial(self._behind.stores.tasks.get, asked.asked.task_id))
+    async def _words(self, asked: QuestionRecord) -> Words:
+        task = await self._read(partial(self._behind.stores.tasks.get, asked.task_id))
         return words_for(self._language, "" if task is None else task.instruction)
 
     def _toast(self, kind: str, phrase: str, words: Words | None = None) -> Reaction:
         return _toast(kind, (words or words_for(self._language, ""))(phrase))
 
-    def _with_card(self, toast: Reaction, asked: StoredQuestion, words: Words) -> Reaction:
+    def _with_card(self, toast: Reaction, asked: QuestionRecord, words: Words) -> Reaction:
         card = question_card(asked, words, self._app_id)
         return toast | {"card": {"type": "raw", "data": card}}
 

@@ -96,7 +96,7 @@ class Progress:
         Nothing that is shown may delay the answer or the question. Returns "left" when the process
         leaves before.
         """
-        log_of_run = partial(self._screen.stores.log.of_run, self._run.id)
+        log_of_run = partial(self._screen.stores.events.list_by_run, self._run.id)
         position = 0
         for row in await self._screen.database.read(log_of_run):
             self._work.take(row.event, row.envelope)
@@ -126,7 +126,7 @@ class Progress:
         await self._update()
         await self._unreact()
         stores, owner = self._screen.stores, self._screen.owner
-        close = partial(stores.showings.close, self._kept(), self._screen.door, owner)
+        close = partial(stores.run_displays.close, self._kept(), self._screen.door, owner)
         await self._screen.database.write(close)
 
     async def release(self) -> None:
@@ -263,7 +263,9 @@ class Progress:
         """Store what was shown and stay its writer; False when somebody else is."""
         screen = self._screen
         until = rfc3339(screen.clock.now() + timedelta(seconds=lease_seconds))
-        keep = partial(screen.stores.showings.keep, self._kept(), screen.door, screen.owner, until)
+        keep = partial(
+            screen.stores.run_displays.save, self._kept(), screen.door, screen.owner, until
+        )
         return await screen.database.write(keep)
 
     def _kept(self) -> RunDisplay:

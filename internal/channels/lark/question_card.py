@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from internal.agent.domain.questions import Answer, ApprovalItem, Question
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.question_text import allowed, by_whom, moment, outcome
 from internal.channels.chat.text import size, truncate_text
 from internal.channels.chat.words import Words
@@ -68,12 +68,12 @@ class Room:
         return f"{shown}\n{self._words(phrase, count=count if whole_lines else len(left))}"
 
 
-def question_card(asked: StoredQuestion, words: Words, app_id: str) -> dict[str, Any]:
+def question_card(asked: QuestionRecord, words: Words, app_id: str) -> dict[str, Any]:
     """Return the card of a question as it stands now."""
     return _fitted(partial(_card, asked, words, app_id), words)[0]
 
 
-def question_forms(asked: StoredQuestion, words: Words, app_id: str) -> Sequence[Form]:
+def question_forms(asked: QuestionRecord, words: Words, app_id: str) -> Sequence[Form]:
     """Return the forms of a question, the best first; what a card cannot hold comes as a file."""
     card, cut = _fitted(partial(_card, asked, words, app_id), words)
     parts = [Part("interactive", as_json(card))]
@@ -85,7 +85,7 @@ def question_forms(asked: StoredQuestion, words: Words, app_id: str) -> Sequence
     return (("card", tuple(parts)), ("post", (post(text),)), ("text", texts(text, MOST_TEXT)))
 
 
-def news_forms(asked: StoredQuestion, words: Words, app_id: str) -> Sequence[Form]:
+def news_forms(asked: QuestionRecord, words: Words, app_id: str) -> Sequence[Form]:
     """Return the forms of a short message about a question whose card cannot be replaced."""
     said = outcome(asked, words).said
     about = truncate_text(asked.question.title, 200)
@@ -107,13 +107,13 @@ def _fitted(draw: Callable[[Room], Drawn], words: Words) -> tuple[Drawn, bool]:
     return draw(smallest), smallest.cut
 
 
-def _text(asked: StoredQuestion, words: Words, app_id: str, room: Room) -> str:
+def _text(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> str:
     shown = _shown(asked, words, app_id, room)
     blocks = [Block("text", _title(asked, words)), *shown, *_foot(asked, words)]
     return f"{QUESTION_MARK} {_as_text(blocks)}"
 
 
-def _card(asked: StoredQuestion, words: Words, app_id: str, room: Room) -> dict[str, Any]:
+def _card(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> dict[str, Any]:
     blocks = _shown(asked, words, app_id, room)
     if asked.status == "open" and on_buttons(asked.question):
         blocks = [block for block in blocks if block.kind != "options"]
@@ -131,7 +131,7 @@ def _card(asked: StoredQuestion, words: Words, app_id: str, room: Room) -> dict[
     }
 
 
-def _header(asked: StoredQuestion, words: Words) -> Element:
+def _header(asked: QuestionRecord, words: Words) -> Element:
     title: Element = {"tag": "plain_text", "content": _title(asked, words)}
     if asked.status == "open":
         return {"title": title, "template": _COLOURS[asked.question.kind]}
@@ -143,7 +143,7 @@ def _header(asked: StoredQuestion, words: Words) -> Element:
     }
 
 
-def _title(asked: StoredQuestion, words: Words) -> str:
+def _title(asked: QuestionRecord, words: Words) -> str:
     question = asked.question
     if question.kind != "approval":
         return words(f"asked_{question.kind}")
@@ -151,7 +151,7 @@ def _title(asked: StoredQuestion, words: Words) -> str:
     return words("asked_call") if count == 1 else words("asked_calls", count=count)
 
 
-def _shown(asked: StoredQuestion, words: Words, app_id: str, room: Room) -> list[Block]:
+def _shown(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> list[Block]:
     """Return what is asked and, when it is over, what became of it."""
     found = _subject(asked, words, room)
     if (answer := _person(asked)) is None:
@@ -159,7 +159,7 @@ def _shown(asked: StoredQuestion, words: Words, app_id: str, room: Room) -> list
     return [*found, *_decided(answer, words, room), _by(answer, app_id, words)]
 
 
-def _subject(asked: StoredQuestion, words: Words, room: Room) -> list[Block]:
+def _subject(asked: QuestionRecord, words: Words, room: Room) -> list[Block]:
     match asked.question.kind:
         case "plan":
             return _plan(asked.question, words, room)
@@ -184,7 +184,7 @@ def _question(question: Question, room: Room) -> list[Block]:
     return [*found, Block("options", options)] if options else found
 
 
-def _calls(asked: StoredQuestion, words: Words, room: Room) -> list[Block]:
+def _calls(asked: QuestionRecord, words: Words, room: Room) -> list[Block]:
     calls, answer = asked.question.calls, _person(asked)
     found: list[Block] = []
     for number, call in enumerate(calls[: room.calls], 1):
@@ -224,14 +224,14 @@ def _decided(answer: Answer, words: Words, room: Room) -> list[Block]:
     return found
 
 
-def _foot(asked: StoredQuestion, words: Words) -> list[Block]:
+def _foot(asked: QuestionRecord, words: Words) -> list[Block]:
     """Return who may answer an open question, until when, and how besides the buttons."""
     name = asked.question.id
     if asked.status != "open":
         return [Block("soft", name)]
-    who = words(f"asked_who_{asked.asked.who}")
+    who = words(f"asked_who_{asked.audience}")
     how = words(f"asked_reply_{_way(asked.question)}")
-    until = words("asked_until", who=who, when=moment(asked.asked.expires), how=how)
+    until = words("asked_until", who=who, when=moment(asked.expires), how=how)
     return [Block("soft", f"{until}\n{name}")]
 
 
@@ -241,7 +241,7 @@ def _way(question: Question) -> str:
     return question.kind
 
 
-def _person(asked: StoredQuestion) -> Answer | None:
+def _person(asked: QuestionRecord) -> Answer | None:
     """Return the answer if a person gave it."""
     answer = asked.answer
     return None if answer is None or answer.decision == "expired" else answer

@@ -111,11 +111,11 @@ class Replies:
         asked = await read(partial(stores.questions.get, QuestionId(outgoing.question_id)))
         if asked is None:
             raise LarkRefused(0, "the question was deleted with its session")
-        task = await read(partial(stores.tasks.get, asked.asked.task_id))
+        task = await read(partial(stores.tasks.get, asked.task_id))
         words = words_for(self._language, "" if task is None else task.instruction)
         if not outgoing.key.endswith(CLOSED):
             return await self._in_a_form(outgoing, question_forms(asked, words, app_id))
-        shown = await read(partial(stores.outbox.remote_id, card_key(asked.question.id)))
+        shown = await read(partial(stores.outbox.get_remote_id, card_key(asked.question.id)))
         if shown:
             try:
                 card = as_json(question_card(asked, words, app_id))
@@ -176,9 +176,9 @@ class Replies:
 
         A run that was stopped has the reason of its stop instead.
         """
-        of_run = partial(self._stores.log.of_run, RunId(outgoing.run_id))
-        last = (await self._database.read(of_run))[-1:]
-        return "".join(_named(_terminal(row.envelope).payload) for row in last)
+        last_event = partial(self._stores.events.last_event, RunId(outgoing.run_id))
+        event = await self._database.read(last_event)
+        return "" if event is None else _named(_terminal(event.envelope).payload)
 
     async def _asked(self, outgoing: OutgoingMessage) -> str:
         """Return the words whose language is ours: the person's."""

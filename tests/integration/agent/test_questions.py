@@ -298,7 +298,7 @@ async def test_a_rule_that_is_taken_back_asks_again(home: Path) -> None:
         await here.answer((await here.asked(made))["question_id"], grant="rule")
         await here.end_of(made)
         (rule,) = await gateway.queries.rules(LOCAL_OWNER)
-        assert rule.place == "principal:local"
+        assert rule.scope == "principal:local"
         with pytest.raises(NotFound, match=f"no rule {rule.number}"):
             await gateway.remove_rule(rule.number, OPERATOR, "web")
         await gateway.remove_rule(rule.number, LOCAL_OWNER, "web")
@@ -388,18 +388,18 @@ async def test_a_question_and_its_end_are_promised_to_the_chat(home: Path) -> No
     async with core(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
-        due = partial(here.house.stores.outbox.due, "lark", "app", "9999", 10)
+        due = partial(here.house.stores.outbox.list_due, "lark", "app", "9999", 10)
         (first,) = await here.house.database.read(due)
         assert first.outgoing.key == f"{asked['question_id']}:asked"
         assert first.outgoing.question_id == asked["question_id"]
         await here.house.database.write(
-            partial(here.house.stores.outbox.sent, first.number, "om_1", "2026")
+            partial(here.house.stores.outbox.mark_sent, first.number, "om_1", "2026")
         )
         await here.answer(asked["question_id"], "text", "green")
         await here.end_of(made)
         (second,) = await here.house.database.read(due)
         assert second.outgoing.key == f"{asked['question_id']}:closed"
-        remote = partial(here.house.stores.outbox.remote_id, first.outgoing.key)
+        remote = partial(here.house.stores.outbox.get_remote_id, first.outgoing.key)
         assert await here.house.database.read(remote) == "om_1"
 
 
@@ -486,7 +486,7 @@ async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> 
         with pytest.raises(InvalidRequest):
             await gateway.answer(question, AnswerInput("text"), answerer, reply)
         await gateway.answer(question, AnswerInput("text", "green"), answerer, reply)
-        accepted = partial(here.house.stores.inbox.accepted, "lark", "app", 10)
+        accepted = partial(here.house.stores.inbox.list_accepted, "lark", "app", 10)
         assert await here.house.database.read(accepted) == []
         await here.end_of(made)
 
@@ -573,7 +573,7 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         assert (await here.run(running)).status == "cancelled"
         assert events[-1]["payload"]["final_answer"] == "next"
         assert await recall("m4") == "nothing"
-        due = partial(here.house.stores.outbox.due, "lark", "app", "9999", 10)
+        due = partial(here.house.stores.outbox.list_due, "lark", "app", "9999", 10)
         (promised,) = await here.house.database.read(due)
         assert promised.outgoing.body == "next", "nobody is answered who took the message back"
         rows = await gateway.queries.messages(running.session_id, LOCAL_OWNER)

@@ -15,7 +15,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import chat_name
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.policy import GroupRules
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
@@ -40,7 +40,7 @@ def needs(*calls: Call) -> list[Reply]:
     ]
 
 
-async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> list[StoredQuestion]:
+async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> list[QuestionRecord]:
     """Return the open questions of a chat as soon as there are so many and their cards are known.
 
     Cards are known to us a moment after they are seen.
@@ -48,11 +48,11 @@ async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> li
     gateway, stores = house.core.house.gateway, house.core.house.stores
     name = chat_name("lark", APP.app_id, (chat or house.dm).chat_id)
 
-    async def found() -> list[StoredQuestion] | None:
+    async def found() -> list[QuestionRecord] | None:
         open_ = await gateway.queries.questions_in(name)
         keys = [f"{each.question.id}:asked" for each in open_]
         ids = [
-            await house.core.house.database.read(partial(stores.outbox.remote_id, key))
+            await house.core.house.database.read(partial(stores.outbox.get_remote_id, key))
             for key in keys
         ]
         return open_ if len(open_) == count and all(ids) else None
@@ -67,10 +67,10 @@ async def until(house: Rig, wanted: Callable[[], Awaitable[T | None]]) -> T:
     return found
 
 
-async def card_of(house: Rig, asked: StoredQuestion) -> str:
+async def card_of(house: Rig, asked: QuestionRecord) -> str:
     """Return the message that shows a question."""
     stores, key = house.core.house.stores, f"{asked.question.id}:asked"
-    return await house.core.house.database.read(partial(stores.outbox.remote_id, key))
+    return await house.core.house.database.read(partial(stores.outbox.get_remote_id, key))
 
 
 async def deeds(house: Rig) -> list[str]:
@@ -113,9 +113,11 @@ async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None
     async with LarkSim([APP], speed=100.0) as sim, rig(tmp_path, [], QUIET, sim=sim) as house:
         one, two = sim.people[:2]
         code, late = await code_for(house), "ABCD2345"
-        people, past = house.core.house.stores.people, "2026-01-01T00:00:00.000Z"
+        people, past = house.core.house.stores.roles, "2026-01-01T00:00:00.000Z"
         digest = hashlib.sha256(late.encode()).hexdigest()
-        await house.core.house.database.write(partial(people.add_code, digest, "owner", past, past))
+        await house.core.house.database.write(
+            partial(people.add_pairing_code, digest, "owner", past, past)
+        )
         for number, text in enumerate(("/pair", "/pair 22222222", f"/配对 {late}"), 1):
             await house.say(text)
             said = (await house.until_replies(number))[-1]
@@ -348,7 +350,7 @@ async def test_feedback_on_a_plan_has_it_planned_again_and_a_yes_begins_it(tmp_p
         [first] = await open_questions(house, 1)
         await house.say("without digging")
 
-        async def next_one() -> StoredQuestion | None:
+        async def next_one() -> QuestionRecord | None:
             [found] = await open_questions(house, 1)
             return found if found.question.id != first.question.id else None
 

@@ -32,7 +32,7 @@ async def recall(house: Rig, message_id: str) -> None:
 
 async def handled(house: Rig, name: str) -> bool:
     inbox = house.core.house.stores.inbox
-    place = await house.core.house.database.read(partial(inbox.place, "lark", APP.app_id, name))
+    place = await house.core.house.database.read(partial(inbox.get_state, "lark", APP.app_id, name))
     return place is not None and place.status == "handled"
 
 
@@ -99,7 +99,7 @@ async def test_nobody_interrupts_the_run_of_somebody_else(tmp_path: Path) -> Non
             async def taken() -> bool:
                 inbox = house.core.house.stores.inbox
                 found = await house.core.house.database.read(
-                    partial(inbox.place, "lark", APP.app_id, waits)
+                    partial(inbox.get_state, "lark", APP.app_id, waits)
                 )
                 return found is not None and found.status == "taken"
 

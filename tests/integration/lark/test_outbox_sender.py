@@ -15,7 +15,7 @@ from internal.agent.domain.questions import Question
 from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.outbox import DeadLetter, OutgoingMessage
 from internal.agent.store.questions import QuestionRecord
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import Sender
 from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience
 from internal.channels.lark.api_calls import LarkCalls
@@ -44,7 +44,7 @@ class Desk:
     """An outbox and what empties it, with a simulated Lark behind."""
 
     def __init__(self, sim: LarkSim, database: Any) -> None:
-        self.sim, self.database, self.stores, self.clock = sim, database, make_stores(), Ahead()
+        self.sim, self.database, self.stores, self.clock = sim, database, Stores(), Ahead()
         self.api = LarkApi(Login(APP.app_id, APP.secret, sim.url), self.clock)
         calls = LarkCalls(self.api)
         replies = Replies(calls, database, self.stores, APP.app_id, "en")
@@ -61,17 +61,17 @@ class Desk:
         asked = QuestionRecord(
             question, *ids, "p", "lark:a:c", "operators", "2026-01-01", "2027-01-01"
         )
-        await self.database.write(partial(self.stores.questions.ask, asked))
+        await self.database.write(partial(self.stores.questions.add, asked))
         key = f"{name}:asked"
         outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, "", question_id=name)
         await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
         self.sender.wake()
 
     async def remote(self, key: str) -> str:
-        return str(await self.database.read(partial(self.stores.outbox.remote_id, key)))
+        return str(await self.database.read(partial(self.stores.outbox.get_remote_id, key)))
 
     async def dead(self) -> list[DeadLetter]:
-        return list(await self.database.read(partial(self.stores.outbox.dead, 10)))
+        return list(await self.database.read(partial(self.stores.outbox.list_dead_letters, 10)))
 
     async def until_dead(self) -> DeadLetter:
         async with asyncio.timeout(20):
@@ -81,7 +81,7 @@ class Desk:
 
     async def until_due(self, count: int) -> None:
         """Return when so many chats have something left to be sent."""
-        due = partial(self.stores.outbox.due, "lark", APP.app_id, "9999", 99)
+        due = partial(self.stores.outbox.list_due, "lark", APP.app_id, "9999", 99)
         async with asyncio.timeout(20):
             while len(await self.database.read(due)) != count:
                 await self.sim.lark.changed_within(0.05)
@@ -192,7 +192,7 @@ async def test_doubt_that_cannot_be_resolved_is_a_dead_letter_that_says_so(tmp_p
         desk.sender.wake()
         letter = await desk.until_dead()
         assert letter.doubtful
-        assert "230027" in letter.fault
+        assert "230027" in letter.failure
 
 
 async def test_what_lark_will_never_take_is_given_up_at_once(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_what_lark_will_never_take_is_given_up_at_once(tmp_path: Path) -> 
         await desk.promise("1", "oc_nowhere")
         letter = await desk.until_dead()
         assert not letter.doubtful
-        assert "230001" in letter.fault
+        assert "230001" in letter.failure
 
 
 async def test_a_wrong_secret_buries_nothing(tmp_path: Path) -> None:

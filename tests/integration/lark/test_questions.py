@@ -16,7 +16,7 @@ from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import Chat, Json, Message, Person
@@ -68,7 +68,7 @@ class Desk:
         card = self.house.sim.card(self.card.message_id) or {}
         return str(card["header"]["title"]["content"])
 
-    async def asked(self, count: int = 1) -> StoredQuestion:
+    async def asked(self, count: int = 1) -> QuestionRecord:
         """Return the newest question as soon as its card is there, and known to be."""
         await self.house.sim.until(lambda _: len(self.cards) == count)
         name = json.loads(self.shown(self.card))["body"]["elements"][-1]["text"]["content"]
@@ -81,9 +81,9 @@ class Desk:
     async def _remote(self, question_id: str) -> str:
         house = self.house.core.house
         key = f"{question_id}:asked"
-        return await house.database.read(lambda: house.stores.outbox.remote_id(key))
+        return await house.database.read(lambda: house.stores.outbox.get_remote_id(key))
 
-    async def question(self, question_id: str) -> StoredQuestion:
+    async def question(self, question_id: str) -> QuestionRecord:
         queries = self.house.core.house.gateway.queries
         return await queries.question(QuestionId(question_id), LOCAL_OWNER)
 
@@ -205,7 +205,7 @@ async def test_a_yes_can_hold_for_the_conversation_or_for_good(tmp_path: Path) -
         assert await one.house.until_replies(1) == ["over"]
         (rule,) = await gateway.queries.rules(LOCAL_OWNER)
         assert rule.rule == "shell(touch ran)"
-        assert rule.place.startswith("session")
+        assert rule.scope.startswith("session")
         await one.house.say("touch it again")
         assert await one.house.until_replies(2) == ["over", "over"]
         assert len(one.cards) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.messages import Message, Text, Thinking, ToolCall
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.channels.web.routes.table import ENDPOINTS
 from tests.support.http_client import read_reply
 from tests.support.web_app import TOKEN, WebHouse, healthy, open_web_house
@@ -144,8 +144,8 @@ async def test_messages_page_back_to_the_beginning_without_thinking(house: WebHo
     said = [Message("user", (Text(f"question {number}"),)) for number in range(3)]
     call = ToolCall("call-1", "shell", {"command": "ls"})
     said.append(Message("assistant", (Thinking("hm", "sig"), Text("answer"), call)))
-    sessions, now = make_stores().sessions, "2026-01-01T00:00:00.000Z"
-    await house.database.write(lambda: sessions.append(run.session_id, run.run_id, said, now))
+    sessions, now = Stores().sessions, "2026-01-01T00:00:00.000Z"
+    await house.database.write(lambda: sessions.add_messages(run.session_id, run.run_id, said, now))
     newest = (await house.client.get(f"{path}?limit=3")).json()
     assert [message["number"] for message in newest["messages"]] == [2, 3, 4]
     assert newest["messages"][-1]["parts"] == [

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from internal.agent.store.database import Database, Row
-from internal.agent.store.stores import Stores, make_stores
+from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 
 
@@ -46,4 +46,4 @@ def peek(kind: Kind, tmp_path: Path) -> Callable[[str], list[Row]]:
 
 @pytest.fixture
 def stores() -> Stores:
-    return make_stores()
+    return Stores()

@@ -44,7 +44,7 @@ class EventBroadcaster:
 
     def __init__(self, database: Database, stores: Stores, clock: Clock, version: str) -> None:
         self.database = database
-        self.log = stores.log
+        self.log = stores.events
         self.recent = RecentEvents()
         self.epoch = ""
         self.closed = False
@@ -171,7 +171,7 @@ class EventBroadcaster:
         rows: deque[StoredEvent] = deque()
         while True:
             position = rows[-1].position if rows else self._seen
-            page = await self.database.read(partial(self.log.after, position, None, PAGE))
+            page = await self.database.read(partial(self.log.list_after, position, None, PAGE))
             rows.extend(page)
             if len(page) < PAGE:
                 return rows
@@ -201,7 +201,7 @@ class EventBroadcaster:
         one = next(iter(watched)) if watched is not None and len(watched) == 1 else None
         active = None
         if one is not None:
-            active = await self.database.read(lambda: self._runs.active(one))
+            active = await self.database.read(lambda: self._runs.get_active(one))
         many = tuple(sorted(watched)) if watched is not None else ("*",)
         return Connected(
             session_id=UNSET if one is None else one,
@@ -221,7 +221,7 @@ class EventBroadcaster:
         return "too_old" if start.position < bounds.earliest - 1 else ""
 
     async def _bounds(self) -> LogBounds:
-        return await self.database.read(self.log.bounds)
+        return await self.database.read(self.log.get_bounds)
 
     def _id(self, position: int) -> str:
         return str(Cursor(self.epoch, position))

@@ -54,6 +54,6 @@ def record_resting(
     Raises:
         Conflict: it is running or has ended.
     """
-    first = yield from log.number_resting(ids.run_id, len(events))
+    first = yield from log.reserve_seqs_of_idle_run(ids.run_id, len(events))
     stamped = [Stamped(event, timestamp) for event in events]
     return (yield from record(log, ids, first, stamped))

@@ -82,7 +82,7 @@ class Subscription:
             return [frame for frame in recent if self._wants(frame)]
         sessions = None if self._watched is None else sorted(self._watched)
         rows = await self._source.database.read(
-            lambda: self._source.log.after(self._cursor, sessions, PAGE)
+            lambda: self._source.log.list_after(self._cursor, sessions, PAGE)
         )
         return [from_log(row) for row in rows]
 

@@ -15,7 +15,7 @@ from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock, EventListener
-from internal.agent.store.checkpoints import Checkpoints, joined
+from internal.agent.store.checkpoints import CheckpointEncoder, merge_deltas
 from internal.agent.store.database import Database, Write
 from internal.agent.store.runs import CheckpointDelta
 from internal.agent.store.stores import Stores
@@ -72,7 +72,7 @@ class SerializingEventListener:
         self._broadcaster = broadcaster
         self._clock = clock
         self._listeners: list[EventListener] = []
-        self._checkpoints = Checkpoints()
+        self._checkpoints = CheckpointEncoder()
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MOST_WAITING)
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -82,7 +82,7 @@ class SerializingEventListener:
 
     def goes_on(self, kept: int) -> None:
         """Say how many rows of the turn log a resumed run has already."""
-        self._checkpoints = Checkpoints(kept)
+        self._checkpoints = CheckpointEncoder(kept)
 
     async def emit(
         self, *events: Event, turn: Turn | None = None, also: Also | None = None
@@ -139,7 +139,7 @@ class SerializingEventListener:
         await self._queue.put(entry)
 
     def _point(self, turn: Turn | None) -> CheckpointDelta | None:
-        return None if turn is None else self._checkpoints.point(turn)
+        return None if turn is None else self._checkpoints.encode(turn)
 
     async def _store(self, batch: list[_Entry]) -> None:
         if any(entry.point or entry.also or _durable(entry) for entry in batch):
@@ -163,15 +163,17 @@ class SerializingEventListener:
         durable = [
             Stamped(event, rfc3339(entry.moment)) for entry in batch for event in _durable(entry)
         ]
-        first = yield from self._stores.log.number(self.ids.run_id, self._fence, len(durable))
+        first = yield from self._stores.events.reserve_seqs(
+            self.ids.run_id, self._fence, len(durable)
+        )
         # before the rest: the end of a run forgets its checkpoint
-        if point := joined([entry.point for entry in batch if entry.point is not None]):
-            yield from self._stores.runs.keep(self.ids.run_id, point)
+        if point := merge_deltas([entry.point for entry in batch if entry.point is not None]):
+            yield from self._stores.runs.save_checkpoint(self.ids.run_id, point)
         others: list[Delivery] = []
         for entry in batch:
             if entry.also is not None:
                 others += yield from entry.also()
-        return (yield from record(self._stores.log, self.ids, first, durable)), others
+        return (yield from record(self._stores.events, self.ids, first, durable)), others
 
     def _ephemeral(self, event: Event, moment: datetime) -> Delivery:
         return Delivery(wrap(self.ids, event, rfc3339(moment), None))

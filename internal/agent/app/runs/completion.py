@@ -147,7 +147,7 @@ class Persistence:
             calls=question.calls,
             multiple=question.multiple,
             plan=question.plan or UNSET,
-            who=asked.who,
+            who=asked.audience,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
@@ -161,7 +161,7 @@ class Persistence:
 
     async def _close_open_ends(self, context: RunContext, error: str) -> None:
         await context.stream.commit()  # all that was emitted is in the log now
-        log = await self._database.read(partial(self._stores.log.of_run, context.run.id))
+        log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         await context.stream.emit(
             *find_unfinished_work(log, error=truncate_json(error or "failed"))
         )
@@ -183,7 +183,7 @@ class Persistence:
             session_id=task.session_id,
             principal=task.origin.principal,
             chat=task.origin.chat,
-            who="asker" if question.kind == "clarify" and task.origin.direct else "operators",
+            audience="asker" if question.kind == "clarify" and task.origin.direct else "operators",
             asked=rfc3339(now),
             expires=rfc3339(now + ttl),
         )
@@ -194,9 +194,9 @@ class Persistence:
         if not (yield from stores.runs.pause(run.id, run.fence)):
             raise LeaseLost(f"{run.id} is run by another process")
         yield from stores.tasks.set_status(task.id, "waiting", "await_user_input", now)
-        yield from stores.questions.ask(asked)
+        yield from stores.questions.add(asked)
         if question.plan is not None:
-            yield from stores.questions.add_plan(run.id, run.session_id, question.plan, now)
+            yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now)
         deed = AuditEntry(now, run.id, task.origin.channel, "question.asked", question.id)
         yield from stores.audit.add(deed._replace(detail=question.kind))
         yield from promise(stores, asked, "asked", now)

@@ -148,7 +148,7 @@ def add_task(
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
     ids = RunIds(session_id, task.id, run.id)
-    return (yield from record_resting(stores.log, ids, (received, queued), now))
+    return (yield from record_resting(stores.events, ids, (received, queued), now))
 
 
 def inbound(

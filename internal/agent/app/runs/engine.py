@@ -97,7 +97,9 @@ class ReactEngine:
 
     async def _steered(self, context: RunContext, turn: Turn, taken: set[int]) -> bool:
         """Give the Turn what people said meanwhile; it is taken when that is stored."""
-        untold = await self._database.read(partial(self._stores.inbox.untold, context.ids.run_id))
+        untold = await self._database.read(
+            partial(self._stores.inbox.list_undelivered, context.ids.run_id)
+        )
         # what was taken a moment ago may not be stored yet
         words = [each for each in untold if each.number not in taken]
         if not words:
@@ -121,7 +123,7 @@ class ReactEngine:
         return True
 
     def _told(self, words: list[Steering]) -> Write[list[Delivery]]:
-        yield from self._stores.inbox.told([each.number for each in words])
+        yield from self._stores.inbox.mark_delivered([each.number for each in words])
         return []
 
     async def _think(self, context: RunContext, turn: Turn) -> ModelResponse:

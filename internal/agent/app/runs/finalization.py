@@ -52,18 +52,18 @@ def end_run(
     if not (yield from stores.runs.end(run.id, run.fence, end)):
         raise LeaseLost(f"{run.id} is run by another process")
     yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, end.ended)
-    yield from stores.sessions.append(task.session_id, run.id, ending.messages, end.ended)
+    yield from stores.sessions.add_messages(task.session_id, run.id, ending.messages, end.ended)
     if ending.title:
-        yield from stores.sessions.entitle(task.session_id, ending.title)
+        yield from stores.sessions.set_title_if_empty(task.session_id, ending.title)
     for model, (usage, cost) in ending.used.items():
-        yield from stores.costs.add(run.session_id, run.id, model, usage, cost, end.ended)
-    yield from stores.questions.close_run(run.id, end.ended)
+        yield from stores.usage.add(run.session_id, run.id, model, usage, cost, end.ended)
+    yield from stores.questions.close_of_run(run.id, end.ended)
     shown: list[Delivery] = []
     if end.stop_reason == "user_stop":  # a person's stop is final: what waits for the run goes too
-        yield from stores.inbox.drop(run.id)
+        yield from stores.inbox.withdraw_all(run.id)
     else:
         shown = yield from next_task(stores, run, task, fresh, end.ended)
-    yield from stores.inbox.handled(run.id)
+    yield from stores.inbox.mark_handled(run.id)
     if task.origin.chat_id and not ending.silent:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
     return shown
@@ -77,19 +77,19 @@ def cancel_resting(
     Raises:
         Conflict: it is running or has ended meanwhile.
     """
-    events = list(find_unfinished_work((yield from stores.log.of_run(run.id))))
-    found = yield from stores.questions.open_of(run.id)
+    events = list(find_unfinished_work((yield from stores.events.list_by_run(run.id))))
+    found = yield from stores.questions.get_open_of_run(run.id)
     if found is not None:
         question, name = found.question.id, stopped.name
         no = Answer(question, "reject", stopped.by, stopped.via, name=name, at=now)
-        answered = yield from close_question(stores, found.asked, no, now)
+        answered = yield from close_question(stores, found, no, now)
         events += [] if answered is None else [answered]
     events += [
         LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
         ResultCancelled(reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via),
     ]
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-    shown = yield from record_resting(stores.log, ids, events, now)
+    shown = yield from record_resting(stores.events, ids, events, now)
     end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
     ending = Ending(end, silent=stopped.reason == RECALLED)
     shown += yield from end_run(stores, run, task, ending, fresh)
@@ -116,7 +116,7 @@ def next_task(
     stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
 ) -> Write[list[Delivery]]:
     """Make the steering that the run has not taken a task of its own."""
-    late = yield from stores.inbox.untold(run.id)
+    late = yield from stores.inbox.list_undelivered(run.id)
     if not late:
         return []
     first = late[0]
@@ -135,5 +135,5 @@ def next_task(
         session_id=task.session_id,
     )
     shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
-    yield from stores.inbox.move([words.number for words in late], fresh.run_id)
+    yield from stores.inbox.reassign([words.number for words in late], fresh.run_id)
     return shown

@@ -19,7 +19,9 @@ async def written_rules(database: Database, stores: Stores, task: Task) -> list[
 
     A stored rule that cannot be read any more allows nothing.
     """
-    rules = await database.read(partial(stores.grants.of, task.session_id, task.origin.grants))
+    rules = await database.read(
+        partial(stores.permission_rules.list_for, task.session_id, task.origin.grants)
+    )
     return [rule for rule in rules if _readable(rule)]
 
 
@@ -40,9 +42,9 @@ def remove_rule(
     Raises:
         NotFound: there is no such rule, or the principal is not the owner.
     """
-    rule = (yield from stores.grants.remove(number)) if principal.may("owner") else None
+    rule = (yield from stores.permission_rules.remove(number)) if principal.may("owner") else None
     if rule is None:
         raise NotFound(f"There is no rule {number}.")
-    deed = AuditEntry(now, principal.id, via, "rule.removed", rule.place, rule.rule)
+    deed = AuditEntry(now, principal.id, via, "rule.removed", rule.scope, rule.rule)
     yield from stores.audit.add(deed)
     return rule

@@ -135,7 +135,7 @@ class Preparation:
     async def _history(self, task: Task) -> list[Message]:
         """Return the newest messages that fit, beginning with a person's words."""
         rows = await self._database.read(
-            partial(self._stores.sessions.messages, task.session_id, None, MOST_MESSAGES)
+            partial(self._stores.sessions.list_messages, task.session_id, None, MOST_MESSAGES)
         )
         room = int(self._book.limits(task.brief.model).context_window * HISTORY_SHARE)
         kept: list[Message] = []

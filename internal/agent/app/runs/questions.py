@@ -19,7 +19,7 @@ from internal.agent.store.access import AuditEntry, PermissionRule
 from internal.agent.store.database import Write
 from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.outbox import OutgoingMessage
-from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.agent.store.stores import Stores
 
 
@@ -75,7 +75,7 @@ def expiry(asked: QuestionRecord, now: str) -> Answer:
     return Answer(asked.question.id, "expired", NOBODY, CLOCK, at=now)
 
 
-def closed_sentence(found: StoredQuestion) -> str:
+def closed_sentence(found: QuestionRecord) -> str:
     """Say why a question cannot be answered any more."""
     answer = found.answer
     if answer is None or answer.decision == "expired":
@@ -104,7 +104,7 @@ def can_view(asked: QuestionRecord, answerer: Actor) -> bool:
 def can_answer(asked: QuestionRecord, answerer: Actor) -> bool:
     """Say whether somebody's answer counts: an operator's where it was asked, or the asker's."""
     principal = answerer.principal
-    if asked.who == "asker" and principal.id == asked.principal:
+    if asked.audience == "asker" and principal.id == asked.principal:
         return True
     # whoever operates in a chat operates there: their right does not reach into another one
     here = asked.chat == answerer.chat if asked.chat else can_view(asked, answerer)
@@ -118,7 +118,7 @@ def answer_question(
     answerer: Actor,
     message: InboundMessage | None,
     now: str,
-) -> Write[tuple[StoredQuestion, list[Delivery]]]:
+) -> Write[tuple[QuestionRecord, list[Delivery]]]:
     """Store the answer and queue the waiting run, before the others of its lane.
 
     `message` is the accepted message that it came in, settled with it.
@@ -130,24 +130,24 @@ def answer_question(
         Conflict: it is closed; the sentence says by whom. Or the message was settled before.
     """
     found = yield from stores.questions.get(question_id)
-    if found is None or not can_view(found.asked, answerer):
+    if found is None or not can_view(found, answerer):
         raise NotFound(f"There is no question {question_id[:80]}.")
-    if not can_answer(found.asked, answerer):
+    if not can_answer(found, answerer):
         raise Forbidden("Only operators may answer this question.")
-    if found.status != "open" or found.asked.expires <= now:
+    if found.status != "open" or found.expires <= now:
         raise Conflict(closed_sentence(found))
-    answer = _answer(found.asked, fitting(found.question, given), answerer, now)
+    answer = _answer(found, fitting(found.question, given), answerer, now)
     if message is not None:
         ids = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*ids)):
             raise Conflict("The message was taken in before.")
-    yield from _write_rules(stores, found.asked, answer)
-    return (yield from settle_question(stores, found.asked, answer, now))
+    yield from _write_rules(stores, found, answer)
+    return (yield from settle_question(stores, found, answer, now))
 
 
 def settle_question(
     stores: Stores, asked: QuestionRecord, answer: Answer, now: str
-) -> Write[tuple[StoredQuestion, list[Delivery]]]:
+) -> Write[tuple[QuestionRecord, list[Delivery]]]:
     """Store the one answer to an open question; its run is queued.
 
     Raises:
@@ -157,14 +157,14 @@ def settle_question(
     run = yield from stores.runs.get(asked.run_id)
     if answered is None or run is None:
         again = yield from stores.questions.get(asked.question.id)
-        raise Conflict(closed_sentence(again or StoredQuestion(asked, "closed", None)))
+        raise Conflict(closed_sentence(again or asked._replace(status="closed")))
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
     queued = LifecycleUpdated(status="queued", phase="answer")
-    shown = yield from record_resting(stores.log, ids, (answered, queued), now)
-    yield from stores.runs.wake(run.id, now)
+    shown = yield from record_resting(stores.events, ids, (answered, queued), now)
+    yield from stores.runs.queue_waiting(run.id, now)
     yield from stores.tasks.set_status(run.task_id, "queued", None, now)
     status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
-    return StoredQuestion(asked, status, answer), shown
+    return asked._replace(status=status, answer=answer), shown
 
 
 def _answer(asked: QuestionRecord, given: AnswerInput, answerer: Actor, now: str) -> Answer:
@@ -192,9 +192,9 @@ def _write_rules(stores: Stores, asked: QuestionRecord, answer: Answer) -> Write
     """Store what a yes allows from now on: in its session, or for all tasks of its place."""
     if answer.grant == "once":
         return
-    place = asked.session_id if answer.grant == "session" else asked.place
+    place = asked.session_id if answer.grant == "session" else asked.rule_scope
     for rule in answer.rules:
-        yield from stores.grants.add(
+        yield from stores.permission_rules.add(
             PermissionRule(0, place, rule, answer.by, answer.via, answer.question_id, answer.at)
         )
         deed = AuditEntry(answer.at, answer.by, answer.via, "rule.written", place, rule)

@@ -18,7 +18,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.checkpoints import restored
+from internal.agent.store.checkpoints import decode_checkpoint
 from internal.agent.store.database import Database, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
@@ -52,7 +52,7 @@ class Recovery:
         time went by meanwhile are a no.
         """
         await self.expire_questions()
-        runs = await self._database.read(partial(self._stores.runs.lost, FOREVER))
+        runs = await self._database.read(partial(self._stores.runs.list_expired, FOREVER))
         own = [run for run in runs if not run.terminal]
         for run in own:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
@@ -64,7 +64,7 @@ class Recovery:
         Those at work in this process are its own, whatever their lease says: the machine slept.
         """
         now = self._now()
-        found = await self._database.read(partial(self._stores.runs.lost, now))
+        found = await self._database.read(partial(self._stores.runs.list_expired, now))
         runs = [run for run in found if run.id not in at_work]
         for run in runs:
             if is_interrupted(run):
@@ -80,12 +80,12 @@ class Recovery:
     async def expire_questions(self) -> int:
         """Answer the questions whose time is over with a no; return how many."""
         now = self._now()
-        asked = await self._database.read(partial(self._stores.questions.expired, now))
+        asked = await self._database.read(partial(self._stores.questions.list_expired, now))
         for each in asked:
-            answer = expiry(each.asked, now)
+            answer = expiry(each, now)
             with suppress(Conflict):  # somebody was quicker
                 _, shown = await self._database.write(
-                    partial(settle_question, self._stores, each.asked, answer, now)
+                    partial(settle_question, self._stores, each, answer, now)
                 )
                 self._broadcaster.publish(shown)
         return len(asked)
@@ -95,7 +95,7 @@ class Recovery:
 
         `at_work` is the owner's own set, not a copy: a run may be claimed before it is looked at.
         """
-        held = await self._database.read(partial(self._stores.runs.owned, owner))
+        held = await self._database.read(partial(self._stores.runs.list_owned, owner))
         dropped = [run for run in held if run.id not in at_work]
         for run in dropped:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
@@ -112,7 +112,7 @@ class Recovery:
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")
         events = [
-            *find_unfinished_work((yield from self._stores.log.of_run(run.id))),
+            *find_unfinished_work((yield from self._stores.events.list_by_run(run.id))),
             LifecycleUpdated(status="failed", phase="interrupted", stop_reason="interrupted"),
             ResultFinal(
                 final_answer="",
@@ -124,17 +124,17 @@ class Recovery:
             ),
         ]
         ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-        shown = yield from record_resting(self._stores.log, ids, events, now)
+        shown = yield from record_resting(self._stores.events, ids, events, now)
         end = RunEnd("failed", "interrupted", run.usage, run.cost, "", CLOSED, now)
         said = yield from self._said(run)
         return shown + (yield from end_run(self._stores, run, task, Ending(end, said), fresh))
 
     def _said(self, run: Run) -> Write[Sequence[Message]]:
         """Return what the run has done so far, for whoever resumes its task."""
-        stored = yield from self._stores.runs.checkpoint(run.id)
+        stored = yield from self._stores.runs.get_checkpoint(run.id)
         if stored is None:
             return ()
-        turn = restored(*stored)
+        turn = decode_checkpoint(*stored)
         turn.interrupted()
         return turn.work()
 

@@ -10,7 +10,7 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.checkpoints import restored
+from internal.agent.store.checkpoints import decode_checkpoint
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
@@ -34,12 +34,14 @@ class Resumption:
         """
         if context.run.fence == 1:
             return None, False
-        stored = await self._database.read(partial(self._stores.runs.checkpoint, context.run.id))
+        stored = await self._database.read(
+            partial(self._stores.runs.get_checkpoint, context.run.id)
+        )
         if stored is None:
             await self._close(context, None, frozenset())
             return None, False
         head, rows = stored
-        turn = restored(head, rows)
+        turn = decode_checkpoint(head, rows)
         turn.allowed(await written_rules(self._database, self._stores, context.task))
         context.stream.goes_on(len(rows))
         answer = await self._answer(turn)
@@ -53,14 +55,14 @@ class Resumption:
         return turn, False
 
     async def _close(self, context: RunContext, turn: Turn | None, again: frozenset[str]) -> None:
-        log = await self._database.read(partial(self._stores.log.of_run, context.run.id))
+        log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         await context.stream.emit(*find_unfinished_work(log, again), turn=turn)
 
     def _edited(self, context: RunContext, turn: Turn) -> Write[list[Delivery]]:
         """Store the version of the plan that a person made."""
         run, now = context.run, rfc3339(self._clock.now())
         if turn.plan is not None:
-            yield from self._stores.questions.add_plan(run.id, run.session_id, turn.plan, now)
+            yield from self._stores.questions.save_plan(run.id, run.session_id, turn.plan, now)
         return []
 
     async def _answer(self, turn: Turn) -> Answer | None:

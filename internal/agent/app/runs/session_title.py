@@ -25,7 +25,9 @@ class PlanSessionTitleRecorder:
             case PlanUpdated(title=str(title)) if title.strip() and not self._title:
                 self._title = one_line(title)
                 await self._database.write(
-                    partial(self._stores.sessions.entitle, envelope.session_id, self._title)
+                    partial(
+                        self._stores.sessions.set_title_if_empty, envelope.session_id, self._title
+                    )
                 )
             case _:
                 pass

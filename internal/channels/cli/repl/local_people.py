@@ -11,7 +11,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.questions import QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.channels.cli.client import (
     Code,
     DeedRow,
@@ -95,8 +95,8 @@ class LocalPeople:
             found = await self.desk.gateway.queries.deeds(LOCAL_OWNER, limit=limit)
         return [DeedRow(*one) for one in found]
 
-    async def _row(self, found: StoredQuestion) -> QuestionRow:
-        task = await self.desk.gateway.queries.task(found.asked.task_id, LOCAL_OWNER)
+    async def _row(self, found: QuestionRecord) -> QuestionRow:
+        task = await self.desk.gateway.queries.task(found.task_id, LOCAL_OWNER)
         view = view_of(found, task)
         return QuestionRow._make([*(view[name] for name in QuestionRow._fields[:-1]), view])
 

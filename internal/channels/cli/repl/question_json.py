@@ -11,10 +11,10 @@ from internal.agent.domain.answers import read_answer
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import Task
-from internal.agent.store.questions import StoredQuestion
+from internal.agent.store.questions import QuestionRecord
 
 
-def view_of(found: StoredQuestion, task: Task) -> dict[str, Any]:
+def view_of(found: QuestionRecord, task: Task) -> dict[str, Any]:
     """Return a question, its state, and the words that led to it."""
     view: dict[str, Any] = msgspec.to_builtins(
         view_of_question(found, task, Actor(LOCAL_OWNER, "cli"))

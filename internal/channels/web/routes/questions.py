@@ -11,7 +11,7 @@ from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId
 from internal.agent.domain.tasks import Task
-from internal.agent.store.questions import QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.channels.web.endpoints import Call
 from internal.channels.web.schemas import Given, Id, Limit, Nothing
 
@@ -55,9 +55,9 @@ async def list_questions(call: Call[QuestionsQuery, Nothing]) -> QuestionsPage:
     after = page[-1].question.id if len(found) > query.limit else None
     tasks = await _tasks(call, page)
     views = [
-        view_of_question(one, tasks[one.asked.task_id], _answerer(call))
+        view_of_question(one, tasks[one.task_id], _answerer(call))
         for one in page
-        if one.asked.task_id in tasks
+        if one.task_id in tasks
     ]
     return QuestionsPage(views, after)
 
@@ -74,15 +74,15 @@ async def answer_question(call: Call[Nothing, GivenAnswer]) -> QuestionView:
     return await _view(call, answered)
 
 
-async def _view(call: Call[Any, Any], found: StoredQuestion) -> QuestionView:
-    task = await call.door.gateway.queries.task(found.asked.task_id, call.principal)
+async def _view(call: Call[Any, Any], found: QuestionRecord) -> QuestionView:
+    task = await call.door.gateway.queries.task(found.task_id, call.principal)
     return view_of_question(found, task, _answerer(call))
 
 
-async def _tasks(call: Call[Any, Any], page: Iterable[StoredQuestion]) -> dict[TaskId, Task]:
+async def _tasks(call: Call[Any, Any], page: Iterable[QuestionRecord]) -> dict[TaskId, Task]:
     """Return the tasks of these questions; one that was deleted meanwhile is left out."""
     tasks: dict[TaskId, Task] = {}
-    for task_id in {found.asked.task_id for found in page}:
+    for task_id in {found.task_id for found in page}:
         try:
             tasks[task_id] = await call.door.gateway.queries.task(task_id, call.principal)
         except NotFound:

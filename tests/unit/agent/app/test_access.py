@@ -153,7 +153,7 @@ async def test_every_deed_is_noted_and_no_code_is_kept(
     await access.pair(code, ANN, "Ann", "lark")
     await access.remove(ANN, LOCAL_OWNER, "web")
     assert peek("select * from pairings") == []
-    deeds = await database.read(partial(stores.audit.page, 10))
+    deeds = await database.read(partial(stores.audit.list_page, 10))
     assert [(deed.action, deed.principal, deed.via, deed.target) for deed in deeds] == [
         ("person.removed", "local", "web", ANN),
         ("pairing.taken", ANN, "lark", ANN),
@@ -171,5 +171,5 @@ async def test_a_code_that_others_read_is_used_up_for_nothing(
     await access.void(code, ANN, "lark")
     with pytest.raises(WrongCode):
         await access.pair(code, BOB, "Bob", "lark")
-    noted = await database.read(partial(stores.audit.page, 10))
+    noted = await database.read(partial(stores.audit.list_page, 10))
     assert [deed.detail for deed in noted if deed.principal == ANN] == ["shown to others"]

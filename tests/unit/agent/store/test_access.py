@@ -19,49 +19,53 @@ async def test_a_rule_holds_in_its_place(database: Database, stores: Stores) -> 
         ("session-2", "shell(ls)"),
         ("session-1", "shell(git log *)"),
     ):
-        await database.write(partial(stores.grants.add, a_rule(place, rule)))
+        await database.write(partial(stores.permission_rules.add, a_rule(place, rule)))
 
-    held = await database.read(lambda: stores.grants.of("session-1", "principal:local"))
+    held = await database.read(
+        lambda: stores.permission_rules.list_for("session-1", "principal:local")
+    )
     assert held == ["shell(git log *)", "shell(make *)"]
-    assert await database.read(lambda: stores.grants.of("session-3", "lark:a:b")) == []
-    kept = await database.read(lambda: stores.grants.page(10))
+    assert (
+        await database.read(lambda: stores.permission_rules.list_for("session-3", "lark:a:b")) == []
+    )
+    kept = await database.read(lambda: stores.permission_rules.list_page(10))
     assert [each.rule for each in kept] == ["shell(ls)", "shell(make *)", "shell(git log *)"]
 
 
 async def test_a_rule_is_taken_back_once(database: Database, stores: Stores) -> None:
-    await database.write(partial(stores.grants.add, a_rule("session-1", "shell(ls)")))
-    (kept,) = await database.read(lambda: stores.grants.page(10))
+    await database.write(partial(stores.permission_rules.add, a_rule("session-1", "shell(ls)")))
+    (kept,) = await database.read(lambda: stores.permission_rules.list_page(10))
 
-    assert await database.write(lambda: stores.grants.remove(kept.number)) == kept
-    assert await database.write(lambda: stores.grants.remove(kept.number)) is None
-    assert await database.read(lambda: stores.grants.of("session-1", "")) == []
+    assert await database.write(lambda: stores.permission_rules.remove(kept.number)) == kept
+    assert await database.write(lambda: stores.permission_rules.remove(kept.number)) is None
+    assert await database.read(lambda: stores.permission_rules.list_for("session-1", "")) == []
 
 
 async def test_a_code_gives_its_right_once_and_in_time(database: Database, stores: Stores) -> None:
-    await database.write(lambda: stores.people.add_code("hash", "operate", T0, T1))
-    assert await database.write(lambda: stores.people.take_code("other", T0)) is None
-    assert await database.write(lambda: stores.people.take_code("hash", T0)) == "operate"
-    assert await database.write(lambda: stores.people.take_code("hash", T0)) is None
+    await database.write(lambda: stores.roles.add_pairing_code("hash", "operate", T0, T1))
+    assert await database.write(lambda: stores.roles.redeem_pairing_code("other", T0)) is None
+    assert await database.write(lambda: stores.roles.redeem_pairing_code("hash", T0)) == "operate"
+    assert await database.write(lambda: stores.roles.redeem_pairing_code("hash", T0)) is None
 
-    await database.write(lambda: stores.people.add_code("late", "talk", T0, T1))
-    assert await database.write(lambda: stores.people.take_code("late", T1)) is None
+    await database.write(lambda: stores.roles.add_pairing_code("late", "talk", T0, T1))
+    assert await database.write(lambda: stores.roles.redeem_pairing_code("late", T1)) is None
 
 
 async def test_people_are_kept_until_removed(database: Database, stores: Stores) -> None:
     ana = RoleAssignment("lark:a:ou_1", "Ana", "talk", "lark", T0)
-    await database.write(lambda: stores.people.add(ana))
-    await database.write(lambda: stores.people.add(ana._replace(role="operate", created=T1)))
+    await database.write(lambda: stores.roles.assign(ana))
+    await database.write(lambda: stores.roles.assign(ana._replace(role="operate", created=T1)))
     bo = RoleAssignment("lark:a:ou_2", HOSTILE, "owner", "lark", T2)
-    await database.write(lambda: stores.people.add(bo))
+    await database.write(lambda: stores.roles.assign(bo))
 
-    assert await database.read(lambda: stores.people.get("lark:a:ou_1")) == ana._replace(
+    assert await database.read(lambda: stores.roles.get("lark:a:ou_1")) == ana._replace(
         role="operate", created=T1
     )
-    everybody = await database.read(stores.people.all)
+    everybody = await database.read(stores.roles.list_all)
     assert [each.name for each in everybody] == ["Ana", HARMLESS]
-    assert await database.write(lambda: stores.people.remove("lark:a:ou_1"))
-    assert not await database.write(lambda: stores.people.remove("lark:a:ou_1"))
-    assert await database.read(lambda: stores.people.get("lark:a:ou_1")) is None
+    assert await database.write(lambda: stores.roles.remove("lark:a:ou_1"))
+    assert not await database.write(lambda: stores.roles.remove("lark:a:ou_1"))
+    assert await database.read(lambda: stores.roles.get("lark:a:ou_1")) is None
 
 
 async def test_deeds_are_counted_since_an_instant(database: Database, stores: Stores) -> None:
@@ -75,6 +79,6 @@ async def test_deeds_are_counted_since_an_instant(database: Database, stores: St
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T0)) == 2
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T1)) == 1
     assert await database.read(lambda: stores.audit.count(None, "pairing.refused", T1)) == 2
-    newest = await database.read(lambda: stores.audit.page(2))
+    newest = await database.read(lambda: stores.audit.list_page(2))
     assert [each.action for each in newest] == ["pairing.taken", "pairing.refused"]
     assert newest[1].detail == HARMLESS

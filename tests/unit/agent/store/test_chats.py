@@ -14,16 +14,16 @@ CHAT, OTHER = "lark:cli_a:oc_1", "lark:cli_a:oc_2"
 
 
 async def test_the_last_wish_of_a_chat_counts(database: Database, stores: Stores) -> None:
-    assert await database.read(partial(stores.chats.wish, CHAT)) == ChatSettings()
+    assert await database.read(partial(stores.chats.get_settings, CHAT)) == ChatSettings()
     for wish in (
         ChatSettings("always"),
         ChatSettings("off", HOSTILE),
         ChatSettings(None, "claude-y"),
     ):
-        await database.write(partial(stores.chats.keep, CHAT, wish))
-        kept = await database.read(partial(stores.chats.wish, CHAT))
+        await database.write(partial(stores.chats.save_settings, CHAT, wish))
+        kept = await database.read(partial(stores.chats.get_settings, CHAT))
         assert kept == wish._replace(model=HARMLESS if wish.model == HOSTILE else wish.model)
-    assert await database.read(partial(stores.chats.wish, OTHER)) == ChatSettings()
+    assert await database.read(partial(stores.chats.get_settings, OTHER)) == ChatSettings()
 
 
 async def test_a_message_tells_which_question_it_is(database: Database, stores: Stores) -> None:
@@ -33,8 +33,8 @@ async def test_a_message_tells_which_question_it_is(database: Database, stores: 
     answer = msgspec.structs.replace(question, key="run-1:answer", question_id="")
     for number, outgoing in enumerate((question, answer), 1):
         await database.write(partial(stores.outbox.add, outgoing, T0))
-        assert await database.read(partial(stores.outbox.asked_as, f"om_{number}")) == ""
-        await database.write(partial(stores.outbox.sent, number, f"om_{number}", T1))
-    assert await database.read(partial(stores.outbox.asked_as, "om_1")) == "question-1"
-    assert await database.read(partial(stores.outbox.asked_as, "om_2")) == ""
-    assert await database.read(partial(stores.outbox.asked_as, "")) == ""
+        assert await database.read(partial(stores.outbox.find_question, f"om_{number}")) == ""
+        await database.write(partial(stores.outbox.mark_sent, number, f"om_{number}", T1))
+    assert await database.read(partial(stores.outbox.find_question, "om_1")) == "question-1"
+    assert await database.read(partial(stores.outbox.find_question, "om_2")) == ""
+    assert await database.read(partial(stores.outbox.find_question, "")) == ""

@@ -19,7 +19,7 @@ class Overslept(Exception):
 
 
 async def ids(database: Database, stores: Stores) -> list[str]:
-    page = await database.read(lambda: stores.sessions.page(None, None, 999))
+    page = await database.read(lambda: stores.sessions.list_page(None, None, 999))
     return sorted(summary.session.id for summary in page)
 
 
@@ -141,7 +141,7 @@ async def test_a_read_may_not_write(database: Database, stores: Stores) -> None:
 
 async def test_what_a_read_raises_is_raised(database: Database, stores: Stores) -> None:
     def work() -> Read[None]:
-        yield from stores.log.bounds()
+        yield from stores.events.get_bounds()
         raise Overslept("late")
 
     with pytest.raises(Overslept):

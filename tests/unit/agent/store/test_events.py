@@ -23,7 +23,7 @@ async def test_numbers_of_a_run_start_at_one_and_have_no_hole(
     run = await running(database, stores, a_run())
 
     firsts = [
-        await database.write(partial(stores.log.number, run.id, run.fence, count))
+        await database.write(partial(stores.events.reserve_seqs, run.id, run.fence, count))
         for count in (2, 3, 0, 1)
     ]
 
@@ -41,9 +41,9 @@ async def test_a_wrong_fence_numbers_nothing(
     assert run.fence == 1
 
     with pytest.raises(LeaseLost):
-        await database.write(lambda: stores.log.number(run.id, fence, 1))
+        await database.write(lambda: stores.events.reserve_seqs(run.id, fence, 1))
 
-    assert await database.write(lambda: stores.log.number(run.id, 1, 1)) == 1
+    assert await database.write(lambda: stores.events.reserve_seqs(run.id, 1, 1)) == 1
 
 
 async def test_only_a_running_run_numbers_under_its_fence(
@@ -53,28 +53,28 @@ async def test_only_a_running_run_numbers_under_its_fence(
     await database.write(lambda: stores.runs.pause(run.id, run.fence))
 
     with pytest.raises(LeaseLost):
-        await database.write(lambda: stores.log.number(run.id, run.fence, 0))
+        await database.write(lambda: stores.events.reserve_seqs(run.id, run.fence, 0))
     with pytest.raises(LeaseLost):
-        await database.write(lambda: stores.log.number(RunId("run-unknown"), 1, 0))
+        await database.write(lambda: stores.events.reserve_seqs(RunId("run-unknown"), 1, 0))
 
 
 async def test_a_resting_run_is_numbered_by_anybody_a_running_one_by_nobody_else(
     database: Database, stores: Stores
 ) -> None:
     run = await queued(database, stores, a_run())
-    assert await database.write(lambda: stores.log.number_resting(run.id, 2)) == 1
+    assert await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 2)) == 1
 
     run = await running(database, stores, a_run("run-2", "session-2"))
     with pytest.raises(Conflict):
-        await database.write(lambda: stores.log.number_resting(run.id, 1))
+        await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 1))
 
     await database.write(lambda: stores.runs.pause(run.id, run.fence))
-    assert await database.write(lambda: stores.log.number_resting(run.id, 1)) == 1
+    assert await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 1)) == 1
 
     end = RunEnd("cancelled", "user_stop", Usage(), None, "", "", T1)
     await database.write(lambda: stores.runs.end(run.id, run.fence, end))
     with pytest.raises(Conflict):
-        await database.write(lambda: stores.log.number_resting(run.id, 1))
+        await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 1))
 
 
 async def test_positions_rise_over_all_sessions(database: Database, stores: Stores) -> None:
@@ -87,29 +87,47 @@ async def test_positions_rise_over_all_sessions(database: Database, stores: Stor
     ]
 
     assert positions == [[1, 2], [3], [4]]
-    assert await database.write(lambda: stores.log.append([])) == []
+    assert await database.write(lambda: stores.events.append([])) == []
+
+
+async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
+    run = await running(database, stores, a_run())
+    other = await running(database, stores, a_run("run-2", "session-2"))
+    kinds = ("workflow.tool.started", "workflow.tool.completed", "workflow.tool.started")
+    events = [an_event(run, seq, event=kind) for seq, kind in enumerate(kinds, 1)]
+    assert await database.read(lambda: stores.events.last_event(run.id)) is None
+
+    await database.write(lambda: stores.events.append([*events, an_event(other, 1)]))
+
+    every = await database.read(lambda: stores.events.list_by_run(run.id))
+    assert await database.read(lambda: stores.events.last_event(run.id)) == every[2]
+    last = {
+        kind: await database.read(partial(stores.events.last_event, run.id, kind))
+        for kind in (*kinds, "workflow.result.final")
+    }
+    assert last == {kinds[0]: every[2], kinds[1]: every[1], "workflow.result.final": None}
 
 
 async def test_what_is_stored_comes_back_as_it_was(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
     envelope = '{"text":"半角 \\u0000 \\" 😀"}'.encode()
     event = an_event(run, 1, event="workflow.tool.started", envelope=envelope)
-    await database.write(lambda: stores.log.append([event]))
+    await database.write(lambda: stores.events.append([event]))
 
-    (stored,) = await database.read(lambda: stores.log.of_run(run.id))
+    (stored,) = await database.read(lambda: stores.events.list_by_run(run.id))
 
     assert stored == (1, run.session_id, run.id, 1, "workflow.tool.started", envelope)
 
 
 async def test_one_number_of_a_run_is_stored_once(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
-    await database.write(lambda: stores.log.append([an_event(run, 1)]))
+    await database.write(lambda: stores.events.append([an_event(run, 1)]))
 
     with pytest.raises(Conflict):
-        await database.write(lambda: stores.log.append([an_event(run, 2), an_event(run, 1)]))
+        await database.write(lambda: stores.events.append([an_event(run, 2), an_event(run, 1)]))
 
-    assert [e.seq for e in await database.read(lambda: stores.log.of_run(run.id))] == [1]
-    assert (await database.read(stores.log.bounds)).head == 1
+    assert [e.seq for e in await database.read(lambda: stores.events.list_by_run(run.id))] == [1]
+    assert (await database.read(stores.events.get_bounds)).head == 1
 
 
 async def test_events_behind_a_position(database: Database, stores: Stores) -> None:
@@ -118,7 +136,7 @@ async def test_events_behind_a_position(database: Database, stores: Stores) -> N
         await database.write(partial(say, stores, run, 2))  # A12 B34 C56 A78 B910 C1112
 
     async def positions(after: int, sessions: list[SessionId] | None, limit: int = 99) -> list[int]:
-        events = await database.read(lambda: stores.log.after(after, sessions, limit))
+        events = await database.read(lambda: stores.events.list_after(after, sessions, limit))
         return [event.position for event in events]
 
     assert await positions(0, None) == list(range(1, 13))
@@ -133,7 +151,7 @@ async def test_events_behind_a_position(database: Database, stores: Stores) -> N
 
 
 async def test_the_bounds_of_the_log(database: Database, stores: Stores) -> None:
-    epoch, head, earliest = await database.read(stores.log.bounds)
+    epoch, head, earliest = await database.read(stores.events.get_bounds)
     assert re.fullmatch("[a-z0-9]{6}", epoch)
     assert (head, earliest) == (0, 1)
 
@@ -143,10 +161,10 @@ async def test_the_bounds_of_the_log(database: Database, stores: Stores) -> None
         await database.write(partial(say, stores, run, 3))
         end = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
         await database.write(partial(stores.runs.end, run.id, run.fence, end))
-    assert await database.read(stores.log.bounds) == LogBounds(epoch, 6, 1)
+    assert await database.read(stores.events.get_bounds) == LogBounds(epoch, 6, 1)
 
     await database.write(lambda: stores.sessions.delete(A))
-    assert await database.read(stores.log.bounds) == LogBounds(epoch, 6, 4)
+    assert await database.read(stores.events.get_bounds) == LogBounds(epoch, 6, 4)
 
     await database.write(lambda: stores.sessions.delete(B))
-    assert await database.read(stores.log.bounds) == LogBounds(epoch, 6, 7)
+    assert await database.read(stores.events.get_bounds) == LogBounds(epoch, 6, 7)

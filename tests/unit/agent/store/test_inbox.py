@@ -32,11 +32,11 @@ async def take(
     *,
     steer: bool = True,
 ) -> None:
-    await database.write(lambda: stores.inbox.take(message, SESSION, run, steer=steer))
+    await database.write(lambda: stores.inbox.assign(message, SESSION, run, steer=steer))
 
 
 async def untold(database: Database, stores: Stores, run: RunId = RUN) -> list[Steering]:
-    return await database.read(lambda: stores.inbox.untold(run))
+    return await database.read(lambda: stores.inbox.list_undelivered(run))
 
 
 async def test_a_message_is_accepted_once(
@@ -65,9 +65,11 @@ async def test_steering_is_told_in_order_of_arrival(database: Database, stores: 
         (text, "ana", "web", "", "chat", f"msg-{text}") for text in ("c", "a", "b")
     ]
 
-    await database.write(lambda: stores.inbox.told([waiting[0].number, waiting[1].number]))
+    await database.write(
+        lambda: stores.inbox.mark_delivered([waiting[0].number, waiting[1].number])
+    )
     assert await untold(database, stores) == [waiting[2]]
-    await database.write(lambda: stores.inbox.told([]))
+    await database.write(lambda: stores.inbox.mark_delivered([]))
     assert await untold(database, stores) == [waiting[2]]
 
 
@@ -104,10 +106,10 @@ async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
     for text in ("told", "late"):
         await take(database, stores, said(text))
     told, late = await untold(database, stores)
-    await database.write(lambda: stores.inbox.told([told.number]))
+    await database.write(lambda: stores.inbox.mark_delivered([told.number]))
 
-    await database.write(lambda: stores.inbox.move([late.number], NEXT))
-    await database.write(lambda: stores.inbox.handled(RUN))
+    await database.write(lambda: stores.inbox.reassign([late.number], NEXT))
+    await database.write(lambda: stores.inbox.mark_handled(RUN))
 
     assert await untold(database, stores) == []
     assert await untold(database, stores, NEXT) == [], "it starts the next run, it does not steer"
@@ -115,7 +117,7 @@ async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
     assert rows == [
         ("start", RUN, "handled"), ("told", RUN, "handled"), ("late", NEXT, "taken"),
     ]  # fmt: skip
-    await database.write(lambda: stores.inbox.handled(NEXT))
+    await database.write(lambda: stores.inbox.mark_handled(NEXT))
     assert peek("select distinct status from inbox") == [("handled",)]
 
 
@@ -124,7 +126,7 @@ async def test_steering_that_is_not_told_is_never_handled(
 ) -> None:
     await take(database, stores, said("late"))
 
-    await database.write(lambda: stores.inbox.handled(RUN))
+    await database.write(lambda: stores.inbox.mark_handled(RUN))
 
     assert [words.text for words in await untold(database, stores)] == ["late"]
 
@@ -135,7 +137,7 @@ async def test_what_was_accepted_waits_to_be_taken_in(database: Database, stores
         await database.write(partial(stores.inbox.accept, message))
 
     async def waiting(limit: int = 9) -> list[InboundMessage]:
-        return await database.read(lambda: stores.inbox.accepted("lark", "a", limit))
+        return await database.read(lambda: stores.inbox.list_accepted("lark", "a", limit))
 
     assert await waiting() == messages
     assert await waiting(1) == messages[:1]

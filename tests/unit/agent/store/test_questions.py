@@ -9,7 +9,7 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, numbered
 from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question
 from internal.agent.store.database import Database, Read, Row
-from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.agent.store.stores import Stores
 from tests.support.store_facts import T0, T1, T2, T3
 
@@ -27,17 +27,17 @@ def an_answer(name: str = "q", by: str = "ana", decision: Decision = "approve") 
 
 async def ask(
     database: Database, stores: Stores, name: str = "q", asked: str = T0, expires: str = T2
-) -> StoredQuestion:
-    facts = QuestionRecord(
+) -> QuestionRecord:
+    record = QuestionRecord(
         *(a_question(name), RUN, TaskId("task-1"), SESSION, "local", "lark:app:oc_1", "operators"),
         asked=asked,
         expires=expires,
     )
-    await database.write(lambda: stores.questions.ask(facts))
-    return StoredQuestion(facts, "open", None)
+    await database.write(lambda: stores.questions.add(record))
+    return record
 
 
-async def get(database: Database, stores: Stores, name: str = "q") -> StoredQuestion | None:
+async def get(database: Database, stores: Stores, name: str = "q") -> QuestionRecord | None:
     return await database.read(lambda: stores.questions.get(QuestionId(name)))
 
 
@@ -78,13 +78,16 @@ async def test_open_and_expired_questions(database: Database, stores: Stores) ->
     await ask(database, stores, "c", expires=T0)
     await database.write(lambda: stores.questions.close(an_answer("c"), T0))
 
-    assert await database.read(lambda: stores.questions.open_in("lark:app:oc_1")) == [early, late]
-    assert await database.read(lambda: stores.questions.open_in("lark:app:oc_2")) == []
-    assert await database.read(lambda: stores.questions.open_of(RUN)) == early
-    assert await database.read(lambda: stores.questions.open_of(RunId("other"))) is None
-    assert await database.read(lambda: stores.questions.expired(T0)) == []
-    assert await database.read(lambda: stores.questions.expired(T1)) == [late]
-    assert await database.read(lambda: stores.questions.expired(T3)) == [late, early]
+    assert await database.read(lambda: stores.questions.list_open_in_chat("lark:app:oc_1")) == [
+        early,
+        late,
+    ]
+    assert await database.read(lambda: stores.questions.list_open_in_chat("lark:app:oc_2")) == []
+    assert await database.read(lambda: stores.questions.get_open_of_run(RUN)) == early
+    assert await database.read(lambda: stores.questions.get_open_of_run(RunId("other"))) is None
+    assert await database.read(lambda: stores.questions.list_expired(T0)) == []
+    assert await database.read(lambda: stores.questions.list_expired(T1)) == [late]
+    assert await database.read(lambda: stores.questions.list_expired(T3)) == [late, early]
 
 
 async def test_questions_are_paged_newest_first_and_by_whose_they_are(
@@ -100,8 +103,8 @@ async def test_questions_are_paged_newest_first_and_by_whose_they_are(
         status: QuestionStatus | None = "open",
         before: str | None = None,
         limit: int = 10,
-    ) -> Callable[[], Read[list[StoredQuestion]]]:
-        return partial(stores.questions.page, principal, session, status, before, limit)
+    ) -> Callable[[], Read[list[QuestionRecord]]]:
+        return partial(stores.questions.list_page, principal, session, status, before, limit)
 
     assert await database.read(page()) == [second, first]
     assert await database.read(page(limit=1)) == [second]
@@ -115,12 +118,12 @@ async def test_questions_are_paged_newest_first_and_by_whose_they_are(
 
 async def test_a_run_that_ends_closes_its_questions(database: Database, stores: Stores) -> None:
     await ask(database, stores)
-    await database.write(lambda: stores.questions.close_run(RunId("run-2"), T1))
-    assert await database.read(lambda: stores.questions.open_of(RUN)) is not None
+    await database.write(lambda: stores.questions.close_of_run(RunId("run-2"), T1))
+    assert await database.read(lambda: stores.questions.get_open_of_run(RUN)) is not None
 
-    await database.write(lambda: stores.questions.close_run(RUN, T1))
+    await database.write(lambda: stores.questions.close_of_run(RUN, T1))
 
-    assert await database.read(lambda: stores.questions.open_of(RUN)) is None
+    assert await database.read(lambda: stores.questions.get_open_of_run(RUN)) is None
     assert not await database.write(lambda: stores.questions.close(an_answer(), T2))
 
 
@@ -129,7 +132,7 @@ async def test_plans_are_kept_by_version(
 ) -> None:
     first, second = (Plan(n, "goal", "complex", numbered(["look"])) for n in (1, 2))
     for plan, now in ((first, T0), (second, T1), (second.marked("1", "completed"), T2)):
-        await database.write(partial(stores.questions.add_plan, RUN, SESSION, plan, now))
+        await database.write(partial(stores.questions.save_plan, RUN, SESSION, plan, now))
 
     rows = peek("select version, updated, plan like '%completed%' from plans order by version")
     assert rows == [(1, T0, 0), (2, T2, 1)]

@@ -42,7 +42,7 @@ async def get(database: Database, stores: Stores, run: Run) -> Run:
 
 
 async def ready(database: Database, stores: Stores, owner: str = "worker") -> list[str]:
-    return [run.id for run in await database.read(lambda: stores.runs.ready(owner, 99))]
+    return [run.id for run in await database.read(lambda: stores.runs.list_ready(owner, 99))]
 
 
 async def test_a_run_comes_back_as_it_was(database: Database, stores: Stores) -> None:
@@ -53,16 +53,16 @@ async def test_a_run_comes_back_as_it_was(database: Database, stores: Stores) ->
     await queued(database, stores, run)
 
     assert await get(database, stores, run) == run
-    assert await database.read(lambda: stores.runs.of_task(TaskId("task-1"))) == run
+    assert await database.read(lambda: stores.runs.get_by_task(TaskId("task-1"))) == run
     assert await database.read(lambda: stores.runs.get(RunId("run-unknown"))) is None
-    assert await database.read(lambda: stores.runs.of_task(TaskId("task-unknown"))) is None
+    assert await database.read(lambda: stores.runs.get_by_task(TaskId("task-unknown"))) is None
 
 
 async def test_the_newest_run_of_a_task(database: Database, stores: Stores) -> None:
     for number in (3, 1, 2):
         await queued(database, stores, a_run(f"run-{number}", task_id=TaskId("task-1")))
 
-    newest = await database.read(lambda: stores.runs.of_task(TaskId("task-1")))
+    newest = await database.read(lambda: stores.runs.get_by_task(TaskId("task-1")))
 
     assert newest is not None
     assert newest.id == "run-2"
@@ -127,7 +127,7 @@ async def test_ready_gives_no_more_than_asked(database: Database, stores: Stores
     for number in range(3):
         await queued(database, stores, a_run(f"run-{number}", f"session-{number}"))
 
-    assert len(await database.read(lambda: stores.runs.ready("worker", 2))) == 2
+    assert len(await database.read(lambda: stores.runs.list_ready("worker", 2))) == 2
 
 
 async def test_a_terminals_run_is_taken_by_its_owner_alone(
@@ -159,7 +159,7 @@ async def test_a_run_that_rested_comes_before_the_others_of_its_lane(
         assert await ready(database, stores) == [behind.id], "a waiting run frees its lane"
         later = await queued(database, stores, a_run("run-3"))
         behind = await claimed(database, stores, behind)
-        assert await database.write(lambda: stores.runs.wake(run.id, T0))
+        assert await database.write(lambda: stores.runs.queue_waiting(run.id, T0))
         assert await ready(database, stores) == []
         await database.write(lambda: stores.runs.end(behind.id, behind.fence, ended()))
         behind = later
@@ -179,7 +179,7 @@ async def test_attempts_are_counted_from_the_last_that_got_further(
     async def attempts(*points: CheckpointDelta) -> int:
         again = await claimed(database, stores, run)
         for point in points:
-            await database.write(partial(stores.runs.keep, run.id, point))
+            await database.write(partial(stores.runs.save_checkpoint, run.id, point))
         await database.write(lambda: stores.runs.requeue(run.id, again.fence))
         return (await get(database, stores, run)).attempt
 
@@ -199,7 +199,7 @@ async def test_runs_that_go_on_start_before_new_ones_of_all_lanes(
     await database.write(lambda: stores.runs.requeue(handed.id, handed.fence))
     await database.write(lambda: stores.runs.pause(woken.id, woken.fence))
     assert await ready(database, stores) == [handed.id, new.id]
-    await database.write(lambda: stores.runs.wake(woken.id, T0))
+    await database.write(lambda: stores.runs.queue_waiting(woken.id, T0))
 
     assert await ready(database, stores) == [woken.id, handed.id, new.id]
 
@@ -222,7 +222,7 @@ async def test_a_fenced_process_changes_nothing(database: Database, stores: Stor
     assert not await database.write(lambda: stores.runs.requeue(run.id, run.fence - 1))
     assert not await database.write(lambda: stores.runs.pause(run.id, run.fence + 1))
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, ended()))
-    assert not await database.write(lambda: stores.runs.wake(run.id, T0))
+    assert not await database.write(lambda: stores.runs.queue_waiting(run.id, T0))
 
     assert await get(database, stores, run) == run
 
@@ -234,14 +234,14 @@ async def test_leases_are_lost_when_nobody_renews_them(database: Database, store
     await queued(database, stores, a_run("run-3", "session-3"))
 
     async def lost(now: str) -> list[str]:
-        return [run.id for run in await database.read(lambda: stores.runs.lost(now))]
+        return [run.id for run in await database.read(lambda: stores.runs.list_expired(now))]
 
     assert await lost(T1) == []
     assert await lost(T2) == [mine.id, terminals.id]
 
-    await database.write(lambda: stores.runs.renew("worker", T3))
+    await database.write(lambda: stores.runs.renew_leases("worker", T3))
     assert await lost(T2) == [terminals.id]
-    await database.write(lambda: stores.runs.renew("terminal", T3))
+    await database.write(lambda: stores.runs.renew_leases("terminal", T3))
     assert await lost(T2) == []
 
     await database.write(lambda: stores.runs.end(mine.id, mine.fence, ended()))
@@ -253,16 +253,16 @@ async def test_the_runs_of_an_owner(database: Database, stores: Stores) -> None:
     await running(database, stores, a_run("run-2", "session-2"), "another")
     await queued(database, stores, a_run("run-3", "session-3", owner="worker", terminal=True))
 
-    assert await database.read(lambda: stores.runs.owned("worker")) == [mine]
+    assert await database.read(lambda: stores.runs.list_owned("worker")) == [mine]
 
 
 async def test_what_a_session_is_doing(database: Database, stores: Stores) -> None:
     async def active() -> str | None:
-        run = await database.read(lambda: stores.runs.active(SESSION))
+        run = await database.read(lambda: stores.runs.get_active(SESSION))
         return None if run is None else run.id
 
     async def unfinished() -> list[str]:
-        return [run.id for run in await database.read(lambda: stores.runs.open_runs(SESSION))]
+        return [run.id for run in await database.read(lambda: stores.runs.list_unfinished(SESSION))]
 
     assert await active() is None
     assert await unfinished() == []
@@ -288,8 +288,10 @@ async def test_the_first_request_to_stop_stays(database: Database, stores: Store
     assert await database.write(lambda: stores.runs.request_stop(run.id, asked))
     assert await database.write(lambda: stores.runs.request_stop(run.id, later))
 
-    assert await database.read(lambda: stores.runs.stops("worker")) == [(run.id, asked)]
-    assert await database.read(lambda: stores.runs.stops("another")) == []
+    assert await database.read(lambda: stores.runs.list_stop_requests("worker")) == [
+        (run.id, asked)
+    ]
+    assert await database.read(lambda: stores.runs.list_stop_requests("another")) == []
     assert (await get(database, stores, run)).stop == asked
     waiting = await queued(database, stores, a_run("run-3"))
     assert not await database.write(lambda: stores.runs.request_stop(waiting.id, asked))
@@ -324,10 +326,10 @@ async def test_a_checkpoint_is_the_head_and_every_message(
     other = await running(database, stores, a_run("run-2", "session-2"))
 
     async def keep(point: CheckpointDelta, of: Run = run) -> tuple[bytes, list[bytes]] | None:
-        await database.write(lambda: stores.runs.keep(of.id, point))
-        return await database.read(lambda: stores.runs.checkpoint(of.id))
+        await database.write(lambda: stores.runs.save_checkpoint(of.id, point))
+        return await database.read(lambda: stores.runs.get_checkpoint(of.id))
 
-    assert await database.read(lambda: stores.runs.checkpoint(run.id)) is None
+    assert await database.read(lambda: stores.runs.get_checkpoint(run.id)) is None
     assert await keep(CheckpointDelta(b"{}", 0, ())) == (b"{}", [])
     assert await keep(CheckpointDelta(b'{"n":1}', 0, (b'"a"', b'"b"'))) == (
         b'{"n":1}',
@@ -355,13 +357,13 @@ async def test_only_a_failed_run_can_still_be_resumed(
 ) -> None:
     run = await running(database, stores, a_run())
     point = CheckpointDelta(b"{}", 0, (b"1", b"2"))
-    await database.write(lambda: stores.runs.keep(run.id, point))
+    await database.write(lambda: stores.runs.save_checkpoint(run.id, point))
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, end))
-    assert await database.read(lambda: stores.runs.checkpoint(run.id)) is not None
+    assert await database.read(lambda: stores.runs.get_checkpoint(run.id)) is not None
 
     await database.write(lambda: stores.runs.end(run.id, run.fence, end))
 
-    left = await database.read(lambda: stores.runs.checkpoint(run.id))
+    left = await database.read(lambda: stores.runs.get_checkpoint(run.id))
     assert left == ((b"{}", [b"1", b"2"]) if kept else None)
 
 
@@ -374,7 +376,7 @@ async def test_an_answered_run_belongs_to_its_terminal_while_that_is_open(
         taken = await database.write(partial(stores.runs.claim, run.id, "repl", lease, T0))
         assert taken is not None
         await database.write(partial(stores.runs.pause, run.id, taken.fence))
-        assert await database.write(partial(stores.runs.wake, run.id, T1))
+        assert await database.write(partial(stores.runs.queue_waiting, run.id, T1))
         woken = await database.read(partial(stores.runs.get, run.id))
         assert woken is not None
         assert (woken.terminal, woken.owner) == (kept, "repl" if kept else "")

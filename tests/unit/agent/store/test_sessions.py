@@ -56,11 +56,11 @@ async def test_the_newest_session_of_an_owner_in_a_channel(
     ):
         await database.write(partial(stores.sessions.add, session))
 
-    newest = await database.read(lambda: stores.sessions.newest("local", "web"))
+    newest = await database.read(lambda: stores.sessions.get_newest("local", "web"))
 
     assert newest is not None
     assert newest.id == "session-b"
-    assert await database.read(lambda: stores.sessions.newest("local", "lark")) is None
+    assert await database.read(lambda: stores.sessions.get_newest("local", "lark")) is None
 
 
 async def test_pages_are_last_active_first(database: Database, stores: Stores) -> None:
@@ -79,7 +79,7 @@ async def test_pages_are_last_active_first(database: Database, stores: Stores) -
     async def page(
         owner: str | None, before: str | None = None, limit: int = 9
     ) -> list[SessionSummary]:
-        return await database.read(lambda: stores.sessions.page(owner, before, limit))
+        return await database.read(lambda: stores.sessions.list_page(owner, before, limit))
 
     first, second = SessionSummary(c, None, 0), SessionSummary(b, None, 0)
     third, fourth = SessionSummary(a, "running", 2), SessionSummary(others, None, 0)
@@ -100,14 +100,14 @@ async def test_titles(database: Database, stores: Stores) -> None:
         assert session is not None
         return session.title, session.updated
 
-    assert await database.write(lambda: stores.sessions.entitle(SESSION, HOSTILE))
+    assert await database.write(lambda: stores.sessions.set_title_if_empty(SESSION, HOSTILE))
     assert await title() == (HARMLESS, T0)
-    assert not await database.write(lambda: stores.sessions.entitle(SESSION, "second"))
+    assert not await database.write(lambda: stores.sessions.set_title_if_empty(SESSION, "second"))
     assert await database.write(lambda: stores.sessions.rename(SESSION, "third", T1))
     assert await title() == ("third", T1)
     unknown = SessionId("session-unknown")
     assert not await database.write(lambda: stores.sessions.rename(unknown, "x", T1))
-    assert not await database.write(lambda: stores.sessions.entitle(unknown, "x"))
+    assert not await database.write(lambda: stores.sessions.set_title_if_empty(unknown, "x"))
 
 
 async def test_messages_come_back_as_they_were(database: Database, stores: Stores) -> None:
@@ -118,15 +118,17 @@ async def test_messages_come_back_as_they_were(database: Database, stores: Store
     )
     result = Message("user", (ToolResult("c1", "no", failed=True),))
 
-    await database.write(lambda: stores.sessions.append(SESSION, RUN, [asked, calls], T1))
-    await database.write(lambda: stores.sessions.append(SESSION, RunId("run-2"), [result], T2))
-    await database.write(lambda: stores.sessions.append(SessionId("s-2"), RUN, [asked], T2))
-    await database.write(lambda: stores.sessions.append(SESSION, RUN, [], T0))
+    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [asked, calls], T1))
+    await database.write(
+        lambda: stores.sessions.add_messages(SESSION, RunId("run-2"), [result], T2)
+    )
+    await database.write(lambda: stores.sessions.add_messages(SessionId("s-2"), RUN, [asked], T2))
+    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], T0))
 
-    newest = await database.read(lambda: stores.sessions.messages(SESSION, None, 9))
+    newest = await database.read(lambda: stores.sessions.list_messages(SESSION, None, 9))
     assert newest == [(3, "run-2", result, T2), (2, RUN, calls, T1), (1, RUN, asked, T1)]
-    assert await database.read(lambda: stores.sessions.messages(SESSION, 3, 1)) == [newest[1]]
-    assert await database.read(lambda: stores.sessions.messages(SESSION, 1, 9)) == []
+    assert await database.read(lambda: stores.sessions.list_messages(SESSION, 3, 1)) == [newest[1]]
+    assert await database.read(lambda: stores.sessions.list_messages(SESSION, 1, 9)) == []
     session = await database.read(lambda: stores.sessions.get(SESSION))
     assert session is not None
     assert session.updated == T2, "never back in time"
@@ -136,10 +138,12 @@ async def test_a_message_with_a_lone_surrogate_is_kept(database: Database, store
     call = ToolCall("c", "shell", {"k\ud800": ["\udc00", {"x": "\ud83d\ude00"}], "n": 1})
 
     await database.write(
-        lambda: stores.sessions.append(SESSION, RUN, [Message("assistant", (call,))], T1)
+        lambda: stores.sessions.add_messages(SESSION, RUN, [Message("assistant", (call,))], T1)
     )
 
-    ((_, _, message, _),) = await database.read(lambda: stores.sessions.messages(SESSION, None, 1))
+    ((_, _, message, _),) = await database.read(
+        lambda: stores.sessions.list_messages(SESSION, None, 1)
+    )
     assert message.calls[0].arguments == {"k\ufffd": ["\ufffd", {"x": "😀"}], "n": 1}
 
 
@@ -162,15 +166,15 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
     said = Message("user", (Text("hi"),))
     for work in (
         lambda: say(stores, run, 2),
-        lambda: stores.runs.keep(run.id, CheckpointDelta(b"{}", 0, (b"1",))),
-        lambda: stores.sessions.append(session.id, run.id, [said], T1),
-        lambda: stores.questions.ask(asked),
-        lambda: stores.grants.add(
+        lambda: stores.runs.save_checkpoint(run.id, CheckpointDelta(b"{}", 0, (b"1",))),
+        lambda: stores.sessions.add_messages(session.id, run.id, [said], T1),
+        lambda: stores.questions.add(asked),
+        lambda: stores.permission_rules.add(
             PermissionRule(0, session.id, "shell(ls)", "local", "web", "", T0)
         ),
-        lambda: stores.questions.add_plan(run.id, session.id, Plan(1, "g", "simple", ()), T0),
-        lambda: stores.costs.add(session.id, run.id, "m", Usage(), None, T0),
-        lambda: stores.inbox.take(received, session.id, run.id, steer=False),
+        lambda: stores.questions.save_plan(run.id, session.id, Plan(1, "g", "simple", ()), T0),
+        lambda: stores.usage.add(session.id, run.id, "m", Usage(), None, T0),
+        lambda: stores.inbox.assign(received, session.id, run.id, steer=False),
     ):
         await database.write(work)
 
@@ -202,7 +206,7 @@ async def test_the_newest_session_of_a_scope_is_at_hand(database: Database, stor
     for name, scope, created in (("1", "chat", T0), ("2", "chat", T1), ("3", "other", T2)):
         session = a_session(f"session-{name}", channel="lark", scope=scope, created=created)
         await database.write(partial(stores.sessions.add, session))
-    at_hand = await database.read(lambda: stores.sessions.at_hand("lark", "chat"))
+    at_hand = await database.read(lambda: stores.sessions.get_current("lark", "chat"))
     assert at_hand is not None
     assert (at_hand.id, at_hand.scope) == ("session-2", "chat")
-    assert await database.read(lambda: stores.sessions.at_hand("web", "chat")) is None
+    assert await database.read(lambda: stores.sessions.get_current("web", "chat")) is None

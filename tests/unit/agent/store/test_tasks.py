@@ -26,8 +26,8 @@ async def test_a_task_comes_back_as_it_was(database: Database, stores: Stores) -
     await database.write(lambda: stores.tasks.add(task, "key"))
 
     assert await database.read(lambda: stores.tasks.get(task.id)) == task
-    assert await database.read(lambda: stores.tasks.by_key(ANA.principal, "key")) == task
-    assert await database.read(lambda: stores.tasks.by_key("local", "key")) is None
+    assert await database.read(lambda: stores.tasks.get_by_key(ANA.principal, "key")) == task
+    assert await database.read(lambda: stores.tasks.get_by_key("local", "key")) is None
     assert await database.read(lambda: stores.tasks.get(TaskId("task-unknown"))) is None
 
 
@@ -57,7 +57,7 @@ async def test_a_key_names_one_task_of_a_principal(database: Database, stores: S
     await database.write(lambda: stores.tasks.add(a_task("task-3", origin=ANA), "key"))
     await database.write(lambda: stores.tasks.add(a_task("task-4"), None))
     await database.write(lambda: stores.tasks.add(a_task("task-5"), None))
-    assert len(await database.read(lambda: stores.tasks.page(None, None, None, None, 9))) == 4
+    assert len(await database.read(lambda: stores.tasks.list_page(None, None, None, None, 9))) == 4
 
 
 async def test_pages_are_newest_first(database: Database, stores: Stores) -> None:
@@ -79,7 +79,7 @@ async def test_pages_are_newest_first(database: Database, stores: Stores) -> Non
         limit: int = 9,
     ) -> str:
         tasks = await database.read(
-            lambda: stores.tasks.page(principal, session, status, before, limit)
+            lambda: stores.tasks.list_page(principal, session, status, before, limit)
         )
         return "".join(task.id.removeprefix("task-") for task in tasks)
 

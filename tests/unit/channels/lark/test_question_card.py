@@ -13,7 +13,7 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered
 from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question, QuestionKind
-from internal.agent.store.questions import QuestionRecord, QuestionStatus, StoredQuestion
+from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.channels.chat.question_text import late, moment, outcome
 from internal.channels.chat.words import Words
 from internal.channels.lark.card_answers import Press, Wrong, given_by
@@ -30,13 +30,11 @@ def call(number: int, what: str = "touch ran", **more: Any) -> ApprovalItem:
 
 def asked(
     question: Question, status: QuestionStatus = "open", answer: Answer | None = None
-) -> StoredQuestion:
+) -> QuestionRecord:
     ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
     at = ("2026-11-22T10:00:00.000Z", "2026-11-23T10:00:00.000Z")
-    return StoredQuestion(
-        QuestionRecord(question, *ids, "lark:a:ou_1", "lark:a:oc_1", "operators", *at),
-        status,
-        answer,
+    return QuestionRecord(
+        question, *ids, "lark:a:ou_1", "lark:a:oc_1", "operators", *at, status, answer
     )
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.migrations import migrations
 from internal.storage.sqlite.connection import APPLICATION_ID
 from internal.storage.sqlite.file_systems import file_system, network_file_system
 from tests.support.store_facts import a_run, a_session, running, say
 
-STORES = make_stores()
+STORES = Stores()
 NEWEST = len(migrations("sqlite"))
 
 
@@ -268,12 +268,12 @@ async def test_the_epoch_of_the_log_stays(path: Path) -> None:
     epochs = set()
     for _ in range(3):
         async with open_database(path) as database:
-            epochs.add((await database.read(STORES.log.bounds)).epoch)
+            epochs.add((await database.read(STORES.events.get_bounds)).epoch)
     assert len(epochs) == 1
 
     await make(path.with_name("another.db"))
     async with open_database(path.with_name("another.db")) as database:
-        assert (await database.read(STORES.log.bounds)).epoch not in epochs
+        assert (await database.read(STORES.events.get_bounds)).epoch not in epochs
 
 
 async def test_many_open_one_new_file_at_once(path: Path) -> None:
@@ -281,15 +281,15 @@ async def test_many_open_one_new_file_at_once(path: Path) -> None:
         async with open_database(path) as database:
             run = await running(database, STORES, a_run(f"run-{number}", f"session-{number}"))
             await database.write(lambda: say(STORES, run))
-            return (await database.read(STORES.log.bounds)).epoch
+            return (await database.read(STORES.events.get_bounds)).epoch
 
     async with asyncio.TaskGroup() as tasks:
         opened = [tasks.create_task(open_and_say(number)) for number in range(6)]
 
     assert len({task.result() for task in opened}) == 1
     async with open_database(path) as database:
-        assert (await database.read(STORES.log.bounds)).head == 6
-        assert len(await database.read(lambda: STORES.log.after(0, None, 99))) == 6
+        assert (await database.read(STORES.events.get_bounds)).head == 6
+        assert len(await database.read(lambda: STORES.events.list_after(0, None, 99))) == 6
 
 
 async def test_a_file_whose_maker_died_before_the_log_was_on(path: Path) -> None:

@@ -8,17 +8,18 @@ import sqlite3
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from internal.agent.store.events import StoredEvent
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.support.store_facts import a_run, running, say
 
-STORES = make_stores()
+STORES = Stores()
 Ack = tuple[str, int, int]  # run, seq, position
 
 
@@ -92,8 +93,8 @@ async def test_two_processes_write_one_file_and_a_third_follows(path: Path) -> N
     ):
         ends = [tasks.create_task(acks(process)) for process in (one, two)]
         while len(followed) < 960:
-            place = followed[-1].position if followed else 0
-            followed += await database.read(lambda place=place: STORES.log.after(place, None, 50))  # type: ignore[misc] # mypy knows no lambda with a default
+            last = followed[-1].position if followed else 0
+            followed += await database.read(partial(STORES.events.list_after, last, None, 50))
 
     told = [ack for end in ends for ack in end.result()]
     events = stored(path)
@@ -129,7 +130,7 @@ async def test_copies_of_the_folder_open_as_they_are(path: Path, tmp_path: Path)
             copy_standing(process.pid, path, copy)
 
             async with open_database(copy / path.name) as database:
-                head = (await database.read(STORES.log.bounds)).head
+                head = (await database.read(STORES.events.get_bounds)).head
             events = stored(copy / path.name)
             assert_whole(events)
             assert head == len(events)
@@ -152,7 +153,7 @@ async def test_a_process_waits_while_another_holds_the_file(path: Path) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("begin immediate")
             writing = asyncio.create_task(database.write(lambda: say(STORES, run)))
-            assert (await database.read(STORES.log.bounds)).head == 0, "readers do not wait"
+            assert (await database.read(STORES.events.get_bounds)).head == 0, "readers do not wait"
             assert not writing.done()
             other.execute("commit")
         assert await writing == [1]

@@ -12,12 +12,12 @@ import pytest
 
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.store.database import Write
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.store_facts import a_session
 
-STORES = make_stores()
+STORES = Stores()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def add(name: str, title: str = "") -> Callable[[], Write[None]]:
 
 
 async def count(database: SqliteDatabase) -> int:
-    return len(await database.read(lambda: STORES.sessions.page(None, None, 9999)))
+    return len(await database.read(lambda: STORES.sessions.list_page(None, None, 9999)))
 
 
 class Held:
@@ -170,7 +170,7 @@ FILE_LIMIT = """
 import asyncio, resource, sys
 from internal.agent.domain.errors import StoreUnavailable
 from internal.storage.database_url import open_database
-from internal.agent.store.stores import make_stores
+from internal.agent.store.stores import Stores
 from tests.contract.store_facts import a_session
 
 async def fill(path, limit_before, limit):
@@ -180,7 +180,7 @@ async def fill(path, limit_before, limit):
         for number in range(999):
             session = a_session(f"session-{number}", title="x" * 5000)
             try:
-                await database.write(lambda: make_stores().sessions.add(session))
+                await database.write(lambda: Stores().sessions.add(session))
             except StoreUnavailable as error:
                 print(number, error)
                 return

@@ -11,7 +11,7 @@ from internal.agent.domain.react.review_state import MOST_ASKED, NOBODY
 from internal.agent.domain.react.steps import Act
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.store.checkpoints import Checkpoints, restored
+from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from tests.support.turn_driver import (
     act,
     answer,
@@ -216,8 +216,8 @@ def test_a_call_in_another_workspace_is_another_call() -> None:
 def test_an_answer_holds_for_what_was_stored() -> None:
     big = call("a", "write_file", path="a", content="鹭", size=10**30, ratio=0.1, none=None)
     turn = asking(big, ToolCall("b", "write_file", {"path": "b", "odd": float("inf")}))
-    point = Checkpoints().point(turn)
-    again = restored(point.head, list(point.messages))
+    point = CheckpointEncoder().encode(turn)
+    again = decode_checkpoint(point.head, list(point.messages))
     again.answered(answer(turn, "approve"))
     assert act(again) == ("a", "b")
 

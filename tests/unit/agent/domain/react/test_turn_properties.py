@@ -26,7 +26,7 @@ from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
 from internal.agent.domain.usage import Limits, Usage
-from internal.agent.store.checkpoints import Checkpoints, restored
+from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from internal.agent.store.runs import CheckpointDelta
 from tests.support import turn_driver as rig
 from tests.support.anthropic_server import signature_of
@@ -142,13 +142,13 @@ class Life:
         self.ran: Counter[str] = Counter()
         self.running: set[str] = set()
         self.rows: list[bytes] = []
-        self.checkpoints = Checkpoints()
+        self.checkpoints = CheckpointEncoder()
         self.save()
 
     def save(self) -> None:
         """Store a checkpoint, as the stream does, and what belongs into its transaction."""
-        point = self.checkpoints.point(self.turn)
-        assert point.kept == len(self.rows)
+        point = self.checkpoints.encode(self.turn)
+        assert point.offset == len(self.rows)
         self.rows += point.messages
         self.stored: tuple[CheckpointDelta, list[str], set[str]] = (
             point,
@@ -269,9 +269,9 @@ class Life:
     def crash(self) -> None:
         """Begin again with what is stored: the rest was never said, never heard."""
         point, said, agreed = self.stored
-        self.turn = restored(point.head, self.rows)
+        self.turn = decode_checkpoint(point.head, self.rows)
         self.said, self.agreed, self.running = [*said], {*agreed}, set()
-        self.checkpoints = Checkpoints(len(self.rows))
+        self.checkpoints = CheckpointEncoder(len(self.rows))
 
     def is_lawful(self) -> None:
         """Check all that is true after every step."""
