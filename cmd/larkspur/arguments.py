@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from internal.channels.cli.exit_codes import USAGE, Leave
-from internal.channels.cli.task_request import argument
+from internal.channels.cli.exit_codes import USAGE, CliExit
+from internal.channels.cli.task_request import decode_argument
 from larkspur.lookup_arguments import COMPLETION, LOOKUPS
 from larkspur.people_arguments import PEOPLE
 
@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
         Raises:
             Leave: always.
         """
-        raise Leave(USAGE, f"{argument(message)}. See {self.prog} --help")
+        raise CliExit(USAGE, f"{decode_argument(message)}. See {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -80,14 +80,14 @@ def _one_shot() -> _Parser:
     parser = _Parser(prog="larkspur", usage=_USAGE, epilog=_EPILOG, description="One agent.")
     parser.description = "Larkspur: one agent behind a terminal, a web page and Lark."
     add = parser.add_argument
-    add("prompt", nargs="?", type=argument, help=argparse.SUPPRESS)
+    add("prompt", nargs="?", type=decode_argument, help=argparse.SUPPRESS)
     add("--version", action="store_true", help="print the version")
     add(
         *("-p", "--print"),
         dest="shot",
         nargs="?",
         const="",
-        type=argument,
+        type=decode_argument,
         metavar="PROMPT",
         help="do one task and print its answer; what is piped in is appended to the prompt",
     )
@@ -110,7 +110,7 @@ def _add_conversation(group: argparse._ArgumentGroup) -> None:
         *("-r", "--resume"),
         nargs="?",
         const="",
-        type=argument,
+        type=decode_argument,
         metavar="ID",
         help="go on with this session; without ID the newest are listed",
     )
@@ -148,7 +148,9 @@ def _add_work(group: argparse._ArgumentGroup) -> None:
 
 def _add_place(group: argparse._ArgumentGroup) -> None:
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--server", type=argument, metavar="URL", help="the gateway at this address")
+    which.add_argument(
+        "--server", type=decode_argument, metavar="URL", help="the gateway at this address"
+    )
     which.add_argument("--local", action="store_true", help="this process, whatever else runs")
     _add_config(group)
 
@@ -159,7 +161,7 @@ def _add_config(parser: argparse._ActionsContainer) -> None:
 
 def _serve(parser: argparse.ArgumentParser) -> None:
     """Run the gateway."""
-    parser.add_argument("--host", type=argument, help="address to listen on")
+    parser.add_argument("--host", type=decode_argument, help="address to listen on")
     parser.add_argument("--port", type=int, help="port to listen on; 0 takes any free one")
     parser.add_argument(
         "--lark-sim", action="store_true", help="beside a local Lark, when no app is set"
@@ -170,8 +172,10 @@ def _serve(parser: argparse.ArgumentParser) -> None:
 def _lark_sim(parser: argparse.ArgumentParser) -> None:
     """Run a simulator of Lark on this machine, with a chat page."""
     parser.add_argument("--port", type=int, default=8430, help="port to listen on; 0 any free one")
-    parser.add_argument("--app-id", type=argument, help="the app's id")
-    parser.add_argument("--app-secret", type=argument, help="the app's secret; made up when unset")
+    parser.add_argument("--app-id", type=decode_argument, help="the app's id")
+    parser.add_argument(
+        "--app-secret", type=decode_argument, help="the app's secret; made up when unset"
+    )
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
@@ -227,11 +231,11 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
 def _said(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("must not be blank")
-    return argument(text)
+    return decode_argument(text)
 
 
 def _title(text: str) -> str:
-    shown = (char if char.isprintable() else " " for char in argument(text))
+    shown = (char if char.isprintable() else " " for char in decode_argument(text))
     title = " ".join("".join(shown).split())
     if not 0 < len(title) <= _LONGEST_TITLE:
         raise argparse.ArgumentTypeError(f"must have 1 to {_LONGEST_TITLE} characters")
@@ -245,7 +249,9 @@ def _above_zero(kind: type[int] | type[float]) -> Callable[[str], float]:
         except ValueError:
             value = kind(0)
         if not (value > 0 and math.isfinite(value)):
-            raise argparse.ArgumentTypeError(f"must be a number above 0, not {argument(text)}")
+            raise argparse.ArgumentTypeError(
+                f"must be a number above 0, not {decode_argument(text)}"
+            )
         return value
 
     return number

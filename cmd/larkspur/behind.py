@@ -10,11 +10,11 @@ from typing import Any
 
 from internal.agent.domain.permissions.policy import RuleError, parse_allow_rule, parse_rule
 from internal.agent.domain.plans import read_steps
-from internal.channels.cli.answer_parser import Decision, decide
-from internal.channels.cli.client import Host
-from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.answer_parser import DecisionText, parse_answer
+from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.http_client import Door
-from internal.channels.cli.repl.dependencies import Kit, ToolRow
+from internal.channels.cli.repl.dependencies import ReplServices, ToolItem
 from internal.channels.cli.repl.local_client import LocalHost
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.channels.cli.repl.request_threads import in_thread
@@ -38,7 +38,7 @@ async def open_kit(
     remote: tuple[Door, Callable[[], Door | None]] | None,
     facts: TerminalFacts,
     trouble: Callable[[str], None],
-) -> AsyncGenerator[Kit]:
+) -> AsyncGenerator[ReplServices]:
     """Open the gateway's side, or the house of this process.
 
     Raises:
@@ -62,12 +62,14 @@ async def open_kit(
             yield _kit(local, loaded.settings.ui.language, config, facts)
 
 
-def _kit(host: Host, language: str, config: str | None, facts: TerminalFacts) -> Kit:
-    return Kit(
-        host=host,
+def _kit(
+    host: GatewayClient, language: str, config: str | None, facts: TerminalFacts
+) -> ReplServices:
+    return ReplServices(
+        client=host,
         language=language_of(language, facts.locale),
         tools=lambda: [
-            ToolRow(each.spec.name, each.spec.risk, each.spec.description) for each in TOOLS
+            ToolItem(each.spec.name, each.spec.risk, each.spec.description) for each in TOOLS
         ],
         doctor=lambda: [line_of(check) for check in checks(config)],
         check_rule=_check_rule,
@@ -95,8 +97,8 @@ def _check_rule(rule: str, allows: bool) -> None:
 
 def _decide(question: Mapping[str, Any], words: str) -> dict[str, Any]:
     try:
-        return decide(question, Decision(words))
-    except Leave as error:
+        return parse_answer(question, DecisionText(words))
+    except CliExit as error:
         raise ValueError(str(error)) from error
 
 

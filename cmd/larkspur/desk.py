@@ -17,9 +17,9 @@ from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.channels.cli.client import Host
-from internal.channels.cli.exit_codes import FAILED, USAGE, Leave, unwritten
-from internal.channels.cli.output import Output, say
+from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.exit_codes import FAILED, USAGE, CliExit, output_failure
+from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.people import People
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.repl.local_client import LocalHost
@@ -61,7 +61,7 @@ def run_lookup(wanted: Namespace) -> int:
         try:
             return asyncio.run(_run(wanted))
         except OSError as error:
-            raise unwritten(error) from error
+            raise output_failure(error) from error
 
 
 async def _run(wanted: Namespace) -> int:
@@ -112,7 +112,7 @@ async def _pair(people: People, wanted: Namespace) -> int:
         case "remove", str(who):
             return await people.unpair(who)
         case _:
-            raise Leave(USAGE, "Usage: larkspur pair [--role ROLE] | pair list | pair remove ID")
+            raise CliExit(USAGE, "Usage: larkspur pair [--role ROLE] | pair list | pair remove ID")
 
 
 async def _rules(people: People, wanted: Namespace) -> int:
@@ -122,7 +122,7 @@ async def _rules(people: People, wanted: Namespace) -> int:
         case "remove", int(number):
             return await people.remove_rule(number)
         case _:
-            raise Leave(USAGE, "Usage: larkspur rules [list] | rules remove N")
+            raise CliExit(USAGE, "Usage: larkspur rules [list] | rules remove N")
 
 
 async def _sessions(lookups: Lookups, wanted: Namespace) -> int:
@@ -138,7 +138,7 @@ async def _sessions(lookups: Lookups, wanted: Namespace) -> int:
         case "rename", [one, title]:
             return await lookups.rename(one, title)
         case _:
-            raise Leave(
+            raise CliExit(
                 USAGE,
                 "Usage: larkspur sessions list | show ID | export ID [FILE] | rm ID …"
                 " | rename ID TITLE",
@@ -150,7 +150,7 @@ async def _export(lookups: Lookups, written: str, path: str) -> int:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise Leave(FAILED, f"{path} cannot be written: {error.strerror}.") from None
+        raise CliExit(FAILED, f"{path} cannot be written: {error.strerror}.") from None
     try:
         return await lookups._replace(output=Output(file)).show(session_id)
     finally:
@@ -158,14 +158,14 @@ async def _export(lookups: Lookups, written: str, path: str) -> int:
 
 
 @asynccontextmanager
-async def _host(wanted: Namespace) -> AsyncGenerator[Host]:
+async def _host(wanted: Namespace) -> AsyncGenerator[GatewayClient]:
     remote = gateway_of(wanted)
     if remote is not None:
         yield RemoteHost(*remote)
         return
     loaded = load(config=wanted.config)
     prepare(loaded.home)
-    async with _desk(loaded) as desk, LocalHost(desk, trouble=say) as host:
+    async with _desk(loaded) as desk, LocalHost(desk, trouble=print_error) as host:
         yield host
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from internal.channels.cli.exit_codes import CONFIG, OK
 from internal.channels.cli.http_client import Door
-from internal.channels.cli.output import harmless
+from internal.channels.cli.output import sanitize_terminal
 from internal.config import home as home_folder
 from internal.config.home import HomeError
 from internal.config.loader import Loaded, load
@@ -42,7 +42,7 @@ def examine(config: str | None, *, as_json: bool) -> int:
         print(json.dumps([check._asdict() for check in found], indent=2, ensure_ascii=False))
     else:
         for check in found:
-            print(harmless(line_of(check)))
+            print(sanitize_terminal(line_of(check)))
     return CONFIG if any(check.state == "fail" for check in found) else OK
 
 

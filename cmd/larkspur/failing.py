@@ -4,8 +4,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from internal.agent.domain.errors import LarkspurError, ModelKeyRejected, RequestError, StoreCorrupt
-from internal.channels.cli.client import HostError
-from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, Leave
+from internal.channels.cli.client import GatewayError
+from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
 from internal.config.home import HomeError
 from internal.config.settings import ConfigError
 
@@ -20,8 +20,8 @@ def sentences() -> Generator[None]:
     try:
         yield
     except (ConfigError, HomeError, ModelKeyRejected, StoreCorrupt) as error:
-        raise Leave(CONFIG, str(error)) from error
-    except (RequestError, HostError) as error:
-        raise Leave(USAGE, str(error)) from error
+        raise CliExit(CONFIG, str(error)) from error
+    except (RequestError, GatewayError) as error:
+        raise CliExit(USAGE, str(error)) from error
     except LarkspurError as error:
-        raise Leave(FAILED, str(error)) from error
+        raise CliExit(FAILED, str(error)) from error

@@ -11,21 +11,21 @@ from internal.agent.app.events.cursor import parse_cursor
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.plans import read_steps
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.cli.answer_parser import Decision, decide, understood_as
+from internal.channels.cli.answer_parser import DecisionText, describe_answer, parse_answer
 from internal.channels.cli.attached import Attached
-from internal.channels.cli.client import Host, TaskRow
-from internal.channels.cli.exit_codes import OK, USAGE, Leave
+from internal.channels.cli.client import GatewayClient, TaskItem
+from internal.channels.cli.exit_codes import OK, USAGE, CliExit
 from internal.channels.cli.http_client import Door
 from internal.channels.cli.in_process import Here
-from internal.channels.cli.output import Output, say
-from internal.channels.cli.output_format import Report
-from internal.channels.cli.people import question_of
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.output_format import RunReport
+from internal.channels.cli.people import find_question
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.repl.local_client import LocalHost
 from internal.channels.cli.repl.lookups import Lookups
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.channels.cli.repl.words import words
-from internal.channels.cli.task_request import Ids, argument
+from internal.channels.cli.task_request import Ids, decode_argument
 from larkspur.build import TerminalHouse
 from larkspur.failing import sentences
 from larkspur.inhouse import in_house
@@ -69,7 +69,7 @@ def resume(wanted: Namespace) -> int:
     return Attached(*remote, Output()).resumed(ids, wanted.output_format, after)
 
 
-async def _answer_here(house: TerminalHouse, wanted: Namespace, decision: Decision) -> int:
+async def _answer_here(house: TerminalHouse, wanted: Namespace, decision: DecisionText) -> int:
     ids, after = await _answered(LocalHost(house), wanted.question, decision)
     return await _goes_on(house, ids, after, wanted)
 
@@ -90,17 +90,17 @@ async def _goes_on(house: TerminalHouse, ids: Ids, after: str, wanted: Namespace
     return _elsewhere("goes_on_terminal", ids, wanted)
 
 
-async def _answered(host: Host, written: str, decision: Decision) -> tuple[Ids, str]:
+async def _answered(host: GatewayClient, written: str, decision: DecisionText) -> tuple[Ids, str]:
     """Store an answer; return whose run goes on and the place behind all that was before."""
-    question = await question_of(host, written)
-    given = decide(question.view, decision)
+    question = await find_question(host, written)
+    given = parse_answer(question.view, decision)
     after = await host.head(question.session_id)
     answered = await host.answer(question.question_id, given)
-    say(understood_as(answered.view["answer"], Phrases(language())))
+    print_error(describe_answer(answered.view["answer"], Phrases(language())))
     return Ids(answered.session_id, answered.task_id, answered.run_id), after
 
 
-async def _resumed(host: Host, written: str) -> tuple[Ids, str]:
+async def _resumed(host: GatewayClient, written: str) -> tuple[Ids, str]:
     """Make the task that goes on; one that is queued already for whoever takes it is that task."""
     width = shutil.get_terminal_size((100, 24)).columns
     task = await Lookups(host, Output(), words(language()), width).task_of(written)
@@ -110,21 +110,21 @@ async def _resumed(host: Host, written: str) -> tuple[Ids, str]:
     return await host.resume(task.task_id), after
 
 
-async def _queued(host: Host, task: TaskRow) -> Ids:
+async def _queued(host: GatewayClient, task: TaskItem) -> Ids:
     return Ids(task.session_id, task.task_id, (await host.task(task.task_id)).run_id)
 
 
 def _elsewhere(where: str, ids: Ids, wanted: Namespace) -> int:
-    say(Phrases(language())(where, task=ids.task_id))
+    print_error(Phrases(language())(where, task=ids.task_id))
     if wanted.output_format != "text":
-        Output().write(Report(wanted.output_format, ids).queued())
+        Output().write(RunReport(wanted.output_format, ids).queued())
     return OK
 
 
-def _decision(wanted: Namespace) -> Decision:
+def _decision(wanted: Namespace) -> DecisionText:
     steps = [*wanted.steps, *(() if wanted.file is None else read_steps(_text(wanted.file)))]
     said = " ".join(wanted.decision)
-    return Decision(said, steps, wanted.goal, wanted.items, wanted.rules)
+    return DecisionText(said, steps, wanted.goal, wanted.items, wanted.rules)
 
 
 def _text(path: str) -> str:
@@ -137,5 +137,7 @@ def _text(path: str) -> str:
                 content = file.read(_LARGEST_FILE)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise Leave(USAGE, f"The file {argument(path)} cannot be read: {reason}.") from None
+        raise CliExit(
+            USAGE, f"The file {decode_argument(path)} cannot be read: {reason}."
+        ) from None
     return content.decode("utf-8", "replace")

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from internal.channels.cli.in_process import Here
-from internal.channels.cli.output import Output, say
-from internal.channels.cli.task_request import Order
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.task_request import OneShotRequest
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
 from internal.config.settings import VENDORS
@@ -18,7 +18,7 @@ from larkspur.failing import sentences
 T = TypeVar("T")
 
 
-def run(order: Order, config: str | None) -> int:
+def run(order: OneShotRequest, config: str | None) -> int:
     """Do the order and return the exit code.
 
     Raises:
@@ -46,14 +46,16 @@ def in_house(config: str | None, work: Callable[[TerminalHouse], Awaitable[T]]) 
     async def inside(loaded: Loaded) -> T:
         async with terminal_house(loaded) as house:
             for sentence in house.news:
-                say(sentence)
+                print_error(sentence)
             return await work(house)
 
     with sentences():
         loaded = load(config=config)
         prepare(loaded.home)
         if loaded.settings.llm.provider not in VENDORS and "llm.provider" not in loaded.origins:
-            say("No key is set: the offline demo model answers. ANTHROPIC_API_KEY sets a real one.")
+            print_error(
+                "No key is set: the offline demo model answers. ANTHROPIC_API_KEY sets a real one."
+            )
         _log_only_trouble(loaded)
         return asyncio.run(inside(loaded))
 

@@ -5,7 +5,7 @@ import errno
 import secrets
 import signal
 
-from internal.channels.cli.exit_codes import FAILED, OK, USAGE, Leave
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.observability.logs import log_to
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
@@ -25,15 +25,15 @@ def lark_sim(port: int, app_id: str | None = None, app_secret: str | None = None
     """
     app = App(_plain(app_id, APP_ID), _plain(app_secret, secrets.token_hex(16)))
     if not 0 <= port <= HIGHEST_PORT:
-        raise Leave(USAGE, f"--port is 0 to {HIGHEST_PORT}.")
+        raise CliExit(USAGE, f"--port is 0 to {HIGHEST_PORT}.")
     log_to(secrets=[app.secret])
     try:
         asyncio.run(_serve(LarkSim([app], port=port)))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             sentence = f"Port {port} of 127.0.0.1 is in use; name another one with --port."
-            raise Leave(FAILED, sentence) from error
-        raise Leave(FAILED, f"Cannot listen on port {port}: {error.strerror}.") from error
+            raise CliExit(FAILED, sentence) from error
+        raise CliExit(FAILED, f"Cannot listen on port {port}: {error.strerror}.") from error
     return OK
 
 
@@ -54,5 +54,5 @@ def _plain(given: str | None, default: str) -> str:
     """Return what was given: an id or a secret in printable ASCII, as HTTP headers carry it."""
     text = default if given is None else given
     if not (text.isascii() and text.isprintable() and text.strip() == text != ""):
-        raise Leave(USAGE, "--app-id and --app-secret are not blank, in plain ASCII.")
+        raise CliExit(USAGE, "--app-id and --app-secret are not blank, in plain ASCII.")
     return text

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from internal.channels.cli.task_request import argument
+from internal.channels.cli.task_request import decode_argument
 
 _ID = "a task, run or session, or what its id begins with"
 
@@ -12,31 +12,33 @@ def _sessions(parser: argparse.ArgumentParser) -> None:
     """List sessions; show ID, export ID [FILE], rm ID …, rename ID TITLE."""
     whats = ("list", "show", "export", "rm", "rename")
     parser.add_argument("what", nargs="?", choices=whats, default="list", help="list without it")
-    parser.add_argument("rest", nargs="*", type=argument, metavar="ID …", help=_ID)
+    parser.add_argument("rest", nargs="*", type=decode_argument, metavar="ID …", help=_ID)
     _add_json(parser)
 
 
 def _tasks(parser: argparse.ArgumentParser) -> None:
     """List the newest tasks."""
-    parser.add_argument("--session", type=argument, metavar="ID", help="of this session alone")
+    parser.add_argument(
+        "--session", type=decode_argument, metavar="ID", help="of this session alone"
+    )
     _add_json(parser)
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
     """Show a task from its beginning until it ends; Ctrl+C leaves it alone."""
-    parser.add_argument("id", type=argument, metavar="ID", help=_ID)
+    parser.add_argument("id", type=decode_argument, metavar="ID", help=_ID)
     _add_json(parser)
 
 
 def _say(parser: argparse.ArgumentParser) -> None:
     """Steer a task at work with words."""
-    parser.add_argument("id", type=argument, metavar="ID", help=_ID)
-    parser.add_argument("text", nargs="+", type=argument, metavar="TEXT", help="what to say")
+    parser.add_argument("id", type=decode_argument, metavar="ID", help=_ID)
+    parser.add_argument("text", nargs="+", type=decode_argument, metavar="TEXT", help="what to say")
 
 
 def _stop(parser: argparse.ArgumentParser) -> None:
     """Stop a task."""
-    parser.add_argument("id", type=argument, metavar="ID", help=_ID)
+    parser.add_argument("id", type=decode_argument, metavar="ID", help=_ID)
 
 
 def _cost(parser: argparse.ArgumentParser) -> None:

@@ -43,14 +43,14 @@ def main() -> int:
 def _run(argv: list[str]) -> int:
     if argv == ["--version"]:
         return _print_version()
-    from internal.channels.cli.exit_codes import Leave
-    from internal.channels.cli.output import say
+    from internal.channels.cli.exit_codes import CliExit
+    from internal.channels.cli.output import print_error
 
     try:
         return _obey(argv)
-    except Leave as leaving:
+    except CliExit as leaving:
         if sentence := str(leaving):
-            say(sentence)
+            print_error(sentence)
         return leaving.code
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from internal.agent.domain.usage import Price
 from internal.channels.cli.exit_codes import OK
-from internal.channels.cli.output import harmless
+from internal.channels.cli.output import sanitize_terminal
 from internal.config.loader import Loaded, load
 from internal.llm.model_catalog import AS_OF, KNOWN, Known
 from internal.llm.registry import PROVIDERS, Provider
@@ -43,7 +43,7 @@ def list_models(config: str | None, *, as_json: bool) -> int:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for cells in table:
         padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        print(harmless("  ".join(padded).rstrip()))
+        print(sanitize_terminal("  ".join(padded).rstrip()))
     print(f"* in use. List prices as of {AS_OF}; - is not known. Any other model may be named too.")
     return OK
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from internal.channels.cli.attached import Attached
-from internal.channels.cli.exit_codes import BROKEN_PIPE, CONFIG, FAILED, USAGE, Leave
+from internal.channels.cli.exit_codes import BROKEN_PIPE, CONFIG, FAILED, USAGE, CliExit
 from internal.channels.cli.http_client import Door
-from internal.channels.cli.output import Output, say
-from internal.channels.cli.task_request import Order, compose, read_files, read_stdin
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.task_request import OneShotRequest, compose, read_files, read_stdin
 from internal.config import home as home_folder
 
 _OPTIONS = (
@@ -19,20 +19,20 @@ _OPTIONS = (
 )
 
 
-def order_of(wanted: Namespace) -> Order | None:
+def order_of(wanted: Namespace) -> OneShotRequest | None:
     """Read what is to be done, with standard input and files. None: list the sessions instead.
 
     Raises:
         Leave: nothing is asked, or something of it cannot be read.
     """
     if sys.stdout is None:
-        raise Leave(BROKEN_PIPE)
+        raise CliExit(BROKEN_PIPE)
     if wanted.resume == "":
         return None
     if wanted.shot and wanted.prompt:
-        raise Leave(USAGE, f"One prompt is enough; quote it whole: {wanted.prompt} is too much.")
+        raise CliExit(USAGE, f"One prompt is enough; quote it whole: {wanted.prompt} is too much.")
     options = {name: getattr(wanted, name) for name in _OPTIONS}
-    return Order(
+    return OneShotRequest(
         task=compose(wanted.shot or wanted.prompt, read_stdin()),
         output=wanted.output_format,
         options={
@@ -61,7 +61,7 @@ def attach(wanted: Namespace) -> Attached | None:
     if found is not None:
         return Attached(*found, Output())
     if wanted.detach:
-        raise Leave(FAILED, "--detach hands the task to a gateway: start `larkspur serve`.")
+        raise CliExit(FAILED, "--detach hands the task to a gateway: start `larkspur serve`.")
     return None
 
 
@@ -76,7 +76,7 @@ def gateway_of(wanted: Namespace) -> tuple[Door, Callable[[], Door | None]] | No
     if wanted.server is not None:
         door = Door(wanted.server, home_folder.read_token(home))
         if not door.answers():
-            raise Leave(CONFIG, f"No gateway answers at {door.url}.")
+            raise CliExit(CONFIG, f"No gateway answers at {door.url}.")
         return door, lambda: None
     door_here = None if wanted.local else _door_of(home_folder.find_gateway(home), wanted)
     if door_here is None:
@@ -92,8 +92,8 @@ def gateway_of(wanted: Namespace) -> tuple[Door, Callable[[], Door | None]] | No
 def list_sessions(sessions: Iterable[Mapping[str, Any]]) -> int:
     """Show the newest sessions to whoever named none, and end as a wrong usage does."""
     for session in sessions:
-        say(f"{session['session_id']}  {session['updated'][:16]}  {session['title']}")
-    raise Leave(USAGE, 'Say which: larkspur -r ID -p "…"; the newest is first, -c takes that.')
+        print_error(f"{session['session_id']}  {session['updated'][:16]}  {session['title']}")
+    raise CliExit(USAGE, 'Say which: larkspur -r ID -p "…"; the newest is first, -c takes that.')
 
 
 def _door_of(address: home_folder.GatewayAddress | None, wanted: Namespace) -> Door | None:
@@ -102,14 +102,16 @@ def _door_of(address: home_folder.GatewayAddress | None, wanted: Namespace) -> D
         return None
     provider = home_folder.provider_named()
     if provider and provider != address.provider:
-        say(f"The gateway runs {address.provider}, not {provider}: working in this process.")
+        print_error(
+            f"The gateway runs {address.provider}, not {provider}: working in this process."
+        )
         return None
     if wanted.config is not None:
-        say("The gateway has settings of its own: working in this process with --config.")
+        print_error("The gateway has settings of its own: working in this process with --config.")
         return None
     door = Door(address.url, home_folder.read_token(home_folder.locate()))
     if not door.answers():
-        say(f"The gateway at {door.url} does not answer: working in this process.")
+        print_error(f"The gateway at {door.url} does not answer: working in this process.")
         return None
     return door
 
@@ -124,7 +126,7 @@ def working_folder() -> str:
         folder = os.getcwd()  # noqa: PTH109 - the same, without an import
         folder.encode()
     except OSError as error:
-        raise Leave(USAGE, f"The working folder cannot be used: {error.strerror}.") from None
+        raise CliExit(USAGE, f"The working folder cannot be used: {error.strerror}.") from None
     except UnicodeEncodeError:
-        raise Leave(USAGE, "The name of the working folder is not UTF-8.") from None
+        raise CliExit(USAGE, "The name of the working folder is not UTF-8.") from None
     return folder

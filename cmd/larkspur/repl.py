@@ -12,10 +12,10 @@ from typing import Any
 
 from prompt_toolkit.output.color_depth import ColorDepth
 
-from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, Leave
+from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
 from internal.channels.cli.http_client import Door
 from internal.channels.cli.repl.choices import Choices
-from internal.channels.cli.repl.dependencies import Kit
+from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.request_threads import in_thread
 from internal.channels.cli.repl.start import Start, run_session
 from internal.channels.cli.repl.words import language_of
@@ -69,7 +69,7 @@ def run_repl(wanted: Namespace) -> int:
     )
 
     @asynccontextmanager
-    async def opened(trouble: Callable[[str], None]) -> AsyncGenerator[Kit]:
+    async def opened(trouble: Callable[[str], None]) -> AsyncGenerator[ReplServices]:
         # the one import point of all that a first frame does not need
         behind: Any = await in_thread(lambda: import_module("larkspur.behind"))
         async with behind.open_kit(wanted.config, remote, facts, trouble) as kit:
@@ -85,12 +85,12 @@ def _check_terminal(facts: TerminalFacts, prompt: str | None) -> None:
         Leave: it is no terminal, or one that cannot move its cursor.
     """
     if sys.stdout is None:
-        raise Leave(BROKEN_PIPE)
+        raise CliExit(BROKEN_PIPE)
     instead = f'larkspur -p "{prompt or "…"}" does one task without it.'
     if not (os.isatty(0) and os.isatty(1)):
-        raise Leave(USAGE, f"A session needs a terminal to read from and write to; {instead}")
+        raise CliExit(USAGE, f"A session needs a terminal to read from and write to; {instead}")
     if facts.term in {"", "dumb"}:
-        raise Leave(USAGE, f"This terminal (TERM={facts.term}) cannot show a session; {instead}")
+        raise CliExit(USAGE, f"This terminal (TERM={facts.term}) cannot show a session; {instead}")
 
 
 def _colours(facts: TerminalFacts) -> ColorDepth | None:

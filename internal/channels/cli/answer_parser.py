@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from internal.agent.domain.answers import LONGEST_ANSWER
 from internal.agent.domain.plans import LONGEST_STEP, MOST_STEPS
-from internal.channels.cli.exit_codes import USAGE, Leave
+from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.repl.question_json import understood
 
 _FIRST = re.compile(r"([^\s,，:：.。!！]+)[\s,，:：.。!！]*")  # noqa: RUF001 - people write these
 
 
-class Decision(NamedTuple):
+class DecisionText(NamedTuple):
     """What is written: words, the steps of a plan as it should be, yes or no to single calls.
 
     `items` are texts such as `2=yes`: a call by its number or its id. `rules` replace the offered.
@@ -29,7 +29,7 @@ class Decision(NamedTuple):
     rules: Sequence[str] = ()
 
 
-def decide(question: Mapping[str, Any], decision: Decision) -> dict[str, Any]:
+def parse_answer(question: Mapping[str, Any], decision: DecisionText) -> dict[str, Any]:
     """Return the answer as JSON. `question` is one as `GET /api/questions/{id}` gives it.
 
     Raises:
@@ -37,10 +37,10 @@ def decide(question: Mapping[str, Any], decision: Decision) -> dict[str, Any]:
     """
     words = decision.words.strip()
     if len(words) > LONGEST_ANSWER:
-        raise Leave(USAGE, f"An answer has at most {LONGEST_ANSWER:,} characters.")
+        raise CliExit(USAGE, f"An answer has at most {LONGEST_ANSWER:,} characters.")
     given = _edit(question, decision) or _spoken(question, words)
     if given is None:
-        raise Leave(USAGE, "The answer is empty: yes, no, a number, or words of your own.")
+        raise CliExit(USAGE, "The answer is empty: yes, no, a number, or words of your own.")
     if decision.items:
         given["items"] = dict(_item(question["calls"], text) for text in decision.items)
     if decision.rules:
@@ -48,7 +48,7 @@ def decide(question: Mapping[str, Any], decision: Decision) -> dict[str, Any]:
     return given
 
 
-def understood_as(answer: Mapping[str, Any], phrases: Phrases) -> str:
+def describe_answer(answer: Mapping[str, Any], phrases: Phrases) -> str:
     """Return how an answer was understood, in a sentence."""
     decision, text, grant = answer["decision"], answer["text"], answer["grant"]
     match decision:
@@ -92,22 +92,22 @@ def _reason(words: str) -> str:
     return rest[len(why) :].strip() if why else ""
 
 
-def _edit(question: Mapping[str, Any], decision: Decision) -> dict[str, Any] | None:
+def _edit(question: Mapping[str, Any], decision: DecisionText) -> dict[str, Any] | None:
     """Return a plan as the person wants it, agreed to with a yes; None when they edit none."""
     known, word = _words(), _word(decision.words)
     meant = word in known["edit"]
     if not decision.steps and not (meant and question["kind"] == "plan"):
         if decision.goal:
-            raise Leave(USAGE, "--goal goes with the steps of a plan: --step or --steps.")
+            raise CliExit(USAGE, "--goal goes with the steps of a plan: --step or --steps.")
         return None
     if not meant and word not in known["yes"]:
-        raise Leave(USAGE, "Steps go with edit, or with yes to agree to them at once.")
+        raise CliExit(USAGE, "Steps go with edit, or with yes to agree to them at once.")
     steps = [step.strip() for step in decision.steps]
     if not 0 < len(steps) <= MOST_STEPS or not all(steps):
         example = '--step "first" --step "second", or --steps FILE with one a line'
-        raise Leave(USAGE, f"A plan has 1 to {MOST_STEPS} steps, none of them empty: {example}.")
+        raise CliExit(USAGE, f"A plan has 1 to {MOST_STEPS} steps, none of them empty: {example}.")
     if any(len(text) > LONGEST_STEP for text in (*steps, decision.goal)):
-        raise Leave(USAGE, f"A step has at most {LONGEST_STEP:,} characters.")
+        raise CliExit(USAGE, f"A step has at most {LONGEST_STEP:,} characters.")
     plan = {"steps": steps, "goal": decision.goal}
     return {"decision": "edit" if meant else "approve", "edit": plan}
 
@@ -117,10 +117,12 @@ def _item(calls: Sequence[Mapping[str, Any]], text: str) -> tuple[str, bool]:
     ids = [str(call["call_id"]) for call in calls]
     found = ids[int(name) - 1] if name.isdecimal() and 0 < int(name) <= len(ids) else name
     if found not in ids:
-        raise Leave(USAGE, f"There is no call {name or text}: give its number or its id, as 1=yes.")
+        raise CliExit(
+            USAGE, f"There is no call {name or text}: give its number or its id, as 1=yes."
+        )
     known, word = _words(), _word(said)
     if word not in {*known["yes"], *known["no"]}:
-        raise Leave(USAGE, f"Say yes or no to a call, as {name}=yes, not {said or 'nothing'}.")
+        raise CliExit(USAGE, f"Say yes or no to a call, as {name}=yes, not {said or 'nothing'}.")
     return found, word in known["yes"]
 
 

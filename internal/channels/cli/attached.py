@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from internal.channels.cli.exit_codes import FAILED, OK, USAGE, Interrupts, Leave, unwritten
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit, SignalGuard, output_failure
 from internal.channels.cli.http_client import Door, Ended, Unreachable
-from internal.channels.cli.output import Output, say
-from internal.channels.cli.output_format import Report
-from internal.channels.cli.task_request import Format, Ids, Order
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.output_format import RunReport
+from internal.channels.cli.task_request import Format, Ids, OneShotRequest
 
 PATIENCE_SECONDS = 60.0
 """How long a gateway that went away may take to come back."""
@@ -46,13 +46,13 @@ class Attached:
         self._since = 0.0
         self._told = False
 
-    def run(self, order: Order) -> int:
+    def run(self, order: OneShotRequest) -> int:
         """Submit the order, show its run, and return the exit code.
 
         Raises:
             Leave: the gateway refuses, or is gone for too long.
         """
-        with Interrupts(self._stop) as interrupts:
+        with SignalGuard(self._stop) as interrupts:
             ids = self._submit(order)
             report = self._begun(ids, order.output, workspace=order.options["workspace"])
             if order.detach:
@@ -67,7 +67,7 @@ class Attached:
             Leave: the gateway is gone for too long.
         """
         self._cursor = after
-        with Interrupts(self._stop) as interrupts:
+        with SignalGuard(self._stop) as interrupts:
             return self._show(self._begun(ids, output), interrupts)
 
     def followed(self, ids: Ids, output: Format, after: str) -> int:
@@ -82,7 +82,7 @@ class Attached:
         answer = self._patiently(lambda: self._door.get("/api/sessions?limit=50"))
         return [one for one in answer["sessions"] if one["channel"] in _CHANNELS]
 
-    def _submit(self, order: Order) -> Ids:
+    def _submit(self, order: OneShotRequest) -> Ids:
         session = self._session(order)
         if session is not None:
             # what was said before is not shown again
@@ -114,48 +114,48 @@ class Attached:
             self._patiently(lambda: self._door.patch(path, title))
         return ids
 
-    def _begun(self, ids: Ids, output: Format, **facts: str) -> Report:
-        report = Report(output, ids)
+    def _begun(self, ids: Ids, output: Format, **facts: str) -> RunReport:
+        report = RunReport(output, ids)
         if output == "stream-json":
             task = self._task(ids)
             named = {name: task[name] for name in ("model", "profile")}
             report.begin({**named, **facts, "via": "gateway"})
         return report
 
-    def _show(self, report: Report, interrupts: Interrupts) -> int:
+    def _show(self, report: RunReport, interrupts: SignalGuard) -> int:
         self._task_id = report.ids.task_id
         if interrupts.code is not None:
             self._stop()  # the signal came before there was a task
         self._follow(report)
         return self._finish(report, interrupts.code)
 
-    def _finish(self, report: Report, signalled: int | None) -> int:
+    def _finish(self, report: RunReport, signalled: int | None) -> int:
         if report.clipped:
             report.complete(self._task(report.ids)["run"]["answer"])
         code, last = report.result(signalled)
         self._write(last)
         for remark in report.remarks():
-            say(remark)
+            print_error(remark)
         return code
 
     def _task(self, ids: Ids) -> Any:
         path = f"/api/tasks/{quote(ids.task_id)}"
         return self._patiently(lambda: self._door.get(path))
 
-    def _session(self, order: Order) -> str | None:
+    def _session(self, order: OneShotRequest) -> str | None:
         if not order.last:
             return order.session
         newest = self.newest()
         if not newest:
-            raise Leave(USAGE, "There is no session to continue yet.")
+            raise CliExit(USAGE, "There is no session to continue yet.")
         return str(newest[0]["session_id"])
 
-    def _follow(self, report: Report) -> None:
+    def _follow(self, report: RunReport) -> None:
         session = quote(report.ids.session_id)
         while not report.ended:
             self._patiently(lambda: self._read(session, report))
 
-    def _read(self, session: str, report: Report) -> None:
+    def _read(self, session: str, report: RunReport) -> None:
         """Show the stream from the cursor on, until the run ends.
 
         Raises:
@@ -166,7 +166,7 @@ class Attached:
         for frame in self._door.stream(f"/api/sse?session_id={session}", self._cursor):
             self._since, self._told = 0.0, False
             if frame.event == "stream.reset":
-                raise Leave(FAILED, "The gateway does not know this run's events any more.")
+                raise CliExit(FAILED, "The gateway does not know this run's events any more.")
             if frame.data:
                 report.take(frame.id or "", frame.data)
                 self._write(report.lines())
@@ -189,10 +189,10 @@ class Attached:
             self._since = now  # a stream may end for good reasons: not worth a word yet
         elif not self._told:
             self._told = True
-            say(f"The gateway went away ({reason}); waiting for it …")
+            print_error(f"The gateway went away ({reason}); waiting for it …")
         if now > self._since + self._patience:
             stored = f" The task {self._task_id} is stored and goes on when it is back."
-            raise Leave(FAILED, f"The gateway did not come back.{stored * bool(self._task_id)}")
+            raise CliExit(FAILED, f"The gateway did not come back.{stored * bool(self._task_id)}")
         time.sleep(_PAUSE_SECONDS)
         self._door = self._find() or self._door
 
@@ -203,7 +203,7 @@ class Attached:
             try:
                 self._deliver_stop()
             except Unreachable as error:
-                say(f"The stop cannot be stored yet ({error}); again leaves at once.")
+                print_error(f"The stop cannot be stored yet ({error}); again leaves at once.")
 
     def _deliver_stop(self) -> None:
         with suppress(Ended):
@@ -216,4 +216,4 @@ class Attached:
         except OSError as error:
             # nobody reads what the run was started for
             self._stop()
-            raise unwritten(error) from None
+            raise output_failure(error) from None

@@ -9,11 +9,11 @@ By = Literal["day", "session", "model"]
 Role = Literal["talk", "operate", "owner"]
 
 
-class HostError(Exception):
+class GatewayError(Exception):
     """The host refuses, or cannot do it. Its text is a sentence for a person."""
 
 
-class About(NamedTuple):
+class AgentDefaults(NamedTuple):
     """What a task gets that asks for nothing."""
 
     model: str
@@ -22,7 +22,7 @@ class About(NamedTuple):
     offline: bool
 
 
-class SessionRow(NamedTuple):
+class SessionItem(NamedTuple):
     """A session as lists show it. `updated` is RFC 3339."""
 
     session_id: str
@@ -39,7 +39,7 @@ class SessionRow(NamedTuple):
         return self.session_id, when, self.channel, status, self.title
 
 
-class TaskRow(NamedTuple):
+class TaskItem(NamedTuple):
     """A task as lists show it. `created` is RFC 3339."""
 
     task_id: str
@@ -58,16 +58,16 @@ class TaskRow(NamedTuple):
         return self.task_id, when, self.channel, self.status, self.task
 
 
-class TaskEnd(NamedTuple):
+class TaskState(NamedTuple):
     """A task and its newest run."""
 
-    row: TaskRow
+    row: TaskItem
     run_id: str
     answer: str
     error: str
 
 
-class Spoken(NamedTuple):
+class TranscriptMessage(NamedTuple):
     """What was said in a session: by `user` or `assistant`, without tool calls."""
 
     role: str
@@ -75,7 +75,7 @@ class Spoken(NamedTuple):
     created: str
 
 
-class CostRow(NamedTuple):
+class UsageItem(NamedTuple):
     """What was used under a key: a day, a session or a model. `cost` in US dollars when known."""
 
     key: str
@@ -84,7 +84,7 @@ class CostRow(NamedTuple):
     cost: float | None
 
 
-class QuestionRow(NamedTuple):
+class QuestionItem(NamedTuple):
     """A question as lists show it. `asked` and `expires` are RFC 3339.
 
     `view` is all of it, as `GET /api/questions/{id}` gives it.
@@ -110,14 +110,14 @@ class QuestionRow(NamedTuple):
         return self.question_id, _minute(self.asked), self.channel, self.status, self.kind, what
 
 
-class Code(NamedTuple):
+class IssuedCode(NamedTuple):
     """A code that gives a right once, until it expires (RFC 3339)."""
 
     code: str
     expires: str
 
 
-class PersonRow(NamedTuple):
+class PersonItem(NamedTuple):
     """A person who was given a right. `created` is RFC 3339."""
 
     principal: str
@@ -132,7 +132,7 @@ class PersonRow(NamedTuple):
         return self.role, _minute(self.created), self.via, self.name, self.principal
 
 
-class RuleRow(NamedTuple):
+class RuleItem(NamedTuple):
     """A rule that a person wrote by an answer, and the place where it holds."""
 
     number: int
@@ -149,7 +149,7 @@ class RuleRow(NamedTuple):
         return str(self.number), _minute(self.created), f"allow {self.rule}", self.place
 
 
-class DeedRow(NamedTuple):
+class AuditItem(NamedTuple):
     """Who did what to which thing, through what. `at` is RFC 3339."""
 
     at: str
@@ -165,7 +165,7 @@ class DeedRow(NamedTuple):
         return _minute(self.at), self.action, self.principal, self.via, self.target, self.detail
 
 
-class Wish(NamedTuple):
+class TaskRequest(NamedTuple):
     """A task for the host. `options` are those of `POST /api/tasks`."""
 
     task: str
@@ -175,25 +175,25 @@ class Wish(NamedTuple):
     files: Sequence[File] = ()
 
 
-class Moment(NamedTuple):
+class StreamBatch(NamedTuple):
     """What a stream brings at once: stored and passing envelopes as JSON, in order.
 
     `known` is false while the host is away; `reset` says that it forgot what was before.
     """
 
     envelopes: Sequence[bytes] = ()
-    known: bool = True
+    is_connected: bool = True
     reset: bool = False
 
 
-class Host(Protocol):
+class GatewayClient(Protocol):
     """What does the work. Every method but `watch` raises HostError when it cannot."""
 
-    async def about(self) -> About:
+    async def about(self) -> AgentDefaults:
         """Return the model and the profiles."""
         ...
 
-    async def submit(self, wish: Wish) -> Ids:
+    async def submit(self, wish: TaskRequest) -> Ids:
         """Store a task and have it run."""
         ...
 
@@ -209,11 +209,11 @@ class Host(Protocol):
         """Return the place behind all that has happened in a session."""
         ...
 
-    def watch(self, session_id: str, after: str) -> AsyncGenerator[Moment]:
+    def watch(self, session_id: str, after: str) -> AsyncGenerator[StreamBatch]:
         """Yield what happens in a session behind a place, from its beginning for ""."""
         ...
 
-    async def sessions(self, limit: int = 50) -> list[SessionRow]:
+    async def sessions(self, limit: int = 50) -> list[SessionItem]:
         """Return sessions, last active first."""
         ...
 
@@ -225,33 +225,33 @@ class Host(Protocol):
         """Delete a session with all that is its."""
         ...
 
-    async def spoken(self, session_id: str) -> list[Spoken]:
+    async def transcript(self, session_id: str) -> list[TranscriptMessage]:
         """Return all that was said in a session, oldest first."""
         ...
 
-    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskRow]:
+    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
         """Return tasks, newest first."""
         ...
 
-    async def task(self, task_id: str) -> TaskEnd:
+    async def task(self, task_id: str) -> TaskState:
         """Return a task and how far it is."""
         ...
 
-    async def costs(self, by: By, session_id: str | None = None) -> list[CostRow]:
+    async def costs(self, by: By, session_id: str | None = None) -> list[UsageItem]:
         """Return what was used, the newest or the dearest first."""
         ...
 
     async def questions(
         self, status: str | None = "open", session_id: str | None = None, limit: int = 50
-    ) -> list[QuestionRow]:
+    ) -> list[QuestionItem]:
         """Return questions, newest first: the open ones, those of another status, or all."""
         ...
 
-    async def question(self, question_id: str) -> QuestionRow:
+    async def question(self, question_id: str) -> QuestionItem:
         """Return a question."""
         ...
 
-    async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionRow:
+    async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionItem:
         """Answer a question; the first answer counts. `given` is an answer as JSON."""
         ...
 
@@ -259,11 +259,11 @@ class Host(Protocol):
         """Go on where a failed or stopped task ended, as a new task of its session."""
         ...
 
-    async def pair(self, role: Role) -> Code:
+    async def pair(self, role: Role) -> IssuedCode:
         """Make a code that gives a person of a channel a right, once."""
         ...
 
-    async def people(self) -> list[PersonRow]:
+    async def people(self) -> list[PersonItem]:
         """Return who was given rights besides those of the settings, oldest first."""
         ...
 
@@ -271,7 +271,7 @@ class Host(Protocol):
         """Take a person's right away."""
         ...
 
-    async def rules(self) -> list[RuleRow]:
+    async def rules(self) -> list[RuleItem]:
         """Return the rules that people wrote by answering, newest first."""
         ...
 
@@ -279,7 +279,7 @@ class Host(Protocol):
         """Delete a rule; what it allowed asks again."""
         ...
 
-    async def deeds(self, limit: int = 50) -> list[DeedRow]:
+    async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
         """Return who did what, newest first."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import NoReturn, Self
 
-from internal.channels.cli.output import say
+from internal.channels.cli.output import print_error
 
 OK, FAILED, USAGE, CONFIG, DENIED, LIMIT, WAITING = range(7)
 INTERRUPTED, BROKEN_PIPE = 128 + signal.SIGINT, 128 + signal.SIGPIPE
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Leave(Exception):
+class CliExit(Exception):
     """The command ends now. `code` is its exit code, the text a sentence for a person or empty."""
 
     def __init__(self, code: int, sentence: str = "") -> None:
@@ -24,14 +24,14 @@ class Leave(Exception):
         self.code = code
 
 
-def unwritten(error: OSError) -> Leave:
+def output_failure(error: OSError) -> CliExit:
     """Say how the command ends when standard output cannot be written: quietly on a closed pipe."""
     if isinstance(error, BrokenPipeError):
-        return Leave(BROKEN_PIPE)
-    return Leave(FAILED, f"The output cannot be written: {error.strerror}.")
+        return CliExit(BROKEN_PIPE)
+    return CliExit(FAILED, f"The output cannot be written: {error.strerror}.")
 
 
-class Interrupts:
+class SignalGuard:
     """Turns the first signal into a wish to stop, and the second into the end of the process.
 
     `stop` is called in the signal's handler, so before anything else; it must return soon and may
@@ -70,11 +70,13 @@ class Interrupts:
         if number != signal.SIGINT:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._overdue)
             signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
-        say("Stopping; again leaves at once.")
+        print_error("Stopping; again leaves at once.")
         self._stop()
 
     def _overdue(self, _number: int, _frame: FrameType | None) -> None:
-        say(f"The run did not end within {PATIENCE_SECONDS:g} s; its stop request is stored.")
+        print_error(
+            f"The run did not end within {PATIENCE_SECONDS:g} s; its stop request is stored."
+        )
         _leave_at_once(self.code or FAILED)
 
 

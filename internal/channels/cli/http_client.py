@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, Leave
+from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
 from internal.channels.cli.sse import StreamFrame, StreamParser
 
 ANSWER_SECONDS = 30.0
@@ -51,9 +51,9 @@ class Door:
         except ValueError:
             parts, self._host, self._port = urlsplit(""), "", None
         if parts.scheme not in {"http", "https"} or not self._host:
-            raise Leave(USAGE, f"{url} is not an address such as http://127.0.0.1:8420.")
+            raise CliExit(USAGE, f"{url} is not an address such as http://127.0.0.1:8420.")
         if parts.scheme == "http" and self._host not in _LOOPBACK:
-            raise Leave(USAGE, f"{url} would send the token over the network unencrypted.")
+            raise CliExit(USAGE, f"{url} would send the token over the network unencrypted.")
         self._path = parts.path
         secure = parts.scheme == "https"
         self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -67,9 +67,9 @@ class Door:
             except (OSError, http.client.HTTPException):
                 return False
 
-    def stranger(self) -> Leave:
+    def stranger(self) -> CliExit:
         """Say that somebody else answers there."""
-        return Leave(FAILED, f"{self.url} answers, but not as a gateway of Larkspur.")
+        return CliExit(FAILED, f"{self.url} answers, but not as a gateway of Larkspur.")
 
     def get(self, path: str) -> Any:
         """Return the JSON found there; raises as `post` does."""
@@ -101,7 +101,7 @@ class Door:
         """
         try:
             self._exchange("POST", f"/api/tasks/{task_id}/stop", None)
-        except Leave as refused:
+        except CliExit as refused:
             raise Ended(str(refused)) from None
 
     def stream(self, path: str, last_id: str) -> Iterator[StreamFrame]:
@@ -158,8 +158,8 @@ def _refusal(status: int, body: bytes) -> Exception:
     if status == _TOO_MANY:
         return Unreachable(sentence)
     if status in {401, 403}:
-        return Leave(CONFIG, sentence)
-    return Leave(FAILED if status >= _BROKEN else USAGE, sentence)
+        return CliExit(CONFIG, sentence)
+    return CliExit(FAILED if status >= _BROKEN else USAGE, sentence)
 
 
 def _reason(error: Exception) -> str:

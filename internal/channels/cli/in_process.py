@@ -19,10 +19,10 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Channel, RunSpec
 from internal.agent.ports.attachments import Attachments
-from internal.channels.cli.exit_codes import USAGE, Interrupts, Leave, unwritten
-from internal.channels.cli.output import Output, say
-from internal.channels.cli.output_format import Report
-from internal.channels.cli.task_request import Format, Ids, Order
+from internal.channels.cli.exit_codes import USAGE, CliExit, SignalGuard, output_failure
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.output_format import RunReport
+from internal.channels.cli.task_request import Format, Ids, OneShotRequest
 
 _CHANNELS: frozenset[Channel] = frozenset({"cli", "web"})
 
@@ -75,7 +75,7 @@ class Here:
         self._stopping: asyncio.Task[None] | None = None
         self._unread: OSError | None = None
 
-    async def run(self, order: Order) -> int:
+    async def run(self, order: OneShotRequest) -> int:
         """Submit the order, do its run and show it, and return the exit code.
 
         Raises:
@@ -85,7 +85,7 @@ class Here:
         house = self._house
         options = msgspec.convert(order.options, TaskOptions)
         brief = build_run_spec(house.defaults, options, LOCAL_OWNER, order.profile)
-        with Interrupts(self._interrupted) as interrupts:
+        with SignalGuard(self._interrupted) as interrupts:
             ids, start = await self._submit(order, brief)
             report = _begun(ids, order.output, brief)
             await self._work(report, start, interrupts)
@@ -97,7 +97,7 @@ class Here:
         Raises:
             LarkspurError: it cannot be stored.
         """
-        with Interrupts(self._interrupted) as interrupts:
+        with SignalGuard(self._interrupted) as interrupts:
             report = _begun(ids, output, brief)
             await self._work(report, start, interrupts)
             return await self._finish(report, interrupts.code)
@@ -116,12 +116,12 @@ class Here:
             {"session_id": one.id, "title": one.title, "updated": one.updated} for one in sessions
         ]
 
-    async def _submit(self, order: Order, brief: RunSpec) -> tuple[Ids, Cursor]:
+    async def _submit(self, order: OneShotRequest, brief: RunSpec) -> tuple[Ids, Cursor]:
         house, session = self._house, order.session
         if order.last:
             newest = await self.newest()
             if not newest:
-                raise Leave(USAGE, "There is no session to continue yet.")
+                raise CliExit(USAGE, "There is no session to continue yet.")
             session = newest[0]["session_id"]
         kept = [await house.attachments.put(*file) for file in order.files]
         bounds = await house.gateway.queries.bounds()
@@ -140,7 +140,7 @@ class Here:
         ids = Ids(made.session_id, made.task_id, made.run_id)
         return ids, Cursor(bounds.epoch, bounds.head)
 
-    async def _finish(self, report: Report, signalled: int | None) -> int:
+    async def _finish(self, report: RunReport, signalled: int | None) -> int:
         """Write the last words and return the exit code."""
         if report.clipped:
             queries, task_id = self._house.gateway.queries, TaskId(report.ids.task_id)
@@ -148,12 +148,12 @@ class Here:
         code, last = report.result(signalled)
         await self._write(last)
         if self._unread is not None:
-            raise unwritten(self._unread)
+            raise output_failure(self._unread)
         for remark in report.remarks():
-            say(remark)
+            print_error(remark)
         return code
 
-    async def _work(self, report: Report, start: Cursor, interrupts: Interrupts) -> None:
+    async def _work(self, report: RunReport, start: Cursor, interrupts: SignalGuard) -> None:
         """Do the run and show it, until it has ended or waits."""
         self._task_id = TaskId(report.ids.task_id)
         if interrupts.code is not None:
@@ -169,14 +169,14 @@ class Here:
             if self._stopping is not None:
                 await self._stopping
 
-    def _watch(self, report: Report, start: Cursor) -> AsyncGenerator[list[Shown]]:
+    def _watch(self, report: RunReport, start: Cursor) -> AsyncGenerator[list[Shown]]:
         watched = frozenset({SessionId(report.ids.session_id)})
         return self._house.gateway.watch(watched, start)
 
     async def _run(self, run_id: RunId) -> None:
         await self._house.run_own(run_id, waits=False)
 
-    async def _show(self, report: Report, batches: AsyncGenerator[list[Shown]]) -> None:
+    async def _show(self, report: RunReport, batches: AsyncGenerator[list[Shown]]) -> None:
         epoch = self._house.broadcaster.epoch
         async with aclosing(batches):
             async for batch in batches:
@@ -216,11 +216,11 @@ class Here:
         except Conflict:
             pass  # it has ended meanwhile
         except StoreError as error:
-            say(f"The stop cannot be stored ({error}); again leaves at once.")
+            print_error(f"The stop cannot be stored ({error}); again leaves at once.")
 
 
-def _begun(ids: Ids, output: Format, brief: RunSpec) -> Report:
-    report = Report(output, ids)
+def _begun(ids: Ids, output: Format, brief: RunSpec) -> RunReport:
+    report = RunReport(output, ids)
     named = {"model": brief.model, "profile": brief.profile.name}
     report.begin({**named, "workspace": brief.workspace, "via": "process"})
     return report

@@ -32,7 +32,7 @@ class Output:
             OSError: it cannot be written, on a full disk say.
         """
         if self._terminal:
-            data = harmless(data.decode("utf-8", "replace")).encode()
+            data = sanitize_terminal(data.decode("utf-8", "replace")).encode()
         while data:
             try:
                 data = data[os.write(self._descriptor, data) :]
@@ -40,13 +40,13 @@ class Output:
                 select.select([], [self._descriptor], [])
 
 
-def say(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Write a line to standard error, whatever it holds. Nobody listening is no error."""
     with suppress(OSError):
-        os.write(2, f"{harmless(sentence)}\n".encode())
+        os.write(2, f"{sanitize_terminal(sentence)}\n".encode())
 
 
-def harmless(text: str) -> str:
+def sanitize_terminal(text: str) -> str:
     """Return text that moves no cursor and hides nothing: an ESC is shown as its JSON escape.
 
     The form is that of JSON, so that JSON stays what it is.
@@ -54,7 +54,7 @@ def harmless(text: str) -> str:
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return text that UTF-8 can carry: a lone surrogate becomes U+FFFD."""
     return _SURROGATE.sub("�", text)
 

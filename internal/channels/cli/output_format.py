@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
-from internal.channels.cli.output import whole
+from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.phrases import Phrases
-from internal.channels.cli.question_text import shown
+from internal.channels.cli.question_text import render_question
 from internal.channels.cli.task_request import Format, Ids
 
 _CODES = {
@@ -26,7 +26,7 @@ _CLIPPED_FROM = 10_000
 """An event holds an answer of this many characters whole for sure; a longer one may be clipped."""
 
 
-class Report:
+class RunReport:
     """Takes the rows of a session's stream and keeps to one run and its subagents.
 
     `ended` becomes true with the run's terminal event, or when it waits for a person.
@@ -85,7 +85,7 @@ class Report:
         code = self._code(signalled)
         if self._output != "text":
             return code, self._summary(code)
-        text = whole(self._result["text"])
+        text = replace_surrogates(self._result["text"])
         return code, (text if text.endswith("\n") else f"{text}\n").encode() if text else b""
 
     def remarks(self) -> list[str]:
@@ -97,7 +97,9 @@ class Report:
         elif status == "waiting":
             phrases = Phrases()
             remarks.append(phrases("waits", task=self.ids.task_id))
-            remarks += ["\n".join(shown(one, phrases)) for one in self._questions.values()]
+            remarks += [
+                "\n".join(render_question(one, phrases)) for one in self._questions.values()
+            ]
         elif reason == "max_iterations":
             remarks.append("The answer is what there was at the limit of iterations.")
         elif status in {"failed", "cancelled"}:
@@ -170,7 +172,7 @@ def _row(row_id: str, envelope: bytes) -> bytes:
 
 def _line(value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return whole(text).encode() + b"\n"
+    return replace_surrogates(text).encode() + b"\n"
 
 
 def _denial(denied: Mapping[str, Any]) -> str:

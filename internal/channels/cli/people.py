@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from internal.channels.cli.client import Host, QuestionRow, Role
-from internal.channels.cli.exit_codes import OK, USAGE, Leave
-from internal.channels.cli.output import Output, say
+from internal.channels.cli.client import GatewayClient, QuestionItem, Role
+from internal.channels.cli.exit_codes import OK, USAGE, CliExit
+from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.phrases import Phrases
-from internal.channels.cli.question_text import answering
+from internal.channels.cli.question_text import answer_command
 from internal.channels.cli.render.event_rows import columns
 from internal.channels.cli.render.text import one_line, plain
 
@@ -24,7 +24,7 @@ class People(NamedTuple):
     Lists and codes go to standard output, what a person should know besides to standard error.
     """
 
-    host: Host
+    host: GatewayClient
     output: Output
     phrases: Phrases
     as_json: bool = False
@@ -38,7 +38,7 @@ class People(NamedTuple):
             self._say("  ".join(one_line(cell, _CELL) for cell in one.shown))
             if one.status == "open":
                 until = self.phrases("until", time=_minute(one.expires))
-                self._say(f"  {answering(one.view, self.phrases)}  ({until})")
+                self._say(f"  {answer_command(one.view, self.phrases)}  ({until})")
         return self._none("nothing_waits") if not found else OK
 
     async def pair(self, role: Role) -> int:
@@ -48,9 +48,9 @@ class People(NamedTuple):
             return self._json({"code": code, "role": role, "expires": expires})
         self._say(code)
         left = datetime.fromisoformat(expires) - datetime.now().astimezone()
-        say(self.phrases("pair", minutes=round(left.total_seconds() / 60), code=code))
+        print_error(self.phrases("pair", minutes=round(left.total_seconds() / 60), code=code))
         may = self.phrases(f"role_{role}")
-        say(self.phrases("pair_role", role=may, time=_minute(expires)))
+        print_error(self.phrases("pair_role", role=may, time=_minute(expires)))
         return OK
 
     async def known(self) -> int:
@@ -62,9 +62,9 @@ class People(NamedTuple):
 
     async def unpair(self, written: str) -> int:
         """Take a person's right away; the end of their id is enough when it is one person's."""
-        principal = only(written, [one.principal for one in await self.host.people()])
+        principal = find_question_id(written, [one.principal for one in await self.host.people()])
         await self.host.unpair(principal)
-        say(self.phrases("removed", what=principal))
+        print_error(self.phrases("removed", what=principal))
         return OK
 
     async def rules(self) -> int:
@@ -77,12 +77,12 @@ class People(NamedTuple):
         """Delete a rule."""
         rule = next((one.rule for one in await self.host.rules() if one.number == number), "")
         await self.host.remove_rule(number)
-        say(self.phrases("removed", what=rule or number))
+        print_error(self.phrases("removed", what=rule or number))
         return OK
 
     async def audit(self) -> int:
         """List who did what, newest first."""
-        found = await self.host.deeds(_MANY)
+        found = await self.host.audit_entries(_MANY)
         return self._listed([one._asdict() for one in found], [one.shown for one in found])
 
     def _listed(
@@ -97,7 +97,7 @@ class People(NamedTuple):
         return OK
 
     def _none(self, phrase: str) -> int:
-        say(self.phrases(phrase))
+        print_error(self.phrases(phrase))
         return OK
 
     def _json(self, found: object) -> int:
@@ -108,7 +108,7 @@ class People(NamedTuple):
         self.output.write(f"{text}\n".encode("utf-8", "replace"))
 
 
-async def question_of(host: Host, written: str) -> QuestionRow:
+async def find_question(host: GatewayClient, written: str) -> QuestionItem:
     """Return the question that is meant: of several of that name the open one.
 
     Raises:
@@ -120,10 +120,10 @@ async def question_of(host: Host, written: str) -> QuestionRow:
     waiting = [one.question_id for one in await host.questions(limit=_MANY)]
     if not any(_names(written, one) for one in waiting):
         waiting = [one.question_id for one in await host.questions(None, limit=_MANY)]
-    return await host.question(only(written, waiting))
+    return await host.question(find_question_id(written, waiting))
 
 
-def only(written: str, known: Sequence[str]) -> str:
+def find_question_id(written: str, known: Sequence[str]) -> str:
     """Return the one id that begins or ends so.
 
     Raises:
@@ -134,8 +134,8 @@ def only(written: str, known: Sequence[str]) -> str:
         return found[0]
     shown = one_line(written, _CELL)
     if not found:
-        raise Leave(USAGE, f"Nothing here begins or ends with {shown}.")
-    raise Leave(USAGE, f"{shown} is not enough: {len(found)} begin or end with it.")
+        raise CliExit(USAGE, f"Nothing here begins or ends with {shown}.")
+    raise CliExit(USAGE, f"{shown} is not enough: {len(found)} begin or end with it.")
 
 
 def _names(written: str, name: str) -> bool:

@@ -9,7 +9,7 @@ _LINES = 40
 """Lines of a command or a change that are shown; of more it says how many."""
 
 
-def shown(question: Mapping[str, Any], phrases: Phrases) -> list[str]:
+def render_question(question: Mapping[str, Any], phrases: Phrases) -> list[str]:
     """Return a question as lines: what is asked, and the command that answers it.
 
     `question` has the fields of `workflow.question.asked`.
@@ -25,10 +25,10 @@ def shown(question: Mapping[str, Any], phrases: Phrases) -> list[str]:
     for number, call in enumerate(calls, 1):
         lines += _call(call, number if len(calls) > 1 else 0, phrases)
     lines += [f"  {n}. {option}" for n, option in enumerate(question.get("options") or (), 1)]
-    return [*lines, f"  {answering(question, phrases)}"]
+    return [*lines, f"  {answer_command(question, phrases)}"]
 
 
-def answering(question: Mapping[str, Any], phrases: Phrases) -> str:
+def answer_command(question: Mapping[str, Any], phrases: Phrases) -> str:
     """Return the command that answers a question, with what may be answered."""
     kind, calls = question["kind"], question.get("calls") or ()
     ruled = kind == "approval" and not all(call.get("rules") for call in calls)

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from internal.channels.cli.exit_codes import USAGE, Leave
-from internal.channels.cli.output import say, whole
+from internal.channels.cli.exit_codes import USAGE, CliExit
+from internal.channels.cli.output import print_error, replace_surrogates
 
 Format = Literal["text", "json", "stream-json"]
 
-LONGEST_STDIN = 1_000_000
+MAX_STDIN_BYTES = 1_000_000
 """Bytes of standard input that are read into a task; more belongs into a file."""
-MOST_FILES = 14 * 1024 * 1024
+MAX_FILE_BYTES = 14 * 1024 * 1024
 """Bytes of all files together: as base64 they must fit into a request of 20 MiB."""
 _EXPLAIN_AFTER_SECONDS = 3.0
 
@@ -28,7 +28,7 @@ class File(NamedTuple):
     content: bytes
 
 
-class Order(NamedTuple):
+class OneShotRequest(NamedTuple):
     """One shot. `options` are those of `POST /api/tasks`, without what was not given.
 
     `session` names the session to go on with, `last` means the one that was last active here.
@@ -53,9 +53,9 @@ class Ids(NamedTuple):
     run_id: str
 
 
-def argument(text: str) -> str:
+def decode_argument(text: str) -> str:
     """Return an argument as text: bytes that are not UTF-8 become U+FFFD."""
-    return whole(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return replace_surrogates(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 def compose(prompt: str | None, piped: str) -> str:
@@ -65,7 +65,7 @@ def compose(prompt: str | None, piped: str) -> str:
         Leave: there is neither.
     """
     if not (prompt or piped).strip():
-        raise Leave(USAGE, 'Say what is to be done: larkspur -p "…", or pipe it in.')
+        raise CliExit(USAGE, 'Say what is to be done: larkspur -p "…", or pipe it in.')
     if not prompt or not piped.strip():
         return prompt or piped
     # a closing mark inside would let piped text pose as the person's own
@@ -82,14 +82,15 @@ def read_stdin() -> str:
     if sys.stdin is None or not _piped(0):
         return ""
     if not select.select([0], [], [], _EXPLAIN_AFTER_SECONDS)[0]:
-        say("Waiting for standard input to end (</dev/null goes on without it) …")
+        print_error("Waiting for standard input to end (</dev/null goes on without it) …")
     try:
-        content = _read(0, LONGEST_STDIN)
+        content = _read(0, MAX_STDIN_BYTES)
     except OSError as error:
-        raise Leave(USAGE, f"Standard input cannot be read: {error.strerror}.") from None
+        raise CliExit(USAGE, f"Standard input cannot be read: {error.strerror}.") from None
     if content is None:
-        raise Leave(
-            USAGE, f"Standard input is longer than {LONGEST_STDIN:,} bytes; give it as a file: -f."
+        raise CliExit(
+            USAGE,
+            f"Standard input is longer than {MAX_STDIN_BYTES:,} bytes; give it as a file: -f.",
         )
     return content.decode("utf-8", "replace")
 
@@ -101,11 +102,11 @@ def read_files(paths: Iterable[str]) -> tuple[File, ...]:
         Leave: one cannot be read, or together they are too big.
     """
     files: list[File] = []
-    room = MOST_FILES
+    room = MAX_FILE_BYTES
     for path in paths:
         content = _read_file(path, room)
         room -= len(content)
-        name = argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips the end
+        name = decode_argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips the end
         files.append(File(name, _media_type(name, content), content))
     return tuple(files)
 
@@ -119,10 +120,14 @@ def _read_file(path: str, room: int) -> bytes:
             os.close(opened)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise Leave(USAGE, f"The file {argument(path)} cannot be read: {reason}.") from None
+        raise CliExit(
+            USAGE, f"The file {decode_argument(path)} cannot be read: {reason}."
+        ) from None
     if content is None:
-        megabytes = MOST_FILES // (1024 * 1024)
-        raise Leave(USAGE, f"With {argument(path)} the files are larger than {megabytes} MiB.")
+        megabytes = MAX_FILE_BYTES // (1024 * 1024)
+        raise CliExit(
+            USAGE, f"With {decode_argument(path)} the files are larger than {megabytes} MiB."
+        )
     return content
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from prompt_toolkit.utils import get_cwidth
 
-from internal.channels.cli.output import harmless
+from internal.channels.cli.output import sanitize_terminal
 
 Fragment = tuple[str, str]
 """A style, as prompt_toolkit writes them, and text without line breaks."""
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 def safe(text: str) -> str:
     """Return text that a terminal may get: nothing in it moves the cursor or hides anything."""
-    return harmless(text).expandtabs(_TAB)
+    return sanitize_terminal(text).expandtabs(_TAB)
 
 
 def plain(fragments: Iterable[Fragment]) -> str:

@@ -54,12 +54,12 @@ class Work:
 
     def moved(self, event: Mapping[str, Any], status: str) -> bool:
         """Take a run's new status; True when a run begins."""
-        run_id, moment = event["run_id"], datetime.fromisoformat(event["timestamp"]).timestamp()
+        run_id, batch = event["run_id"], datetime.fromisoformat(event["timestamp"]).timestamp()
         if status in _ENDED:
             return False  # the terminal event follows
-        run = self.runs.setdefault(run_id, RunState(event["task_id"], "", moment))
+        run = self.runs.setdefault(run_id, RunState(event["task_id"], "", batch))
         if status == "running" != run.status:
-            run.since = moment
+            run.since = batch
         begins = status == "running" and not run.begun
         run.status, run.begun = status, run.begun or begins
         return begins

@@ -1,13 +1,13 @@
-"""What stands behind the first frame of a session: it may take a moment to be there."""
+"""What stands behind the first frame of a session: it may take a batch to be there."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from internal.channels.cli.client import Host
+from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.repl.words import Language
 
 
-class ToolRow(NamedTuple):
+class ToolItem(NamedTuple):
     """A tool as a list shows it."""
 
     name: str
@@ -15,17 +15,17 @@ class ToolRow(NamedTuple):
     meaning: str
 
 
-class Kit(NamedTuple):
-    """The host, and what this process can tell by itself.
+class ReplServices(NamedTuple):
+    """The client, and what this process can tell by itself.
 
     `check_rule` raises ValueError with a sentence for a rule that cannot be used. `decide` makes an
     answer of words to a question, both as JSON, or raises ValueError with a sentence. `read_steps`
     makes steps of lines.
     """
 
-    host: Host
+    client: GatewayClient
     language: Language
-    tools: Callable[[], Sequence[ToolRow]]
+    tools: Callable[[], Sequence[ToolItem]]
     doctor: Callable[[], Sequence[str]]
     check_rule: Callable[[str, bool], None]
     decide: Callable[[Mapping[str, Any], str], dict[str, Any]]

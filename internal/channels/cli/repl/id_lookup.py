@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from internal.channels.cli.client import HostError
+from internal.channels.cli.client import GatewayError
 from internal.channels.cli.render.text import one_line
 
 _SHOWN = 60
@@ -11,26 +11,28 @@ _WHOLE_ID = 27
 PREFIXES = ("session-", "task-", "run-")
 
 
-def only(written: str, known: Sequence[str]) -> str:
+def find_id(written: str, known: Sequence[str]) -> str:
     """Return the one id that begins so, with its prefix (`session-`) or without.
 
     Raises:
         HostError: none does, or several do.
     """
-    found = [one for one in known if one.startswith(written) or bare(one).startswith(written)]
+    found = [
+        one for one in known if one.startswith(written) or without_prefix(one).startswith(written)
+    ]
     if len(found) == 1:
         return found[0]
     shown = one_line(written, _SHOWN)
     if not found:
-        raise HostError(f"Nothing here begins with {shown}.")
-    raise HostError(f"{shown} is not enough: {len(found)} begin with it.")
+        raise GatewayError(f"Nothing here begins with {shown}.")
+    raise GatewayError(f"{shown} is not enough: {len(found)} begin with it.")
 
 
-def is_whole(written: str) -> bool:
+def is_complete(written: str) -> bool:
     """Say whether an id is written whole: it need not be looked for."""
-    return written.startswith(PREFIXES) and len(bare(written)) == _WHOLE_ID
+    return written.startswith(PREFIXES) and len(without_prefix(written)) == _WHOLE_ID
 
 
-def bare(name: str) -> str:
+def without_prefix(name: str) -> str:
     """Return an id without its prefix."""
     return name.partition("-")[2]

@@ -1,4 +1,4 @@
-"""This process as the host: the house stands here, and its runs are done here."""
+"""This process as the client: the house stands here, and its runs are done here."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -19,17 +19,17 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Task
 from internal.channels.cli.client import (
-    About,
+    AgentDefaults,
     By,
-    CostRow,
-    HostError,
-    Moment,
-    QuestionRow,
-    SessionRow,
-    Spoken,
-    TaskEnd,
-    TaskRow,
-    Wish,
+    GatewayError,
+    QuestionItem,
+    SessionItem,
+    StreamBatch,
+    TaskItem,
+    TaskRequest,
+    TaskState,
+    TranscriptMessage,
+    UsageItem,
 )
 from internal.channels.cli.repl.local_people import LocalPeople, sentences
 from internal.channels.cli.repl.local_services import Desk, Runner
@@ -72,17 +72,17 @@ class LocalHost(LocalPeople):
         if self._runs:
             await asyncio.wait(self._runs)
 
-    async def about(self) -> About:
+    async def about(self) -> AgentDefaults:
         """Return the model and the profiles."""
         defaults = self.desk.defaults
         offline = defaults.provider == "offline"
-        return About(defaults.model, defaults.profile, sorted(defaults.profiles), offline)
+        return AgentDefaults(defaults.model, defaults.profile, sorted(defaults.profiles), offline)
 
-    async def submit(self, wish: Wish) -> Ids:
+    async def submit(self, wish: TaskRequest) -> Ids:
         """Store a task and begin to run it."""
         desk, runner = self.desk, self._runner
         if runner is None:
-            raise HostError("Nothing runs tasks here.")
+            raise GatewayError("Nothing runs tasks here.")
         with sentences():
             options = msgspec.convert(dict(wish.options), TaskOptions)
             brief = build_run_spec(desk.defaults, options, LOCAL_OWNER, wish.profile)
@@ -120,7 +120,7 @@ class LocalHost(LocalPeople):
             bounds = await self.desk.gateway.queries.bounds()
         return str(Cursor(bounds.epoch, bounds.head))
 
-    async def watch(self, session_id: str, after: str) -> AsyncGenerator[Moment]:
+    async def watch(self, session_id: str, after: str) -> AsyncGenerator[StreamBatch]:
         """Yield what happens, until it is closed."""
         with sentences():
             bounds = await self.desk.gateway.queries.bounds()
@@ -129,17 +129,17 @@ class LocalHost(LocalPeople):
             batches = self.desk.gateway.watch(frozenset({SessionId(session_id)}), start)
             async with aclosing(batches):
                 async for batch in batches:
-                    if moment := _moment(batch):
-                        yield moment
-                        if moment.reset:
+                    if shown := _moment(batch):
+                        yield shown
+                        if shown.reset:
                             return
 
-    async def sessions(self, limit: int = 50) -> list[SessionRow]:
+    async def sessions(self, limit: int = 50) -> list[SessionItem]:
         """Return sessions, last active first."""
         with sentences():
             found = await self.desk.gateway.queries.sessions(LOCAL_OWNER, limit=limit)
         return [
-            SessionRow(
+            SessionItem(
                 one.session.id,
                 one.session.title,
                 one.session.channel,
@@ -160,21 +160,23 @@ class LocalHost(LocalPeople):
         with sentences():
             await self.desk.gateway.delete_session(SessionId(session_id), LOCAL_OWNER)
 
-    async def spoken(self, session_id: str) -> list[Spoken]:
+    async def transcript(self, session_id: str) -> list[TranscriptMessage]:
         """Return all that was said in a session, oldest first."""
-        queries, found = self.desk.gateway.queries, list[Spoken]()
+        queries, found = self.desk.gateway.queries, list[TranscriptMessage]()
         before: int | None = None
         while True:
             with sentences():
                 page = await queries.messages(
                     SessionId(session_id), LOCAL_OWNER, before=before, limit=_PAGE
                 )
-            found += [Spoken(said.role, said.text, created) for _, _, said, created in page]
+            found += [
+                TranscriptMessage(said.role, said.text, created) for _, _, said, created in page
+            ]
             if len(page) < _PAGE:
                 return [one for one in reversed(found) if one.text.strip()]
             before = page[-1][0]
 
-    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskRow]:
+    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
         """Return tasks, newest first."""
         wanted = None if session_id is None else SessionId(session_id)
         with sentences():
@@ -183,21 +185,21 @@ class LocalHost(LocalPeople):
             )
         return [_row(task) for task in found]
 
-    async def task(self, task_id: str) -> TaskEnd:
+    async def task(self, task_id: str) -> TaskState:
         """Return a task and how far it is."""
         queries = self.desk.gateway.queries
         with sentences():
             run = await queries.run_of(TaskId(task_id), LOCAL_OWNER)
             task = await queries.task(TaskId(task_id), LOCAL_OWNER)
-        return TaskEnd(_row(task), run.id, run.answer, run.error)
+        return TaskState(_row(task), run.id, run.answer, run.error)
 
-    async def costs(self, by: By, session_id: str | None = None) -> list[CostRow]:
+    async def costs(self, by: By, session_id: str | None = None) -> list[UsageItem]:
         """Return what was used."""
         wanted = None if session_id is None else SessionId(session_id)
         with sentences():
             found = await self.desk.gateway.queries.costs(LOCAL_OWNER, by, session_id=wanted)
         return [
-            CostRow(
+            UsageItem(
                 one.key,
                 one.usage.total - one.usage.output_tokens,
                 one.usage.output_tokens,
@@ -213,7 +215,7 @@ class LocalHost(LocalPeople):
             await self._take(made.run_id, made.task_id, made.session_id)
         return Ids(made.session_id, made.task_id, made.run_id)
 
-    async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionRow:
+    async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionItem:
         """Answer a question; a run that belongs to nobody else goes on here."""
         row = await super().answer(question_id, given)
         with sentences():
@@ -260,15 +262,15 @@ class LocalHost(LocalPeople):
             self._trouble(str(error) if isinstance(error, LarkspurError) else repr(error))
 
 
-def _moment(batch: list[Shown]) -> Moment | None:
+def _moment(batch: list[Shown]) -> StreamBatch | None:
     if any(isinstance(frame, StreamReset) for frame in batch):
-        return Moment(reset=True)
+        return StreamBatch(reset=True)
     shown = [frame.json for frame in batch if isinstance(frame, Frame) and not frame.inner]
-    return Moment(shown) if shown else None
+    return StreamBatch(shown) if shown else None
 
 
-def _row(task: Task) -> TaskRow:
-    return TaskRow(
+def _row(task: Task) -> TaskItem:
+    return TaskItem(
         task.id,
         task.session_id,
         task.instruction,

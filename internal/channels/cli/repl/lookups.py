@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
-from internal.channels.cli.client import By, Host, TaskRow
-from internal.channels.cli.exit_codes import FAILED, OK, USAGE, Leave
+from internal.channels.cli.client import By, GatewayClient, TaskItem
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.cli.output import Output
 from internal.channels.cli.render.event_rows import columns, dollars, short
 from internal.channels.cli.render.text import one_line, plain, rows_of
 from internal.channels.cli.render.theme import UNICODE
-from internal.channels.cli.repl.id_lookup import is_whole, only
-from internal.channels.cli.repl.transcript import markdown_of
+from internal.channels.cli.repl.id_lookup import find_id, is_complete
+from internal.channels.cli.repl.transcript import transcript_markdown
 from internal.channels.cli.repl.view import View
 from internal.channels.cli.repl.words import Words
 
@@ -31,7 +31,7 @@ class Lookups(NamedTuple):
     Every method returns the exit code; Leave and HostError say what cannot be done.
     """
 
-    host: Host
+    client: GatewayClient
     output: Output
     words: Words
     width: int
@@ -39,39 +39,39 @@ class Lookups(NamedTuple):
 
     async def sessions(self) -> int:
         """List the sessions, last active first."""
-        found = await self.host.sessions(_MANY if self.as_json else _RUNS_LOOKED_AT)
+        found = await self.client.sessions(_MANY if self.as_json else _RUNS_LOOKED_AT)
         return self._listed([one._asdict() for one in found], [one.shown for one in found])
 
     async def show(self, written: str) -> int:
         """Print what was said in a session, as Markdown or as JSON."""
         session_id = await self.session_of(written)
-        said = await self.host.spoken(session_id)
+        said = await self.client.transcript(session_id)
         if self.as_json:
             return self._json([one._asdict() for one in said])
-        self.output.write(markdown_of(said, session_id).encode())
+        self.output.write(transcript_markdown(said, session_id).encode())
         return OK
 
     async def remove(self, written: Sequence[str]) -> int:
         """Delete sessions."""
         for session_id in [await self.session_of(one) for one in written]:
-            await self.host.remove(session_id)
+            await self.client.remove(session_id)
             self._say(session_id)
         return OK
 
     async def rename(self, written: str, title: str) -> int:
         """Give a session another title."""
-        await self.host.rename(await self.session_of(written), title)
+        await self.client.rename(await self.session_of(written), title)
         return OK
 
     async def tasks(self, written: str | None) -> int:
         """List the tasks, newest first, of one session or of all."""
         session_id = None if written is None else await self.session_of(written)
-        found = await self.host.tasks(session_id, _RUNS_LOOKED_AT)
+        found = await self.client.tasks(session_id, _RUNS_LOOKED_AT)
         return self._listed([one._asdict() for one in found], [one.shown for one in found])
 
     async def cost(self, by: By) -> int:
         """Say what was used, by day, session or model."""
-        found = await self.host.costs(by)
+        found = await self.client.costs(by)
         rows = [
             (
                 one.key,
@@ -88,13 +88,13 @@ class Lookups(NamedTuple):
         task = await self.task_of(written)
         if task.status not in _OPEN:
             again = f'larkspur -r {task.session_id} -p "…"'
-            raise Leave(USAGE, f"Nothing is at work there ({task.status}); a new task: {again}")
+            raise CliExit(USAGE, f"Nothing is at work there ({task.status}); a new task: {again}")
         if task.status == "waiting":
-            open_ones = await self.host.questions(session_id=task.session_id)
+            open_ones = await self.client.questions(session_id=task.session_id)
             asked = [one.question_id for one in open_ones if one.task_id == task.task_id]
             how = " · ".join(f"larkspur answer {one} …" for one in asked)
-            raise Leave(USAGE, f"It waits for an answer: {how}")
-        taken = await self.host.steer(task.task_id, text)
+            raise CliExit(USAGE, f"It waits for an answer: {how}")
+        taken = await self.client.steer(task.task_id, text)
         self._say(self.words.noted if taken else self.words.becomes_next)
         return OK
 
@@ -102,8 +102,8 @@ class Lookups(NamedTuple):
         """Stop a task."""
         task = await self.task_of(written)
         if task.status not in _OPEN:
-            raise Leave(USAGE, f"{task.task_id} has ended: {task.status}.")
-        await self.host.stop(task.task_id)
+            raise CliExit(USAGE, f"{task.task_id} has ended: {task.status}.")
+        await self.client.stop(task.task_id)
         self._say(task.task_id)
         return OK
 
@@ -111,9 +111,9 @@ class Lookups(NamedTuple):
         """Show a task from its beginning to its end; the exit code says how it ended."""
         task = await self.task_of(written)
         view, over = View(self.words, UNICODE), False
-        async with aclosing(self.host.watch(task.session_id, "")) as moments:
-            async for moment in moments:
-                for envelope in moment.envelopes:
+        async with aclosing(self.client.watch(task.session_id, "")) as batches:
+            async for batch in batches:
+                for envelope in batch.envelopes:
                     event = json.loads(envelope)
                     if event.get("task_id") != task.task_id:
                         continue
@@ -125,7 +125,7 @@ class Lookups(NamedTuple):
                 await self._print(view)
                 if over:
                     break
-        ended = await self.host.task(task.task_id)
+        ended = await self.client.task(task.task_id)
         return OK if ended.row.status == "completed" else FAILED
 
     async def session_of(self, written: str) -> str:
@@ -136,30 +136,30 @@ class Lookups(NamedTuple):
         """
         if written.startswith(("task-", "run-")):
             return (await self.task_of(written)).session_id
-        if is_whole(written):
+        if is_complete(written):
             return written
-        return only(written, [one.session_id for one in await self.host.sessions(_MANY)])
+        return find_id(written, [one.session_id for one in await self.client.sessions(_MANY)])
 
-    async def task_of(self, written: str) -> TaskRow:
+    async def task_of(self, written: str) -> TaskItem:
         """Return the task that is meant; of a session the one at work, else the newest.
 
         Raises:
             HostError: none is, or several are.
         """
         if written.startswith("session-"):
-            found = await self.host.tasks(await self.session_of(written))
+            found = await self.client.tasks(await self.session_of(written))
             at_work = [one for one in found if one.status in _OPEN]
             if not found:
-                raise Leave(USAGE, f"There is no task in {one_line(written, _TITLE)} yet.")
+                raise CliExit(USAGE, f"There is no task in {one_line(written, _TITLE)} yet.")
             return (at_work[::-1] or found)[0]
-        if written.startswith("task-") and is_whole(written):
-            return (await self.host.task(written)).row
-        found = await self.host.tasks(limit=_MANY)
+        if written.startswith("task-") and is_complete(written):
+            return (await self.client.task(written)).row
+        found = await self.client.tasks(limit=_MANY)
         by_id = {one.task_id: one for one in found}
         if written.startswith("run-"):
-            ends = [await self.host.task(one.task_id) for one in found[:_RUNS_LOOKED_AT]]
+            ends = [await self.client.task(one.task_id) for one in found[:_RUNS_LOOKED_AT]]
             by_id = {one.run_id: one.row for one in ends}
-        return by_id[only(written, list(by_id))]
+        return by_id[find_id(written, list(by_id))]
 
     async def _print(self, view: View) -> None:
         final, _ = view.print(self.width)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from internal.channels.cli.client import HostError
+from internal.channels.cli.client import GatewayError
 from internal.channels.cli.render.event_rows import columns
 from internal.channels.cli.render.text import one_line
-from internal.channels.cli.repl.id_lookup import only
+from internal.channels.cli.repl.id_lookup import find_id
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.session import Session
 
@@ -52,7 +52,7 @@ class Permitting:
             return
         if kind == "remove" and rule.strip().isdecimal():
             number = int(rule)
-            await (await self.session.ready()).host.remove_rule(number)
+            await (await self.session.ready()).client.remove_rule(number)
             self.say(words.say("rule_removed", number=number))
             return
         if rest and rest not in MODES:
@@ -71,21 +71,21 @@ class Permitting:
         try:
             check(rule, kind == "allow")
         except ValueError as error:
-            raise HostError(str(error)) from None
+            raise GatewayError(str(error)) from None
         getattr(self.session.choices, kind).append(rule)
         self.say(self.session.words.say("rule_added", kind=kind, rule=rule))
 
     async def _list_rules(self) -> None:
         choices = self.session.choices
         here = [f"allow {one}" for one in choices.allow] + [f"deny {one}" for one in choices.deny]
-        written = await (await self.session.ready()).host.rules()
+        written = await (await self.session.ready()).client.rules()
         self.say(*(here or ([] if written else [self.session.words.rules_none])))
         if written:
             self.list([one.shown for one in written])
 
     async def questions(self, _rest: str) -> None:
         """List what waits for a person, in all sessions."""
-        found = await (await self.session.ready()).host.questions()
+        found = await (await self.session.ready()).client.questions()
         if not found:
             self.say(self.session.words.no_questions)
             return
@@ -93,20 +93,20 @@ class Permitting:
 
     async def answer(self, rest: str) -> None:
         """Answer a question of any session."""
-        kit, session = await self.session.ready(), self.session
+        services, session = await self.session.ready(), self.session
         written, _, words = rest.partition(" ")
         if not words.strip():
             self.say(session.words.say("usage", usage="/answer ID yes|no|TEXT"))
             return
-        found = {one.question_id: one for one in await kit.host.questions()}
-        name = only(written, list(found))
+        found = {one.question_id: one for one in await services.client.questions()}
+        name = find_id(written, list(found))
         try:
-            given = kit.decide(found[name].view, words.strip())
+            given = services.decide(found[name].view, words.strip())
         except ValueError as error:
-            raise HostError(str(error)) from None
+            raise GatewayError(str(error)) from None
         session.view.answering.add(name)
         try:
-            view = (await kit.host.answer(name, given)).view
+            view = (await services.client.answer(name, given)).view
             session.view.questions.pop(name, None)
         finally:
             session.view.answering.discard(name)

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from prompt_toolkit.buffer import Buffer
 
-from internal.channels.cli.client import HostError
+from internal.channels.cli.client import GatewayError
 from internal.channels.cli.render.text import Fragments, Line, one_line
-from internal.channels.cli.repl.dependencies import Kit
+from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.open_question import ENTER, Given, OpenQuestion
 from internal.channels.cli.repl.session import Session
 
@@ -118,17 +118,17 @@ class Prompt:
 
     def takes(self, text: str) -> bool:
         """Take words from the box that are an answer; False when they are none."""
-        asked, kit = self.asked, self.session.kit
-        if asked is None or kit is None or not (asked.writing or self._armed(asked)):
+        asked, services = self.asked, self.session.services
+        if asked is None or services is None or not (asked.writing or self._armed(asked)):
             return False
         if len(text) == 1 and self.means(text):
             self.press(text)
             return True
         words = self.session.chips.whole(text)
         if asked.writing:
-            given: Given | None = asked.written(words, kit.read_steps)
+            given: Given | None = asked.written(words, services.read_steps)
         else:
-            given = self._understood(asked, words, kit)
+            given = self._understood(asked, words, services)
         if given is None:
             return False
         self._answer(asked, given, text)
@@ -151,8 +151,8 @@ class Prompt:
 
     async def look(self) -> None:
         """Look for the open questions of all sessions."""
-        with suppress(HostError):  # the gateway is away: what was known stays
-            found = await (await self.session.ready()).host.questions("open", None, _MANY)
+        with suppress(GatewayError):  # the gateway is away: what was known stays
+            found = await (await self.session.ready()).client.questions("open", None, _MANY)
             self._open = [one.session_id for one in found]
         self.session.redraw()
 
@@ -184,14 +184,14 @@ class Prompt:
         """Say whether any words are an answer: they are when no other question is open here."""
         return asked.takes_words and len(self.session.view.questions) == 1
 
-    def _understood(self, asked: OpenQuestion, words: str, kit: Kit) -> Given | None:
+    def _understood(self, asked: OpenQuestion, words: str, services: ReplServices) -> Given | None:
         """Return the answer that words are; calls take the exact words alone."""
         if len(self.session.view.questions) > 1 or not (asked.takes_words or len(words) < _SHORT):
             return None
         try:
-            given = kit.decide(asked.view, words)
+            given = services.decide(asked.view, words)
         except ValueError:
-            return {"decision": "text", "text": words}  # the host says what is wrong with it
+            return {"decision": "text", "text": words}  # the client says what is wrong with it
         free = not asked.takes_words and given["decision"] == "text"
         return None if free else given
 
@@ -200,10 +200,10 @@ class Prompt:
         self.session.begin(self._send(asked, given, text))
 
     async def _send(self, asked: OpenQuestion, given: Given, text: str) -> None:
-        session, host = self.session, (await self.session.ready()).host
+        session, client = self.session, (await self.session.ready()).client
         try:
-            answered = await host.answer(asked.id, given)
-        except HostError:
+            answered = await client.answer(asked.id, given)
+        except GatewayError:
             await self._look_at(asked)
             if asked.id in session.view.questions:
                 session.put_back(text)
@@ -216,10 +216,10 @@ class Prompt:
 
     async def _look_at(self, asked: OpenQuestion) -> None:
         """See whether somebody else was first."""
-        with suppress(HostError):
+        with suppress(GatewayError):
             answer = asked.answer
             if answer is None:
-                found = await (await self.session.ready()).host.question(asked.id)
+                found = await (await self.session.ready()).client.question(asked.id)
                 gone = None if found.status == "open" else {"decision": "expired"}
                 answer = found.view["answer"] or gone
             if answer is not None:

@@ -1,4 +1,4 @@
-"""A gateway as the host. Every request has a thread of its own, which nobody has to wait for."""
+"""A gateway as the client. Every request has a thread of its own, which nobody has to wait for."""
 
 import asyncio
 import os
@@ -11,17 +11,17 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from internal.channels.cli.client import (
-    About,
+    AgentDefaults,
     By,
-    CostRow,
-    Moment,
-    SessionRow,
-    Spoken,
-    TaskEnd,
-    TaskRow,
-    Wish,
+    SessionItem,
+    StreamBatch,
+    TaskItem,
+    TaskRequest,
+    TaskState,
+    TranscriptMessage,
+    UsageItem,
 )
-from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.http_client import Door, Ended, Unreachable
 from internal.channels.cli.repl.remote_people import RemotePeople, picked
 from internal.channels.cli.sse import StreamFrame
@@ -38,14 +38,14 @@ class RemoteHost(RemotePeople):
     `find` returns None while there is none.
     """
 
-    async def about(self) -> About:
+    async def about(self) -> AgentDefaults:
         """Return the model and the profiles."""
         me = await self.ask(lambda door: door.get("/api/me"))
         profiles = await self.ask(lambda door: door.get("/api/profiles"))
         names = [one["name"] for one in profiles["profiles"]]
-        return About(me["model"], profiles["default"], names, me["provider"] == "offline")
+        return AgentDefaults(me["model"], profiles["default"], names, me["provider"] == "offline")
 
-    async def submit(self, wish: Wish) -> Ids:
+    async def submit(self, wish: TaskRequest) -> Ids:
         """Store a task; the gateway runs it."""
         body = {
             "task": wish.task,
@@ -86,30 +86,30 @@ class RemoteHost(RemotePeople):
         path = f"/api/sessions/{quote(session_id, safe='')}/events?limit=1"
         return str((await self.ask(lambda door: door.get(path)))["head"])
 
-    async def watch(self, session_id: str, after: str) -> AsyncGenerator[Moment]:
+    async def watch(self, session_id: str, after: str) -> AsyncGenerator[StreamBatch]:
         """Yield what happens, through restarts of the gateway, until it is closed."""
         known = True
         while True:
             async for frames in self._frames(session_id, after):
                 if any(frame.event == "stream.reset" for frame in frames):
                     after = ""
-                    yield Moment(reset=True)
+                    yield StreamBatch(reset=True)
                     break
                 after = next((one.id for one in reversed(frames) if one.id), after)
                 shown = [one.data for one in frames if one.data and one.event not in _CONTROLS]
                 if shown or not known:
-                    yield Moment(shown)
+                    yield StreamBatch(shown)
                 known = True
             there = await self.there()
             if known and not there:
                 known = False
-                yield Moment(known=False)
+                yield StreamBatch(is_connected=False)
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def sessions(self, limit: int = 50) -> list[SessionRow]:
+    async def sessions(self, limit: int = 50) -> list[SessionItem]:
         """Return sessions, last active first."""
         found = await self.ask(lambda door: door.get(f"/api/sessions?limit={limit}"))
-        return [SessionRow(*picked(one, SessionRow._fields)) for one in found["sessions"]]
+        return [SessionItem(*picked(one, SessionItem._fields)) for one in found["sessions"]]
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give a session another title."""
@@ -121,10 +121,10 @@ class RemoteHost(RemotePeople):
         path = f"/api/sessions/{quote(session_id, safe='')}"
         await self.ask(lambda door: door.delete(path))
 
-    async def spoken(self, session_id: str) -> list[Spoken]:
+    async def transcript(self, session_id: str) -> list[TranscriptMessage]:
         """Return all that was said in a session, oldest first."""
         path = f"/api/sessions/{quote(session_id, safe='')}/messages?limit={_PAGE}"
-        pages: list[list[Spoken]] = []
+        pages: list[list[TranscriptMessage]] = []
         cursor: str | None = None
         while True:
             where = path if cursor is None else f"{path}&cursor={quote(cursor)}"
@@ -134,21 +134,21 @@ class RemoteHost(RemotePeople):
             if cursor is None:
                 return [one for spoken in pages for one in spoken if one.text.strip()]
 
-    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskRow]:
+    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
         """Return tasks, newest first."""
         wanted = {"limit": str(limit)} | ({} if session_id is None else {"session_id": session_id})
         path = f"/api/tasks?{urlencode(wanted)}"
         found = await self.ask(lambda door: door.get(path))
-        return [TaskRow(*picked(one, TaskRow._fields)) for one in found["tasks"]]
+        return [TaskItem(*picked(one, TaskItem._fields)) for one in found["tasks"]]
 
-    async def task(self, task_id: str) -> TaskEnd:
+    async def task(self, task_id: str) -> TaskState:
         """Return a task and how far it is."""
         path = f"/api/tasks/{quote(task_id, safe='')}"
         found = await self.ask(lambda door: door.get(path))
-        row, run = TaskRow(*picked(found, TaskRow._fields)), found["run"]
-        return TaskEnd(row, run["run_id"], run["answer"], run["error"])
+        row, run = TaskItem(*picked(found, TaskItem._fields)), found["run"]
+        return TaskState(row, run["run_id"], run["answer"], run["error"])
 
-    async def costs(self, by: By, session_id: str | None = None) -> list[CostRow]:
+    async def costs(self, by: By, session_id: str | None = None) -> list[UsageItem]:
         """Return what was used."""
         wanted = {"by": by} | ({} if session_id is None else {"session_id": session_id})
         path = f"/api/usage?{urlencode(wanted)}"
@@ -188,7 +188,7 @@ class _Reader:
         """Hand over every frame, and None behind the last."""
         # Unreachable, Leave: the caller asks again and says so if the gateway stays away.
         # RuntimeError: the loop is closed, the session is over
-        with suppress(Unreachable, Leave, RuntimeError):
+        with suppress(Unreachable, CliExit, RuntimeError):
             for frame in self._door.stream(path, after):
                 if self.closed:
                     return
@@ -197,11 +197,11 @@ class _Reader:
             self._loop.call_soon_threadsafe(self._frames.put_nowait, None)
 
 
-def _cost(key: str, usage: dict[str, int], cost: float | None) -> CostRow:
+def _cost(key: str, usage: dict[str, int], cost: float | None) -> UsageItem:
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-    return CostRow(key, sum(usage[kind] for kind in kinds), usage["output_tokens"], cost)
+    return UsageItem(key, sum(usage[kind] for kind in kinds), usage["output_tokens"], cost)
 
 
-def _spoken(message: dict[str, Any]) -> Spoken:
+def _spoken(message: dict[str, Any]) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
-    return Spoken(message["role"], "".join(texts), message["created"])
+    return TranscriptMessage(message["role"], "".join(texts), message["created"])

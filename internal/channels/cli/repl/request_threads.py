@@ -7,8 +7,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from internal.channels.cli.client import HostError
-from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.client import GatewayError
+from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.http_client import Door, Unreachable
 
 T = TypeVar("T")
@@ -31,14 +31,14 @@ class PatientDoor:
         while True:
             try:
                 return await in_thread(lambda: ask(self.door))
-            except Leave as refused:
-                raise HostError(str(refused)) from None
+            except CliExit as refused:
+                raise GatewayError(str(refused)) from None
             except (KeyError, TypeError):
-                raise HostError(str(self.door.stranger())) from None
+                raise GatewayError(str(self.door.stranger())) from None
             except Unreachable as error:
                 tries -= 1
                 if not tries:
-                    raise HostError(f"The gateway does not answer: {error}.") from None
+                    raise GatewayError(f"The gateway does not answer: {error}.") from None
             await asyncio.sleep(_PAUSE_SECONDS)
             await self._look()
 

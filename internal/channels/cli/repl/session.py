@@ -1,4 +1,4 @@
-"""A session: what a person says goes to the host, what happens there goes to the screen."""
+"""A session: what a person says goes to the client, what happens there goes to the screen."""
 
 import asyncio
 import time
@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
-from internal.channels.cli.client import HostError, TaskRow, Wish
+from internal.channels.cli.client import GatewayError, TaskItem, TaskRequest
 from internal.channels.cli.render.text import Fragments, Line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.choices import Choices
-from internal.channels.cli.repl.dependencies import Kit
+from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.paste import Chips
 from internal.channels.cli.repl.status_line import at_work
 from internal.channels.cli.repl.view import View
@@ -42,7 +42,7 @@ class Session:
         self.redraw: Callable[[], None] = lambda: None
         self.put_back: Callable[[str], None] = lambda _text: None
         self._glyphs = glyphs
-        self._kit: asyncio.Future[Kit] = asyncio.get_running_loop().create_future()
+        self._kit: asyncio.Future[ReplServices] = asyncio.get_running_loop().create_future()
         self._order = asyncio.Lock()
         self._sending = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -94,7 +94,7 @@ class Session:
     # what a person does
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside the rest; what the host refuses is printed."""
+        """Do something beside the rest; what the client refuses is printed."""
         task = asyncio.get_running_loop().create_task(self._answered(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -127,36 +127,36 @@ class Session:
         self.begin(self._stop(run.task_id))
         self.redraw()
 
-    # the host
+    # the client
 
-    async def ready(self) -> Kit:
-        """Return the kit once it is there."""
+    async def ready(self) -> ReplServices:
+        """Return the services once it is there."""
         return await asyncio.shield(self._kit)
 
     @property
-    def kit(self) -> Kit | None:
-        """The kit, if it is there."""
+    def services(self) -> ReplServices | None:
+        """The services, if it is there."""
         return self._kit.result() if self._kit.done() else None
 
-    def arrived(self, kit: Kit) -> None:
-        """Take the kit."""
-        self.words = words(kit.language)
+    def arrived(self, services: ReplServices) -> None:
+        """Take the services."""
+        self.words = words(services.language)
         self.view.speak(self.words)
-        self._kit.set_result(kit)
+        self._kit.set_result(services)
 
     async def open(self, session_id: str) -> None:
         """Go on with a session: show its end, then what happens from now on."""
-        host = (await self.ready()).host
-        after = await host.head(session_id)
-        said = (await host.spoken(session_id))[-_SHOWN_AGAIN:]
-        tasks = [one for one in await host.tasks(session_id) if one.status in _OPEN]
-        questions = await host.questions("open", session_id)
+        client = (await self.ready()).client
+        after = await client.head(session_id)
+        said = (await client.transcript(session_id))[-_SHOWN_AGAIN:]
+        tasks = [one for one in await client.tasks(session_id) if one.status in _OPEN]
+        questions = await client.questions("open", session_id)
         self.leave_session()
         self.session_id = session_id
         for one in said:
             self.view.again(one.role, one.text)
         for task in reversed(tasks):
-            self._adopt(task, (await host.task(task.task_id)).run_id)
+            self._adopt(task, (await client.task(task.task_id)).run_id)
         for asked in reversed(questions):
             self.view.ask(asked.view)
         self._watch(session_id, after)
@@ -181,7 +181,7 @@ class Session:
     async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except HostError as error:
+        except GatewayError as error:
             self.view.put("row", [self.view.rows.failed(str(error))])
         finally:
             self.redraw()
@@ -190,28 +190,28 @@ class Session:
         try:
             async with self._order:
                 await self._send(text, files)
-        except HostError:
+        except GatewayError:
             self.put_back(text)
             raise
         finally:
             self._sending -= 1
 
     async def _send(self, text: str, files: list[File]) -> None:
-        host, run = (await self.ready()).host, self.view.current
+        client, run = (await self.ready()).client, self.view.current
         files, self.files = [*self.files, *files], []
         if run is not None and not files:
-            taken = await host.steer(run.task_id, text)
+            taken = await client.steer(run.task_id, text)
             remark = self.words.noted if taken else self.words.becomes_next
             self.view.sent(text, f"{self._glyphs.noted} {remark}")
             return
         self.view.sent(text)
         self.redraw()
-        wish = Wish(
+        wish = TaskRequest(
             text, self.choices.options(), self.session_id, self.choices.profile, tuple(files)
         )
         try:
-            ids = await host.submit(wish)
-        except HostError:
+            ids = await client.submit(wish)
+        except GatewayError:
             self.view.unsent(text)
             self.files = files
             raise
@@ -222,12 +222,12 @@ class Session:
             self._watch(ids.session_id, "")
         if self.title is not None:
             title, self.title = self.title, None
-            await host.rename(ids.session_id, title)
+            await client.rename(ids.session_id, title)
 
     async def _stop(self, task_id: str) -> None:
-        await (await self.ready()).host.stop(task_id)
+        await (await self.ready()).client.stop(task_id)
 
-    def _adopt(self, task: TaskRow, run_id: str) -> None:
+    def _adopt(self, task: TaskItem, run_id: str) -> None:
         self.view.work.expect(run_id, task.task_id, task.status)
 
     def _watch(self, session_id: str, after: str) -> None:
@@ -236,18 +236,18 @@ class Session:
         )
 
     async def _show(self, session_id: str, after: str) -> None:
-        host = (await self.ready()).host
+        client = (await self.ready()).client
         while True:
-            async with aclosing(host.watch(session_id, after)) as moments:
-                async for moment in moments:
-                    if moment.reset:
+            async with aclosing(client.watch(session_id, after)) as batches:
+                async for batch in batches:
+                    if batch.reset:
                         break
-                    self._away = not moment.known
-                    for envelope in moment.envelopes:
+                    self._away = not batch.is_connected
+                    for envelope in batch.envelopes:
                         self.view.take(envelope)
                     self._settle()
             # the log was made anew: what was shown stays, what comes is shown from here
-            after = await host.head(session_id)
+            after = await client.head(session_id)
 
     def _settle(self) -> None:
         if self.view.current is None:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from internal.channels.cli.client import SessionRow
+from internal.channels.cli.client import SessionItem
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.render.event_rows import columns, dollars, short
 from internal.channels.cli.render.text import Line, one_line
 from internal.channels.cli.render.theme import THEMES
-from internal.channels.cli.repl.id_lookup import only
+from internal.channels.cli.repl.id_lookup import find_id
 from internal.channels.cli.repl.permission_commands import LISTED, MODES, TITLE, Permitting
 from internal.channels.cli.repl.session import Session
-from internal.channels.cli.repl.transcript import markdown_of
+from internal.channels.cli.repl.transcript import transcript_markdown
 
 Work = Coroutine[Any, Any, None]
 
@@ -44,7 +44,7 @@ class Commands(Permitting):
         self._folder = folder
         self._wear = wear
         self._leave = leave
-        self.sessions: Sequence[SessionRow] = ()
+        self.sessions: Sequence[SessionItem] = ()
 
     def menu(self) -> Mapping[str, str]:
         """Return every name with its meaning, the other names behind the plain ones."""
@@ -79,8 +79,8 @@ class Commands(Permitting):
 
     async def learn(self) -> None:
         """Learn what the menu offers."""
-        host = (await self.session.ready()).host
-        self.sessions = await host.sessions()
+        client = (await self.session.ready()).client
+        self.sessions = await client.sessions()
 
     async def _run(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
@@ -128,7 +128,7 @@ class Commands(Permitting):
         elif not rest:
             self.list([one.shown for one in others[:LISTED]])
         elif not self._busy():
-            found = only(rest, [one.session_id for one in others])
+            found = find_id(rest, [one.session_id for one in others])
             title = next(one.title for one in others if one.session_id == found)
             await session.open(found)
             self.say(words.say("resumed", title=one_line(title, TITLE) or found))
@@ -142,7 +142,7 @@ class Commands(Permitting):
         elif session.session_id is None:
             self.say(words.no_session_yet)
         else:
-            await (await session.ready()).host.rename(session.session_id, title)
+            await (await session.ready()).client.rename(session.session_id, title)
             self.say(words.say("renamed", title=title))
 
     async def model(self, rest: str) -> None:
@@ -157,7 +157,7 @@ class Commands(Permitting):
     async def profile(self, rest: str) -> None:
         """Show or choose the profile."""
         session, words = self.session, self.session.words
-        about = await (await session.ready()).host.about()
+        about = await (await session.ready()).client.about()
         known = ", ".join(about.profiles)
         if rest and rest in about.profiles:
             session.choices.profile = rest
@@ -168,12 +168,12 @@ class Commands(Permitting):
 
     async def tools(self, _rest: str) -> None:
         """List the tools."""
-        kit = await self.session.ready()
-        self.list([(one.name, one.risk, one.meaning) for one in kit.tools()])
+        services = await self.session.ready()
+        self.list([(one.name, one.risk, one.meaning) for one in services.tools()])
 
     async def tasks(self, _rest: str) -> None:
         """List the newest tasks."""
-        found = await (await self.session.ready()).host.tasks(limit=LISTED)
+        found = await (await self.session.ready()).client.tasks(limit=LISTED)
         if not found:
             self.say(self.session.words.no_tasks)
             return
@@ -185,7 +185,7 @@ class Commands(Permitting):
         if session.session_id is None:
             self.say(words.no_session_yet)
             return
-        found = await (await session.ready()).host.costs("session", session.session_id)
+        found = await (await session.ready()).client.costs("session", session.session_id)
         known = [one.cost for one in found if one.cost is not None]
         self.say(
             words.say(
@@ -202,8 +202,8 @@ class Commands(Permitting):
         if session.session_id is None:
             self.say(words.no_session_yet)
             return
-        host = (await session.ready()).host
-        text = markdown_of(await host.spoken(session.session_id), session.session_id)
+        client = (await session.ready()).client
+        text = transcript_markdown(await client.transcript(session.session_id), session.session_id)
         path = self._folder / (rest or f"{session.session_id}.md")
         try:
             with path.expanduser().open("x", encoding="utf-8") as file:
@@ -223,8 +223,8 @@ class Commands(Permitting):
 
     async def doctor(self, _rest: str) -> None:
         """Check whether everything is there."""
-        kit = await self.session.ready()
-        self.say(*kit.doctor())
+        services = await self.session.ready()
+        self.say(*services.doctor())
 
     async def quit(self, _rest: str) -> None:
         """Leave."""

@@ -12,12 +12,12 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.output.color_depth import ColorDepth
 
-from internal.channels.cli.client import HostError
-from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, Leave
+from internal.channels.cli.client import GatewayError
+from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
 from internal.channels.cli.render.theme import ASCII, UNICODE
 from internal.channels.cli.repl.choices import Choices
 from internal.channels.cli.repl.completion import SessionCompleter
-from internal.channels.cli.repl.dependencies import Kit
+from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.history import HistoryFile
 from internal.channels.cli.repl.keybindings import Doing, Keyboard
 from internal.channels.cli.repl.prompt import LOOKS_SECONDS, Prompt
@@ -53,8 +53,8 @@ class Start:
     term: str = ""
 
 
-Open = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Kit]]
-"""Opens the kit; it is given what to call when a run dies without being able to say so itself."""
+Open = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
+"""Opens the services; it is given what to call when a run fails without a report of its own."""
 
 
 async def run_session(start: Start, opened: Open) -> int:
@@ -66,7 +66,7 @@ async def run_session(start: Start, opened: Open) -> int:
         Leave: the session cannot be had.
     """
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Leave(USAGE, "There is no terminal to talk in.")
+        raise CliExit(USAGE, "There is no terminal to talk in.")
     restorer = Restorer(sys.stdin.fileno(), sys.stdout.fileno())
     try:
         return await _Running(start, opened, restorer).run()
@@ -156,27 +156,27 @@ class _Running:
             app.exit(result=code)
 
     async def _behind(self) -> None:
-        """Bring up the host, greet, and keep it until the session is over."""
+        """Bring up the client, greet, and keep it until the session is over."""
         try:
-            async with self._opened(self._trouble) as kit:
+            async with self._opened(self._trouble) as services:
                 try:
-                    await self._greet(kit)
+                    await self._greet(services)
                     await self._over.wait()
                 finally:
-                    await self._close(kit)
-        except (HostError, Leave) as error:
+                    await self._close(services)
+        except (GatewayError, CliExit) as error:
             self.leave(FAILED)
-            if isinstance(error, Leave):
+            if isinstance(error, CliExit):
                 raise
-            raise Leave(FAILED, str(error)) from error
+            raise CliExit(FAILED, str(error)) from error
         except BaseException:
             self.leave(FAILED)
             raise
 
-    async def _greet(self, kit: Kit) -> None:
+    async def _greet(self, services: ReplServices) -> None:
         session, start = self.session, self._start
-        session.arrived(kit)
-        about = await kit.host.about()
+        session.arrived(services)
+        about = await services.client.about()
         session.model = start.choices.model or about.model
         words, rows = session.words, session.view.rows
         session.note(rows.faint(words.say("head", version=start.version)))
@@ -184,7 +184,9 @@ class _Running:
             session.note(rows.note(words.offline))
         wanted = start.session_id
         if wanted == "":
-            newest = [one for one in await kit.host.sessions() if one.channel in {"cli", "web"}]
+            newest = [
+                one for one in await services.client.sessions() if one.channel in {"cli", "web"}
+            ]
             wanted = newest[0].session_id if newest else None
         if wanted is not None and not start.lists:
             await session.open(wanted)
@@ -194,13 +196,13 @@ class _Running:
             session.say(start.prompt)
         session.begin(self._commands.learn())
 
-    async def _close(self, kit: Kit) -> None:
+    async def _close(self, services: ReplServices) -> None:
         """Stop what this terminal started and is still at work."""
         run = self.session.view.current
         if run is not None:
             try:
-                await kit.host.stop(run.task_id)
-            except HostError as error:
+                await services.client.stop(run.task_id)
+            except GatewayError as error:
                 self._trouble(str(error))
         await self.session.close()
 
@@ -208,7 +210,7 @@ class _Running:
         """Count the seconds while something is at work, and look for questions elsewhere."""
         for second in count(1):
             await asyncio.sleep(1)
-            if self.session.kit is not None and not second % LOOKS_SECONDS:
+            if self.session.services is not None and not second % LOOKS_SECONDS:
                 self.session.begin(self.prompt.look())
             if self.session.view.current is not None:
                 self.screen.refresh()

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from internal.channels.cli.client import Spoken
+from internal.channels.cli.client import TranscriptMessage
 
 
-def markdown_of(said: Iterable[Spoken], session_id: str) -> str:
+def transcript_markdown(said: Iterable[TranscriptMessage], session_id: str) -> str:
     """Return what was said: a person's words as quotes, the agent's as they are."""
     parts = [f"<!-- {session_id} -->"]
     for one in said:

@@ -68,7 +68,7 @@ class View:
         self.put("you", self.rows.you(text, remark))
 
     def unsent(self, text: str) -> None:
-        """Forget words that the host did not take."""
+        """Forget words that the client did not take."""
         if text in self._own_words:
             self._own_words.remove(text)
 

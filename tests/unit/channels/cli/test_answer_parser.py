@@ -10,8 +10,8 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit, numbered
 from internal.agent.domain.questions import ApprovalItem, Question
-from internal.channels.cli.answer_parser import Decision, decide, understood_as
-from internal.channels.cli.exit_codes import USAGE, Leave
+from internal.channels.cli.answer_parser import DecisionText, describe_answer, parse_answer
+from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.phrases import Phrases, catalogue
 
 ID = QuestionId("question-1")
@@ -37,7 +37,7 @@ def view(question: Question) -> dict[str, Any]:
 
 def given(question: Question, words: str, **more: Any) -> AnswerInput:
     """Return the answer as it counts."""
-    said = decide(view(question), Decision(words, **more))
+    said = parse_answer(view(question), DecisionText(words, **more))
     return fitting(question, msgspec.convert(said, AnswerInput))
 
 
@@ -88,8 +88,8 @@ def test_single_calls_are_named_by_number_or_id() -> None:
 
 @pytest.mark.parametrize("item", ["3=yes", "0=yes", "c9=no", "yes", "1=maybe", "1=", "="])
 def test_an_item_that_means_nothing_is_refused(item: str) -> None:
-    with pytest.raises(Leave) as refused:
-        decide(view(CALLS), Decision("no", items=[item]))
+    with pytest.raises(CliExit) as refused:
+        parse_answer(view(CALLS), DecisionText("no", items=[item]))
     assert refused.value.code == USAGE
 
 
@@ -113,8 +113,8 @@ def test_other_words_are_an_answer_of_their_own() -> None:
 @pytest.mark.parametrize("question", [PLAN, CALLS, COLOUR, FREE])
 @pytest.mark.parametrize("words", ["", "   ", "\n"])
 def test_nothing_is_no_answer(question: Question, words: str) -> None:
-    with pytest.raises(Leave, match="The answer is empty"):
-        decide(view(question), Decision(words))
+    with pytest.raises(CliExit, match="The answer is empty"):
+        parse_answer(view(question), DecisionText(words))
 
 
 def test_an_edit_is_a_plan() -> None:
@@ -135,15 +135,15 @@ def test_a_yes_to_steps_agrees_to_them_at_once() -> None:
 
 @pytest.mark.parametrize("steps", [[], [""], ["a", "  "], ["x"] * 51, ["x" * 4001]])
 def test_an_edit_that_is_no_plan_is_refused(steps: list[str]) -> None:
-    with pytest.raises(Leave, match="step"):
-        decide(view(PLAN), Decision("edit", steps))
+    with pytest.raises(CliExit, match="step"):
+        parse_answer(view(PLAN), DecisionText("edit", steps))
 
 
 def test_steps_go_with_edit_and_edit_with_plans() -> None:
-    with pytest.raises(Leave, match="Steps go with edit"):
-        decide(view(PLAN), Decision("no", ["a"]))
-    with pytest.raises(Leave, match="--goal goes with"):
-        decide(view(CALLS), Decision("yes", goal="a"))
+    with pytest.raises(CliExit, match="Steps go with edit"):
+        parse_answer(view(PLAN), DecisionText("no", ["a"]))
+    with pytest.raises(CliExit, match="--goal goes with"):
+        parse_answer(view(CALLS), DecisionText("yes", goal="a"))
     with pytest.raises(InvalidRequest, match="edit"):
         given(CALLS, "edit", steps=["a"])
     assert given(FREE, "edit") == AnswerInput("text", "edit")
@@ -154,8 +154,8 @@ def test_what_has_no_meaning_for_the_question_is_refused() -> None:
         given(PLAN, "session")
     with pytest.raises(InvalidRequest, match="Rules need a yes"):
         given(CALLS, "yes", rules=["shell(touch *)"])
-    with pytest.raises(Leave, match="at most 20,000"):
-        decide(view(FREE), Decision("x" * 20_001))
+    with pytest.raises(CliExit, match="at most 20,000"):
+        parse_answer(view(FREE), DecisionText("x" * 20_001))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_has_no_meaning_for_the_question_is_refused() -> None:
     ],
 )
 def test_it_is_said_how_an_answer_was_understood(answer: AnswerInput, said: str) -> None:
-    assert understood_as(msgspec.to_builtins(answer), Phrases()) == f"Stored: {said}"
+    assert describe_answer(msgspec.to_builtins(answer), Phrases()) == f"Stored: {said}"
 
 
 def test_both_catalogues_say_the_same() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from internal.channels.cli.attached import Attached
-from internal.channels.cli.exit_codes import Leave
+from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.http_client import Door, Ended, Unreachable
 from internal.channels.cli.output import Output
-from internal.channels.cli.task_request import Order
+from internal.channels.cli.task_request import OneShotRequest
 
-ORDER = Order("do it", "text", {"workspace": "/"})
+ORDER = OneShotRequest("do it", "text", {"workspace": "/"})
 MADE = {"session_id": "session-1", "task_id": "task-1", "run_id": "run-1", "status": "queued"}
 
 
@@ -86,14 +86,14 @@ def test_a_refusal_is_its_sentence(
     server: Server, status: int, body: bytes, code: int, sentence: str
 ) -> None:
     server.answers["/api/tasks"] = (status, body)
-    with pytest.raises(Leave, match=sentence) as leaving:
+    with pytest.raises(CliExit, match=sentence) as leaving:
         attached(server).run(ORDER)
     assert leaving.value.code == code
 
 
 def test_a_full_house_is_waited_for(server: Server) -> None:
     server.answers["/api/tasks"] = (429, refusal("Too many."))
-    with pytest.raises(Leave, match="did not come back"):
+    with pytest.raises(CliExit, match="did not come back"):
         attached(server).run(ORDER)
     assert len(server.asked) > 1
 
@@ -103,7 +103,7 @@ def test_a_gateway_that_stays_away_is_given_up(
 ) -> None:
     server.answers["/api/tasks"] = (201, json.dumps(MADE).encode())
     server.answers["/api/sse"] = (200, b"")
-    with pytest.raises(Leave, match="task-1 is stored") as leaving:
+    with pytest.raises(CliExit, match="task-1 is stored") as leaving:
         attached(server).run(ORDER)
     assert leaving.value.code == 1
     assert capfd.readouterr().err.count("went away") == 1
@@ -112,7 +112,7 @@ def test_a_gateway_that_stays_away_is_given_up(
 def test_a_log_that_was_replaced_ends_the_shot(server: Server) -> None:
     server.answers["/api/tasks"] = (201, json.dumps(MADE).encode())
     server.answers["/api/sse"] = (200, b"event: stream.reset\ndata: {}\n\n")
-    with pytest.raises(Leave, match="does not know this run"):
+    with pytest.raises(CliExit, match="does not know this run"):
         attached(server).run(ORDER)
 
 
@@ -142,6 +142,6 @@ def test_nobody_there_is_said_so() -> None:
     "url", ["", "localhost:1", "ftp://127.0.0.1", "http://[::1", "http://x:99999"]
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(Leave) as leaving:
+    with pytest.raises(CliExit) as leaving:
         Door(url, "t")
     assert leaving.value.code == 2

@@ -9,37 +9,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.channels.cli.output import Output, harmless, whole
+from internal.channels.cli.output import Output, replace_surrogates, sanitize_terminal
 
 ANY_TEXT = st.text(st.characters(categories=None, exclude_categories=()))
 
 
 @given(ANY_TEXT)
 def test_harmless_text_moves_no_cursor_and_hides_nothing(text: str) -> None:
-    shown = harmless(text)
+    shown = sanitize_terminal(text)
     assert {unicodedata.category(char) for char in set(shown) - set("\n\t")}.isdisjoint(
         {"Cc", "Cs", "Zl", "Zp"}
     )
     assert not any("BIDI" in unicodedata.name(char, "") for char in shown)
     assert set(shown).isdisjoint("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b")
-    assert harmless(shown) == shown
+    assert sanitize_terminal(shown) == shown
 
 
 @given(st.text())
 def test_harmless_json_means_the_same(text: str) -> None:
-    assert json.loads(harmless(json.dumps([text], ensure_ascii=False))) == [text]
+    assert json.loads(sanitize_terminal(json.dumps([text], ensure_ascii=False))) == [text]
 
 
 def test_words_stay_as_they_are() -> None:
     text = "naïve 点心 👩\u200d🚀\n\tindented"
-    assert harmless(text) == text
-    assert harmless("one\r\ntwo") == "one\ntwo"
-    assert harmless("\x1b[2J") == "\\u001b[2J"
+    assert sanitize_terminal(text) == text
+    assert sanitize_terminal("one\r\ntwo") == "one\ntwo"
+    assert sanitize_terminal("\x1b[2J") == "\\u001b[2J"
 
 
 @given(ANY_TEXT)
 def test_whole_text_can_always_be_encoded(text: str) -> None:
-    assert len(whole(text).encode().decode()) == len(text)
+    assert len(replace_surrogates(text).encode().decode()) == len(text)
 
 
 def test_a_pipe_gets_exactly_what_is_written_and_a_terminal_a_safe_form() -> None:

@@ -24,7 +24,7 @@ from internal.agent.domain.plans import Plan, numbered
 from internal.agent.domain.questions import ApprovalItem, QuestionKind
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
-from internal.channels.cli.output_format import Report
+from internal.channels.cli.output_format import RunReport
 from internal.channels.cli.task_request import Format, Ids
 from internal.channels.web.sse import render_control
 
@@ -52,7 +52,7 @@ def final(reason: StopReason = "final_answer", text: str = "done", **more: Any) 
 
 
 def told(output: Format, *events: Event, signalled: int | None = None) -> tuple[int, str]:
-    report = Report(output, IDS)
+    report = RunReport(output, IDS)
     report.begin({})
     for seq, event in enumerate(events, 1):
         report.take(f"abc-{seq}", enveloped(event, seq=seq))
@@ -93,7 +93,7 @@ def test_text_is_the_answer_once_and_alone() -> None:
 
 
 def test_a_lone_surrogate_breaks_nothing() -> None:
-    report = Report("text", IDS)
+    report = RunReport("text", IDS)
     report.take("abc-1", enveloped(final(text="a?b")).replace(b"a?b", rb"a\udc00b"))
     assert report.result() == (0, "a\ufffdb\n".encode())
 
@@ -106,7 +106,7 @@ def test_a_run_that_finished_beside_a_denial_says_so() -> None:
 
 
 def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
-    report = Report("text", IDS)
+    report = RunReport("text", IDS)
     report.take("abc-1", enveloped(DENIED))
     assert report.remarks() == [
         "Denied: shell needs a person.\n  to allow it: --allow 'shell(echo '\\''a'\\'')'"
@@ -114,7 +114,7 @@ def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
 
 
 def test_an_action_that_needs_two_rules_names_both() -> None:
-    report = Report("text", IDS)
+    report = RunReport("text", IDS)
     rules = {"denied": True, "rules": ["a(b)", "c(d)"]}
     report.take("abc-1", enveloped(msgspec.structs.replace(DENIED, metadata=rules)))
     (remark,) = report.remarks()
@@ -122,7 +122,7 @@ def test_an_action_that_needs_two_rules_names_both() -> None:
 
 
 def test_a_key_that_is_refused_in_mid_run_is_a_matter_of_settings() -> None:
-    report = Report("text", IDS)
+    report = RunReport("text", IDS)
     coded = b'"error_code":"model_key_refused","final_answer"'
     envelope = enveloped(final("error", "", error="No."))
     report.take("abc-1", envelope.replace(b'"final_answer"', coded))
@@ -148,7 +148,7 @@ WAITING = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await
 
 
 def remarks_of(asked: QuestionAsked) -> list[str]:
-    report = Report("text", IDS)
+    report = RunReport("text", IDS)
     report.take("abc-1", enveloped(asked))
     assert not report.ended
     report.take("abc-2", enveloped(WAITING, seq=2))
@@ -241,7 +241,7 @@ def test_json_is_one_object_with_everything() -> None:
 
 
 def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
-    report = Report("stream-json", IDS)
+    report = RunReport("stream-json", IDS)
     report.begin({"model": "m"})
     delta = enveloped(OutputDelta(node_id="iter:1:say", k=1, n=1, text="d"), seq=None)
     last = enveloped(final(), seq=2)
@@ -254,7 +254,7 @@ def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
 
 
 def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
-    report = Report("stream-json", IDS)
+    report = RunReport("stream-json", IDS)
     report.take("abc-1", enveloped(final(), OTHERS))
     shown = enveloped(final(), CHILD)
     report.take("abc-2", shown)
@@ -276,13 +276,13 @@ def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
     ],
 )
 def test_stream_control_is_no_row(control: Control) -> None:
-    report = Report("stream-json", IDS)
+    report = RunReport("stream-json", IDS)
     report.take("", render_control(control).partition(b"data: ")[2])
     assert report.lines() == b""
 
 
 def test_a_long_answer_is_replaced_by_the_whole() -> None:
-    report = Report("text", IDS)
+    report = RunReport("text", IDS)
     report.take("abc-1", enveloped(final(text="x" * 10_001)))
     assert report.clipped
     report.complete("whole")
@@ -290,6 +290,6 @@ def test_a_long_answer_is_replaced_by_the_whole() -> None:
 
 
 def test_a_detached_task_is_its_id() -> None:
-    assert Report("text", IDS).queued() == b"task-1\n"
-    told = json.loads(Report("json", IDS).queued())
+    assert RunReport("text", IDS).queued() == b"task-1\n"
+    told = json.loads(RunReport("json", IDS).queued())
     assert (told["status"], told["task_id"]) == ("queued", "task-1")

@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from internal.channels.cli.exit_codes import Leave
-from internal.channels.cli.task_request import MOST_FILES, File, argument, compose, read_files
+from internal.channels.cli.exit_codes import CliExit
+from internal.channels.cli.task_request import (
+    MAX_FILE_BYTES,
+    File,
+    compose,
+    decode_argument,
+    read_files,
+)
 from larkspur.arguments import ONE_SHOT, parse, usage
 
 
@@ -21,7 +27,7 @@ def test_piped_text_cannot_leave_its_block() -> None:
 
 @pytest.mark.parametrize("prompt", [None, "", "  "])
 def test_nothing_to_do_is_a_wrong_usage(prompt: str | None) -> None:
-    with pytest.raises(Leave, match="Say what is to be done") as leaving:
+    with pytest.raises(CliExit, match="Say what is to be done") as leaving:
         compose(prompt, "\n")
     assert leaving.value.code == 2
 
@@ -40,24 +46,24 @@ def test_files_carry_their_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["missing", ".", "nul\0l"])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Leave, match="cannot be read") as leaving:
+    with pytest.raises(CliExit, match="cannot be read") as leaving:
         read_files([f"{tmp_path}/{name}"])
     assert leaving.value.code == 2
 
 
 def test_files_that_are_too_big_together_are_refused(tmp_path: Path) -> None:
     half = tmp_path / "half"
-    half.write_bytes(bytes(MOST_FILES // 2 + 1))
+    half.write_bytes(bytes(MAX_FILE_BYTES // 2 + 1))
     assert read_files([str(half)])
-    with pytest.raises(Leave, match="larger than 14 MiB"):
+    with pytest.raises(CliExit, match="larger than 14 MiB"):
         read_files([str(half), str(half)])
-    with pytest.raises(Leave, match="larger than 14 MiB"):
+    with pytest.raises(CliExit, match="larger than 14 MiB"):
         read_files(["/dev/zero"])
 
 
 def test_bytes_that_are_no_utf8_become_a_sign() -> None:
-    assert argument("gr\udcfc\udcdfe") == "gr\ufffd\ufffde"
-    assert argument("点") == "点"
+    assert decode_argument("gr\udcfc\udcdfe") == "gr\ufffd\ufffde"
+    assert decode_argument("点") == "点"
 
 
 def test_a_one_shot_is_read() -> None:
@@ -92,7 +98,7 @@ def test_a_one_shot_is_read() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_named(argv: list[str], complaint: str) -> None:
-    with pytest.raises(Leave, match=complaint) as leaving:
+    with pytest.raises(CliExit, match=complaint) as leaving:
         parse(argv)
     assert leaving.value.code == 2
     assert "\n" not in str(leaving.value)
