@@ -13,8 +13,8 @@ from internal.agent.store.stores import Stores
 from internal.channels.chat.command_parser import Command
 from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.text_answers import Place, Speaker
-from internal.channels.chat.words import switch
 from internal.channels.lark.directory import People
+from internal.i18n.chat import find_switch
 
 _MODEL = re.compile(r"[\w.:/@+-]{1,100}")
 
@@ -51,7 +51,7 @@ class Wishing:
 
     async def _plan(self, wanted: str, speaker: Speaker) -> str:
         """Turn the review of plans on or off. Less than the settings want, the owner alone may."""
-        words, chat, to = speaker.words, speaker.answerer.chat, switch(wanted)
+        words, chat, to = speaker.words, speaker.answerer.chat, find_switch(wanted)
         wish = await self.wish(chat)
         if wanted and to not in {"on", "off"}:
             return words("plan_how", command=words.command("plan"))
@@ -72,7 +72,7 @@ class Wishing:
         if wanted and not _MODEL.fullmatch(wanted):
             return words("model_how", command=words.command("model"))
         if wanted:
-            wish = wish._replace(model="" if switch(wanted) == "default" else wanted)
+            wish = wish._replace(model="" if find_switch(wanted) == "default" else wanted)
             await self._database.write(partial(self._stores.chats.save_settings, chat, wish))
         return words("model", model=wish.model) if wish.model else words("model_default")
 

@@ -18,8 +18,8 @@ from internal.channels.chat.command_parser import Command, Unknown, help_text
 from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.text import truncate_text
 from internal.channels.chat.text_answers import Deciding, Did, Place, Speaker, names, short
-from internal.channels.chat.words import Words, switch
 from internal.channels.lark.directory import People
+from internal.i18n.chat import ChatPhrases, find_switch
 
 _MOST_LISTED = 10
 _OVER = frozenset({"failed", "cancelled"})
@@ -32,7 +32,7 @@ class Said(NamedTuple):
     place: Place
 
     @property
-    def words(self) -> Words:
+    def words(self) -> ChatPhrases:
         """The language of the answer."""
         return self.speaker.words
 
@@ -104,7 +104,7 @@ class Obeying:
 
     async def _stop(self, said: Said, wanted: str) -> str:
         """Stop the run at work in the chat, the task that is named, or all."""
-        words, place, every = said.words, said.place, switch(wanted) == "all"
+        words, place, every = said.words, said.place, find_switch(wanted) == "all"
         named = wanted and not every
         open_ = await (self._named(place, wanted) if named else self._open(place))
         if not open_:
@@ -213,7 +213,7 @@ class Obeying:
         return [(run, task)]
 
 
-def _corrected(unknown: Unknown, words: Words) -> str:
+def _corrected(unknown: Unknown, words: ChatPhrases) -> str:
     if unknown.nearest:
         return words("unknown_command", command=unknown.word, nearest=unknown.nearest)
     return words("no_such_command", command=unknown.word, help=words.command("help"))

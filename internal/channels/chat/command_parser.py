@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal, NamedTuple, get_args
 
-from internal.channels.chat.words import Words, catalogue
+from internal.i18n.chat import ChatPhrases, chat_vocabulary
 
 Name = Literal[
     "help",
@@ -64,7 +64,7 @@ def gives_code(text: str) -> bool:
             return False
 
 
-def help_text(words: Words, *, busy_mode: str) -> str:
+def help_text(words: ChatPhrases, *, busy_mode: str) -> str:
     """Return what can be said to the bot."""
     names: tuple[Name, ...] = get_args(Name)
     lines = (words(f"help_{name}", command=f"`{words.command(name)}`") for name in names)
@@ -78,5 +78,5 @@ def _known() -> dict[str, Name]:
         word: name
         for language in ("en", "zh")
         for name in names
-        for word in catalogue(language).commands[name]
+        for word in chat_vocabulary(language).commands[name]
     }

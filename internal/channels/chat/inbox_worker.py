@@ -29,9 +29,9 @@ from internal.channels.chat.policy import Hearing, Ignore, Note, Pass, in_questi
 from internal.channels.chat.poll_loop import Rounds
 from internal.channels.chat.task_router import Outcome, Setting, Working
 from internal.channels.chat.text_answers import Did, Place, Speaker
-from internal.channels.chat.words import words_for
 from internal.channels.lark.directory import Around
 from internal.channels.lark.events import Message, Recalled, read_event
+from internal.i18n.chat import phrases_for
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Taker:
             if self._failed[row.message_id] < _TRIES:
                 raise
             log.exception("a message is given up", extra={"message_id": row.message_id})
-            words = words_for(self._rules.language, "")
+            words = phrases_for(self._rules.language, "")
             await self._answer(row, words("failed_inside", message_id=row.message_id))
         self._failed.pop(row.message_id, None)
 

@@ -9,8 +9,9 @@ from internal.agent.app.runs.creation import LONGEST_INSTRUCTION
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import gives_code
-from internal.channels.chat.words import Choice, Words, words_for
 from internal.channels.lark.events import Message, words
+from internal.i18n.catalog import LanguageSetting
+from internal.i18n.chat import ChatPhrases, phrases_for
 
 BusyMode = Literal["steer", "queue", "interrupt"]
 GroupPolicy = Literal["mention", "open", "thread", "off"]
@@ -47,7 +48,7 @@ class ChatRules:
     question_ttl_minutes: int = 1440
     talk: tuple[str, ...] = ("*",)
     operate: tuple[str, ...] = ()
-    language: Choice = "auto"
+    language: LanguageSetting = "auto"
 
     def policy_in(self, chat_id: str) -> GroupPolicy:
         """Return what is answered in a group."""
@@ -89,7 +90,7 @@ class Pass(NamedTuple):
     """It is a command, an answer or a task of this person; who may not talk only gives a code."""
 
     text: str
-    words: Words
+    words: ChatPhrases
     principal: Principal
 
 
@@ -113,7 +114,7 @@ def judge(
     if why := _not_for_us(message, rules, hearing):
         return Ignore(why)
     text = words(message, hearing.bot)
-    said = words_for(rules.language, text or "")
+    said = phrases_for(rules.language, text or "")
     if text == "":
         return Ignore("it is empty")
     rights = rules.rights(message.open_id, message.chat_id) | hearing.given
@@ -125,7 +126,7 @@ def judge(
     return _timely(message, rules, hearing, said) or _short(Pass(text, said, principal))
 
 
-def _timely(message: Message, rules: ChatRules, hearing: Hearing, said: Words) -> Note | None:
+def _timely(message: Message, rules: ChatRules, hearing: Hearing, said: ChatPhrases) -> Note | None:
     late = _minutes_late(message, hearing.received)
     return Note(said("too_late", minutes=late)) if late > rules.max_age_minutes else None
 

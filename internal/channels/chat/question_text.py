@@ -8,7 +8,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Answer
 from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.text import truncate_text
-from internal.channels.chat.words import Words
+from internal.i18n.chat import ChatPhrases
 
 Colour = Literal["green", "red", "blue", "grey"]
 _OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     colour: Colour
 
 
-def outcome(asked: QuestionRecord, words: Words) -> Outcome:
+def outcome(asked: QuestionRecord, words: ChatPhrases) -> Outcome:
     """Return what became of a question that is not open any more."""
     answer = asked.answer
     if asked.status == "expired" or (answer is not None and answer.decision == "expired"):
@@ -58,14 +58,14 @@ def allowed(answer: Answer, call_id: str) -> bool:
     return answer.items.get(call_id, answer.decision == "approve")
 
 
-def by_whom(answer: Answer, app_id: str, words: Words) -> str:
+def by_whom(answer: Answer, app_id: str, words: ChatPhrases) -> str:
     """Return who answered, through what and when; a person of this app's Lark as a mention."""
     open_id = answer.by.removeprefix(f"lark:{app_id}:")
     who = f"<at id={open_id}></at>" if _OPEN_ID.fullmatch(open_id) else _safe(named(answer, words))
     return words("asked_by", who=who, via=_via(answer, words), when=moment(answer.at))
 
 
-def late(asked: QuestionRecord, clicker: str, words: Words) -> str:
+def late(asked: QuestionRecord, clicker: str, words: ChatPhrases) -> str:
     """Return what is said to somebody who answers a question that is not open any more."""
     answer = asked.answer
     if asked.status == "closed":
@@ -77,7 +77,7 @@ def late(asked: QuestionRecord, clicker: str, words: Words) -> str:
     return words("click_late", who=who, via=_via(answer, words), outcome=said)
 
 
-def named(answer: Answer, words: Words) -> str:
+def named(answer: Answer, words: ChatPhrases) -> str:
     """Return who answered, where a mention would mean nothing."""
     if answer.by == LOCAL_OWNER.id:
         return words("asked_owner")
@@ -92,7 +92,7 @@ def moment(instant: str) -> str:
         return ""
 
 
-def _on_calls(asked: QuestionRecord, answer: Answer, words: Words) -> Outcome:
+def _on_calls(asked: QuestionRecord, answer: Answer, words: ChatPhrases) -> Outcome:
     calls = asked.question.calls
     yes = sum(allowed(answer, call.call_id) for call in calls)
     if not yes:
@@ -103,7 +103,7 @@ def _on_calls(asked: QuestionRecord, answer: Answer, words: Words) -> Outcome:
     return Outcome(words(phrase), colour)
 
 
-def _via(answer: Answer, words: Words) -> str:
+def _via(answer: Answer, words: ChatPhrases) -> str:
     known = {"lark": "asked_via_lark", "web": "asked_via_web", "cli": "asked_via_cli"}
     return words(known[answer.via]) if answer.via in known else truncate_text(answer.via, 30)
 

@@ -15,8 +15,8 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, Run, Status
 from internal.agent.store.run_displays import RunDisplay
-from internal.channels.chat.words import Words, words_for
 from internal.channels.lark.progress_card import LEASE_SECONDS, Progress, Screen, is_resting
+from internal.i18n.chat import ChatPhrases, phrases_for
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Showings:
         showing = await self._claim(run_id)
         if run is None or task is None or showing is None:
             return True
-        words = words_for(self._screen.rules.language, task.instruction)
+        words = phrases_for(self._screen.rules.language, task.instruction)
         progress = self._shown[run_id] = self._make(showing, run, task.origin, words)
         match await progress.show(self._promised):
             case "left":
@@ -146,7 +146,7 @@ class Showings:
                 self._promised()
                 self.follow(shown.run_id)
 
-    def _make(self, showing: RunDisplay, run: Run, origin: Origin, words: Words) -> Progress:
+    def _make(self, showing: RunDisplay, run: Run, origin: Origin, words: ChatPhrases) -> Progress:
         return Progress(self._screen, showing, run, origin, words)
 
     async def _claim(self, run_id: RunId) -> RunDisplay | None:

@@ -14,7 +14,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.plans import PlanStep
 from internal.channels.chat.text import truncate_text
-from internal.channels.chat.words import Words
+from internal.i18n.chat import ChatPhrases
 
 Phase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
 TERMINAL = frozenset({ResultFinal.name, ResultCancelled.name})
@@ -100,11 +100,11 @@ class Work:
                 self.over = True
         return True
 
-    def title(self, words: Words) -> str:
+    def title(self, words: ChatPhrases) -> str:
         """Return what the run is at, in a word or two."""
         return words(f"progress_{self.phase}")
 
-    def lines(self, words: Words) -> list[str]:
+    def lines(self, words: ChatPhrases) -> list[str]:
         """Return the plan's steps, then what tools do, the newest last."""
         steps = [
             _BOXES[step.status]

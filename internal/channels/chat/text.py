@@ -2,7 +2,6 @@
 
 import re
 
-_CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 _BREAKS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
 
 
@@ -10,11 +9,6 @@ def truncate_text(text: str, most: int) -> str:
     """Return the text on one line, at most so many characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def has_chinese(text: str) -> bool:
-    """Say whether there is a Chinese character."""
-    return _CJK.search(text) is not None
 
 
 def size(text: str) -> int:

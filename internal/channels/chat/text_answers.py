@@ -16,8 +16,8 @@ from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, moment
 from internal.channels.chat.text import truncate_text
-from internal.channels.chat.words import Words, yes_and_no
 from internal.channels.lark.directory import People
+from internal.i18n.chat import ChatPhrases, approval_words
 
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-\d{1,3}")
 _FEWEST = 4
@@ -47,7 +47,7 @@ class Speaker(NamedTuple):
     """Who writes, where, and in which words they are answered; `row` is the message."""
 
     answerer: Actor
-    words: Words
+    words: ChatPhrases
     row: InboundMessage
 
 
@@ -71,7 +71,7 @@ class Deciding:
         asked = quoted or (open_[0] if len(open_) == 1 else None)
         if asked is None:
             return _which(open_, speaker) if open_ and _is_exact(text) else None
-        given = read_answer(asked.question, text, *yes_and_no())
+        given = read_answer(asked.question, text, *approval_words())
         if given is None:
             return None
         exact = _is_exact(text)
@@ -176,7 +176,7 @@ def _is_id(text: str) -> bool:
 
 
 def _is_exact(text: str) -> bool:
-    yes, no = yes_and_no()
+    yes, no = approval_words()
     return text.strip().lower().rstrip(".!\u3002\uff01") in yes | no
 
 
@@ -184,7 +184,7 @@ def _which(open_: Sequence[QuestionRecord], speaker: Speaker) -> Did:
     return Did(speaker.words("which_question", questions=_list(open_, speaker.words)))
 
 
-def _list(open_: Sequence[QuestionRecord], words: Words) -> str:
+def _list(open_: Sequence[QuestionRecord], words: ChatPhrases) -> str:
     return "\n".join(
         words(
             "question_line",

@@ -25,11 +25,12 @@ from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, outcome
 from internal.channels.chat.text import truncate_text
-from internal.channels.chat.words import Choice, Words, words_for
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.directory import People
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.replies import card_key
+from internal.i18n.catalog import LanguageSetting
+from internal.i18n.chat import ChatPhrases, phrases_for
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ _event = msgspec.json.Decoder(_Event)
 class _NoAnswer(Exception):
     """A click is no answer; `phrase` says why, in the words of the question if there is one."""
 
-    def __init__(self, phrase: str, words: Words | None = None) -> None:
+    def __init__(self, phrase: str, words: ChatPhrases | None = None) -> None:
         super().__init__(phrase)
         self.phrase, self.words = phrase, words
 
@@ -98,7 +99,7 @@ class Behind(NamedTuple):
 class Clicks:
     """Takes clicks in the connection's thread; the answers are given in the loop of its maker."""
 
-    def __init__(self, app_id: str, language: Choice, behind: Behind) -> None:
+    def __init__(self, app_id: str, language: LanguageSetting, behind: Behind) -> None:
         self._app_id, self._language, self._behind = app_id, language, behind
         self._loop = asyncio.get_running_loop()
         self._known: TTLCache[str, Reaction] = TTLCache(_REMEMBERED, _REMEMBERED_SECONDS)
@@ -160,7 +161,7 @@ class Clicks:
             log.info("a click was refused", extra=told)
             return self._toast("warning", no.phrase, no.words)
 
-    async def _meant(self, event: _Event) -> tuple[QuestionRecord, AnswerInput, Words]:
+    async def _meant(self, event: _Event) -> tuple[QuestionRecord, AnswerInput, ChatPhrases]:
         """Return the question and the answer that a click means.
 
         Raises:
@@ -184,7 +185,7 @@ class Clicks:
         return asked, given, words
 
     async def _answer(
-        self, event: _Event, asked: QuestionRecord, given: AnswerInput, words: Words
+        self, event: _Event, asked: QuestionRecord, given: AnswerInput, words: ChatPhrases
     ) -> Reaction:
         people, chat_id = self._behind.people, event.context.open_chat_id
         who = await people.principal(event.operator.open_id, chat_id)
@@ -203,7 +204,7 @@ class Clicks:
         log.info("a question was answered", extra={"question_id": asked.question.id})
         return self._with_card(_toast("success", outcome(answered, words).said), answered, words)
 
-    async def _late(self, asked: QuestionRecord, clicker: str, words: Words) -> Reaction:
+    async def _late(self, asked: QuestionRecord, clicker: str, words: ChatPhrases) -> Reaction:
         """Return who was first, and the card as it is now."""
         now = await self._find(asked.question.id) or asked
         toast = _toast("info", late(now, clicker, words))
@@ -212,14 +213,14 @@ class Clicks:
     async def _find(self, name: str) -> QuestionRecord | None:
         return await self._read(partial(self._behind.stores.questions.get, QuestionId(name)))
 
-    async def _words(self, asked: QuestionRecord) -> Words:
+    async def _words(self, asked: QuestionRecord) -> ChatPhrases:
         task = await self._read(partial(self._behind.stores.tasks.get, asked.task_id))
-        return words_for(self._language, "" if task is None else task.instruction)
+        return phrases_for(self._language, "" if task is None else task.instruction)
 
-    def _toast(self, kind: str, phrase: str, words: Words | None = None) -> Reaction:
-        return _toast(kind, (words or words_for(self._language, ""))(phrase))
+    def _toast(self, kind: str, phrase: str, words: ChatPhrases | None = None) -> Reaction:
+        return _toast(kind, (words or phrases_for(self._language, ""))(phrase))
 
-    def _with_card(self, toast: Reaction, asked: QuestionRecord, words: Words) -> Reaction:
+    def _with_card(self, toast: Reaction, asked: QuestionRecord, words: ChatPhrases) -> Reaction:
         card = question_card(asked, words, self._app_id)
         return toast | {"card": {"type": "raw", "data": card}}
 

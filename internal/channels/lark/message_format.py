@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from internal.channels.chat.text import chunks, head, size
-from internal.channels.chat.words import Words
 from internal.channels.lark.api_calls import as_json
+from internal.i18n.chat import ChatPhrases
 
 MOST_RICH, MOST_TEXT, MOST_TABLES = 28 * 1024, 140 * 1024, 5
 """Bytes of a card or post and of a text (Lark takes 30 KB and 150 KB), tables in a card."""
@@ -36,7 +36,7 @@ Form = tuple[str, tuple[Part, ...]]
 """A name, and the messages that an answer consists of in that form."""
 
 
-def forms(answer: str, words: Words) -> Sequence[Form]:
+def forms(answer: str, words: ChatPhrases) -> Sequence[Form]:
     """Return the forms of an answer, the best first; each is whole by itself.
 
     A mention or a picture that a model writes is shown as it is written: nobody is called, nothing
@@ -101,7 +101,7 @@ def post(text: str) -> Part:
     return Part("post", as_json({"zh_cn": {"title": "", "content": content}}))
 
 
-def _file(safe: str, answer: str, words: Words) -> tuple[Part, ...]:
+def _file(safe: str, answer: str, words: ChatPhrases) -> tuple[Part, ...]:
     said = words("long_answer", head=tables_as_code(head(safe, _SUMMARY), 0))
     content = answer.encode("utf-8", "replace")
     return post(said), Part("file", "", (words("file_name"), content))

@@ -23,11 +23,11 @@ from internal.agent.store.run_displays import RunDisplay
 from internal.agent.store.stores import Stores
 from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.run_state import COLOURS, Work
-from internal.channels.chat.words import Words
 from internal.channels.lark.api import COSMETIC, PATIENT, LarkRefused
 from internal.channels.lark.api_calls import LarkCalls, as_json
 from internal.channels.lark.message_format import markdown_card, uuid
 from internal.channels.lark.replies import PROGRESS_MARK
+from internal.i18n.chat import ChatPhrases
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Progress:
     """Shows one run whose showing is ours."""
 
     def __init__(
-        self, screen: Screen, showing: RunDisplay, run: Run, origin: Origin, words: Words
+        self, screen: Screen, showing: RunDisplay, run: Run, origin: Origin, words: ChatPhrases
     ) -> None:
         self._screen, self._run, self._origin, self._words = screen, run, origin, words
         self._showing = showing

@@ -12,7 +12,6 @@ from internal.agent.domain.questions import Answer, ApprovalItem, Question
 from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.question_text import allowed, by_whom, moment, outcome
 from internal.channels.chat.text import size, truncate_text
-from internal.channels.chat.words import Words
 from internal.channels.lark.api_calls import as_json
 from internal.channels.lark.card_elements import Element, markdown, plain
 from internal.channels.lark.message_format import (
@@ -25,6 +24,7 @@ from internal.channels.lark.message_format import (
     texts,
 )
 from internal.channels.lark.question_form import MOST_CALLS, controls, on_buttons
+from internal.i18n.chat import ChatPhrases
 
 QUESTION_MARK = "❓\u200b"
 """What a text begins with that asks, or tells what became of a question."""
@@ -49,7 +49,7 @@ class Block(NamedTuple):
 class Room:
     """How much is shown of each text and of the calls; `cut`: something was left out."""
 
-    def __init__(self, most: int, words: Words, *, whole: bool = False) -> None:
+    def __init__(self, most: int, words: ChatPhrases, *, whole: bool = False) -> None:
         self._most, self._words = most, words
         self._lines, self.calls = (_ALL, _ALL) if whole else (_LINES, MOST_CALLS)
         self.cut = False
@@ -68,12 +68,12 @@ class Room:
         return f"{shown}\n{self._words(phrase, count=count if whole_lines else len(left))}"
 
 
-def question_card(asked: QuestionRecord, words: Words, app_id: str) -> dict[str, Any]:
+def question_card(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> dict[str, Any]:
     """Return the card of a question as it stands now."""
     return _fitted(partial(_card, asked, words, app_id), words)[0]
 
 
-def question_forms(asked: QuestionRecord, words: Words, app_id: str) -> Sequence[Form]:
+def question_forms(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Sequence[Form]:
     """Return the forms of a question, the best first; what a card cannot hold comes as a file."""
     card, cut = _fitted(partial(_card, asked, words, app_id), words)
     parts = [Part("interactive", as_json(card))]
@@ -85,7 +85,7 @@ def question_forms(asked: QuestionRecord, words: Words, app_id: str) -> Sequence
     return (("card", tuple(parts)), ("post", (post(text),)), ("text", texts(text, MOST_TEXT)))
 
 
-def news_forms(asked: QuestionRecord, words: Words, app_id: str) -> Sequence[Form]:
+def news_forms(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Sequence[Form]:
     """Return the forms of a short message about a question whose card cannot be replaced."""
     said = outcome(asked, words).said
     about = truncate_text(asked.question.title, 200)
@@ -96,7 +96,7 @@ def news_forms(asked: QuestionRecord, words: Words, app_id: str) -> Sequence[For
     return (("post", (post(text),)), ("text", texts(text, MOST_TEXT)))
 
 
-def _fitted(draw: Callable[[Room], Drawn], words: Words) -> tuple[Drawn, bool]:
+def _fitted(draw: Callable[[Room], Drawn], words: ChatPhrases) -> tuple[Drawn, bool]:
     """Draw in the first room with which Lark takes it; say whether something was left out."""
     for most in _ROOMS:
         room = Room(most, words)
@@ -107,13 +107,13 @@ def _fitted(draw: Callable[[Room], Drawn], words: Words) -> tuple[Drawn, bool]:
     return draw(smallest), smallest.cut
 
 
-def _text(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> str:
+def _text(asked: QuestionRecord, words: ChatPhrases, app_id: str, room: Room) -> str:
     shown = _shown(asked, words, app_id, room)
     blocks = [Block("text", _title(asked, words)), *shown, *_foot(asked, words)]
     return f"{QUESTION_MARK} {_as_text(blocks)}"
 
 
-def _card(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> dict[str, Any]:
+def _card(asked: QuestionRecord, words: ChatPhrases, app_id: str, room: Room) -> dict[str, Any]:
     blocks = _shown(asked, words, app_id, room)
     if asked.status == "open" and on_buttons(asked.question):
         blocks = [block for block in blocks if block.kind != "options"]
@@ -131,7 +131,7 @@ def _card(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> dict[
     }
 
 
-def _header(asked: QuestionRecord, words: Words) -> Element:
+def _header(asked: QuestionRecord, words: ChatPhrases) -> Element:
     title: Element = {"tag": "plain_text", "content": _title(asked, words)}
     if asked.status == "open":
         return {"title": title, "template": _COLOURS[asked.question.kind]}
@@ -143,7 +143,7 @@ def _header(asked: QuestionRecord, words: Words) -> Element:
     }
 
 
-def _title(asked: QuestionRecord, words: Words) -> str:
+def _title(asked: QuestionRecord, words: ChatPhrases) -> str:
     question = asked.question
     if question.kind != "approval":
         return words(f"asked_{question.kind}")
@@ -151,7 +151,7 @@ def _title(asked: QuestionRecord, words: Words) -> str:
     return words("asked_call") if count == 1 else words("asked_calls", count=count)
 
 
-def _shown(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> list[Block]:
+def _shown(asked: QuestionRecord, words: ChatPhrases, app_id: str, room: Room) -> list[Block]:
     """Return what is asked and, when it is over, what became of it."""
     found = _subject(asked, words, room)
     if (answer := _person(asked)) is None:
@@ -159,7 +159,7 @@ def _shown(asked: QuestionRecord, words: Words, app_id: str, room: Room) -> list
     return [*found, *_decided(answer, words, room), _by(answer, app_id, words)]
 
 
-def _subject(asked: QuestionRecord, words: Words, room: Room) -> list[Block]:
+def _subject(asked: QuestionRecord, words: ChatPhrases, room: Room) -> list[Block]:
     match asked.question.kind:
         case "plan":
             return _plan(asked.question, words, room)
@@ -169,7 +169,7 @@ def _subject(asked: QuestionRecord, words: Words, room: Room) -> list[Block]:
             return _calls(asked, words, room)
 
 
-def _plan(question: Question, words: Words, room: Room) -> list[Block]:
+def _plan(question: Question, words: ChatPhrases, room: Room) -> list[Block]:
     plan = question.plan
     if plan is None:
         return [Block("text", room.fit(question.title))]
@@ -184,7 +184,7 @@ def _question(question: Question, room: Room) -> list[Block]:
     return [*found, Block("options", options)] if options else found
 
 
-def _calls(asked: QuestionRecord, words: Words, room: Room) -> list[Block]:
+def _calls(asked: QuestionRecord, words: ChatPhrases, room: Room) -> list[Block]:
     calls, answer = asked.question.calls, _person(asked)
     found: list[Block] = []
     for number, call in enumerate(calls[: room.calls], 1):
@@ -197,7 +197,7 @@ def _calls(asked: QuestionRecord, words: Words, room: Room) -> list[Block]:
     return found
 
 
-def _call(call: ApprovalItem, mark: str, words: Words, room: Room) -> list[Block]:
+def _call(call: ApprovalItem, mark: str, words: ChatPhrases, room: Room) -> list[Block]:
     does, tool = words.tool(call.tool), truncate_text(call.tool, 60)
     found = [Block("text", f"{mark}{does} ({tool})"), Block("code", room.fit(call.what))]
     if call.whole is not None:
@@ -210,7 +210,7 @@ def _call(call: ApprovalItem, mark: str, words: Words, room: Room) -> list[Block
     return found
 
 
-def _decided(answer: Answer, words: Words, room: Room) -> list[Block]:
+def _decided(answer: Answer, words: ChatPhrases, room: Room) -> list[Block]:
     """Return what a person said besides yes or no."""
     found: list[Block] = []
     if answer.edit is not None:
@@ -224,7 +224,7 @@ def _decided(answer: Answer, words: Words, room: Room) -> list[Block]:
     return found
 
 
-def _foot(asked: QuestionRecord, words: Words) -> list[Block]:
+def _foot(asked: QuestionRecord, words: ChatPhrases) -> list[Block]:
     """Return who may answer an open question, until when, and how besides the buttons."""
     name = asked.question.id
     if asked.status != "open":
@@ -247,7 +247,7 @@ def _person(asked: QuestionRecord) -> Answer | None:
     return None if answer is None or answer.decision == "expired" else answer
 
 
-def _by(answer: Answer, app_id: str, words: Words) -> Block:
+def _by(answer: Answer, app_id: str, words: ChatPhrases) -> Block:
     return Block("ours", by_whom(answer, app_id, words))
 
 

@@ -2,7 +2,6 @@
 
 from internal.agent.domain.questions import Question
 from internal.channels.chat.text import truncate_text
-from internal.channels.chat.words import Words
 from internal.channels.lark.card_answers import (
     CHOSEN,
     LONGEST_FIELD,
@@ -23,6 +22,7 @@ from internal.channels.lark.card_elements import (
     row,
     ticker,
 )
+from internal.i18n.chat import ChatPhrases
 
 MOST_CALLS = 15
 """Calls that a card shows and takes one by one; more are answered together."""
@@ -30,7 +30,7 @@ MOST_CALLS = 15
 _MOST_BUTTONS, _LONGEST_LABEL, _LONGEST_RULES = 8, 60, 600
 
 
-def controls(question: Question, words: Words) -> list[Element]:
+def controls(question: Question, words: ChatPhrases) -> list[Element]:
     """Return the buttons and forms that answer a question."""
     match question.kind:
         case "plan":
@@ -58,7 +58,7 @@ def _label(number: int, text: str) -> str:
     return truncate_text(f"{number}. {text}", _LONGEST_LABEL)
 
 
-def _on_calls(question: Question, words: Words) -> list[Element]:
+def _on_calls(question: Question, words: ChatPhrases) -> list[Element]:
     several = len(question.calls) > 1
     yes = words("asked_yes_all" if several else "asked_yes")
     buttons = [button(yes, _press(question, "approve"), "primary")]
@@ -77,7 +77,7 @@ def _on_calls(question: Question, words: Words) -> list[Element]:
     return [*made, form("because", [reason, _submit(question, "because", words)])]
 
 
-def _one_by_one(question: Question, words: Words) -> Element:
+def _one_by_one(question: Question, words: ChatPhrases) -> Element:
     boxes = [
         ticker(ticked(number), _label(number, call.what))
         for number, call in enumerate(question.calls, 1)
@@ -85,7 +85,7 @@ def _one_by_one(question: Question, words: Words) -> Element:
     return form("each", [*boxes, _submit(question, "each", words)])
 
 
-def _on_plan(question: Question, words: Words) -> list[Element]:
+def _on_plan(question: Question, words: ChatPhrases) -> list[Element]:
     approve = button(words("asked_approve"), _press(question, "approve"), "primary")
     reject = button(words("asked_reject"), _press(question, "reject"), "danger")
     feedback = field(WORDS, words("asked_feedback_hint"))
@@ -99,7 +99,7 @@ def _on_plan(question: Question, words: Words) -> list[Element]:
     return [*made, form("edit", [editable, submits])]
 
 
-def _on_words(question: Question, words: Words) -> list[Element]:
+def _on_words(question: Question, words: ChatPhrases) -> list[Element]:
     options = [_label(number, option) for number, option in enumerate(question.options, 1)]
     hint = words("asked_say_other_hint" if options else "asked_say_hint")
     send = button(words("asked_say"), _press(question, "say"), "primary", submits=True)
@@ -119,7 +119,7 @@ def _on_words(question: Question, words: Words) -> list[Element]:
     return [row([*buttons, decline]), form("say", entry)]
 
 
-def _submit(question: Question, act: Act, words: Words) -> Element:
+def _submit(question: Question, act: Act, words: ChatPhrases) -> Element:
     label = words("asked_yes_each" if act == "each" else f"asked_{act}")
     return button(label, _press(question, act), submits=True)
 

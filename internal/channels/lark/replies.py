@@ -13,7 +13,6 @@ from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
 from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
-from internal.channels.chat.words import Choice, Words, words_for
 from internal.channels.lark.api import PATIENT, LarkRefused
 from internal.channels.lark.api_calls import LarkCalls, as_json
 from internal.channels.lark.message_format import Form, Part, forms, uuid
@@ -23,6 +22,8 @@ from internal.channels.lark.question_card import (
     question_card,
     question_forms,
 )
+from internal.i18n.catalog import LanguageSetting
+from internal.i18n.chat import ChatPhrases, phrases_for
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,12 @@ class Replies:
     """Sends answers as one app."""
 
     def __init__(
-        self, calls: LarkCalls, database: Database, stores: Stores, app_id: str, language: Choice
+        self,
+        calls: LarkCalls,
+        database: Database,
+        stores: Stores,
+        app_id: str,
+        language: LanguageSetting,
     ) -> None:
         self._calls, self._app_id, self._language = calls, app_id, language
         self._database, self._stores = database, stores
@@ -112,7 +118,7 @@ class Replies:
         if asked is None:
             raise LarkRefused(0, "the question was deleted with its session")
         task = await read(partial(stores.tasks.get, asked.task_id))
-        words = words_for(self._language, "" if task is None else task.instruction)
+        words = phrases_for(self._language, "" if task is None else task.instruction)
         if not outgoing.key.endswith(CLOSED):
             return await self._in_a_form(outgoing, question_forms(asked, words, app_id))
         shown = await read(partial(stores.outbox.get_remote_id, card_key(asked.question.id)))
@@ -165,8 +171,8 @@ class Replies:
         fresh = uuid(name, "create", 0)
         return await self._calls.create(outgoing.chat_id, part.kind, content, fresh)
 
-    async def _rendered(self, outgoing: OutgoingMessage) -> tuple[Words, str]:
-        words = words_for(self._language, await self._asked(outgoing))
+    async def _rendered(self, outgoing: OutgoingMessage) -> tuple[ChatPhrases, str]:
+        words = phrases_for(self._language, await self._asked(outgoing))
         coded = outgoing.stop_reason in {"error", "user_stop"}
         code = await self._error_code(outgoing) if coded else ""
         return words, result_text(outgoing, words, code)
@@ -191,7 +197,7 @@ class Replies:
         return outgoing.body if task is None else task.instruction
 
 
-def result_text(outgoing: OutgoingMessage, words: Words, error_code: str) -> str:
+def result_text(outgoing: OutgoingMessage, words: ChatPhrases, error_code: str) -> str:
     """Return what a person reads: the answer, how the run ended if not well, never nothing."""
     answer, run = outgoing.body.strip(), outgoing.run_id
     match outgoing.stop_reason:

@@ -1,17 +1,16 @@
 """What the session says, in English and Chinese: typed, so that no sentence can be missing."""
 
-import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, Literal
 
-Language = Literal["en", "zh"]
+from internal.i18n.catalog import Language, load_catalog
+
+__all__ = ["Language", "Words", "language_of", "words"]
 
 
 @dataclass(frozen=True)
 class Words:
-    """Every sentence, with `{names}` for what is filled in. The texts are in `words.*.toml`."""
+    """Every sentence, with `{names}` for what is filled in. Texts: catalogue `repl`."""
 
     # the head of a session, and the line of status
     head: str
@@ -20,7 +19,6 @@ class Words:
     back: str
     idle_hint: str
     running_hint: str
-    idle_menu: str
     getting_ready: str
     sending: str
     thinking: str
@@ -32,9 +30,7 @@ class Words:
     plan: str
     plan_step: str
     no_plan: str
-    lines_one: str
     lines: str
-    results_one: str
     results: str
     exit_code: str
     more_lines: str
@@ -42,7 +38,6 @@ class Words:
     allow_hint: str
     noted: str
     becomes_next: str
-    taken_back: str
     starts_over: str
     over: str
     stopped: str
@@ -92,7 +87,6 @@ class Words:
     said_reject: str
     said_expired: str
     answered_by: str
-    question_closed: str
     still_waits: str
     no_questions: str
     review_on: str
@@ -162,9 +156,8 @@ class Words:
 @cache
 def words(language: Language) -> Words:
     """Return the catalogue of a language."""
-    path = Path(__file__).with_name(f"words.{language}.toml")
-    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    return Words(**{field.name: found[field.name] for field in fields(Words)})
+    content = load_catalog("repl", language)
+    return Words(**content["messages"], aliases=content["aliases"])
 
 
 def language_of(wanted: str, locale: str) -> Language:

@@ -12,7 +12,7 @@ from internal.agent.domain.plans import Plan, PlanEdit, numbered
 from internal.agent.domain.questions import ApprovalItem, Question
 from internal.channels.cli.answer_parser import DecisionText, describe_answer, parse_answer
 from internal.channels.cli.exit_codes import USAGE, CliExit
-from internal.channels.cli.phrases import Phrases, catalogue
+from internal.channels.cli.phrases import Phrases
 
 ID = QuestionId("question-1")
 PLAN = Question(ID, "plan", "Go?", plan=Plan(1, "report", "complex", numbered(["a", "b"])))
@@ -176,11 +176,3 @@ def test_what_has_no_meaning_for_the_question_is_refused() -> None:
 )
 def test_it_is_said_how_an_answer_was_understood(answer: AnswerInput, said: str) -> None:
     assert describe_answer(msgspec.to_builtins(answer), Phrases()) == f"Stored: {said}"
-
-
-def test_both_catalogues_say_the_same() -> None:
-    english, chinese = catalogue("en"), catalogue("zh")
-    assert english.keys() == chinese.keys()
-    for name, sentence in english.items():
-        fields = {part.partition("}")[0] for part in sentence.split("{")[1:]}
-        assert {part.partition("}")[0] for part in chinese[name].split("{")[1:]} == fields

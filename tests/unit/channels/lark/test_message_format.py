@@ -42,16 +42,17 @@ from internal.channels.chat.policy import (
     judge,
 )
 from internal.channels.chat.run_state import Work
-from internal.channels.chat.text import chunks, has_chinese, head, size, truncate_text
-from internal.channels.chat.words import Words, catalogue, switch, words_for, yes_and_no
+from internal.channels.chat.text import chunks, head, size, truncate_text
 from internal.channels.lark.events import Mention, Message, Recalled, read_event, words
 from internal.channels.lark.message_format import MOST_RICH, forms, tables_as_code, uuid
 from internal.channels.lark.replies import is_aside, result_text
-from internal.tools.registry import TOOLS
+from internal.i18n.chat import (
+    ChatPhrases,
+)
 
 BOT = "ou_bot"
 NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
-EN, ZH = Words("en"), Words("zh")
+EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
 
 def message(content: object, kind: str = "text", *mentions: Mention, **more: Any) -> Message:
@@ -332,44 +333,11 @@ def test_text_is_cut_at_sentences_and_never_inside_a_character() -> None:
     assert "".join(chunks("a b. " * 100, 64)).replace(" ", "") == "ab." * 100
     assert chunks("  ", 10) == []
     assert truncate_text("a  b\nc", 4) == "a b…"
-    assert has_chinese("a 中")
-    assert not has_chinese("abc")
-
-
-def test_both_catalogues_say_the_same_things() -> None:
-    one, two = catalogue("en"), catalogue("zh")
-    assert one.phrases.keys() == two.phrases.keys()
-    assert one.commands.keys() == two.commands.keys()
-    assert one.tools.keys() == two.tools.keys()
-    assert one.statuses.keys() == two.statuses.keys()
-    assert one.switches.keys() == two.switches.keys()
-    yes, no = yes_and_no()
-    assert not yes & no
-    assert all(word == word.strip().lower() for word in yes | no)
-    assert [switch(text) for text in (" ON ", "关", "全部", "default", "x")] == [
-        "on",
-        "off",
-        "all",
-        "default",
-        "",
-    ]
-    fields = {phrase: set(_fields(text)) for phrase, text in one.phrases.items()}
-    assert fields == {phrase: set(_fields(text)) for phrase, text in two.phrases.items()}
-    assert {tool.spec.name for tool in TOOLS} <= one.tools.keys()
-    assert words_for("auto", "你好").language == "zh"
-    assert words_for("auto", "hello").language == "en"
-    assert words_for("zh", "hello").language == "zh"
-
-
-def _fields(text: str) -> list[str]:
-    import string  # noqa: PLC0415 - only here
-
-    return [name for _, name, _, _ in string.Formatter().parse(text) if name]
 
 
 @pytest.mark.parametrize("reason", get_args(StopReason))
 @pytest.mark.parametrize("said", [EN, ZH], ids=["en", "zh"])
-def test_every_end_reads_like_a_person_wrote_it(reason: StopReason, said: Words) -> None:
+def test_every_end_reads_like_a_person_wrote_it(reason: StopReason, said: ChatPhrases) -> None:
     for body in ("", "an answer"):
         outgoing = OutgoingMessage("k", "lark", "a", "c", "m", body, "run-1", reason, "RAW ERROR")
         text = result_text(outgoing, said, "model_busy")

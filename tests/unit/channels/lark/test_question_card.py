@@ -15,12 +15,12 @@ from internal.agent.domain.plans import Plan, PlanEdit, numbered
 from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question, QuestionKind
 from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.channels.chat.question_text import late, moment, outcome
-from internal.channels.chat.words import Words
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.question_card import news_forms, question_card, question_forms
+from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark.cards import check_card
 
-EN, ZH = Words("en"), Words("zh")
+EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 NAME = QuestionId("question-abc-1")
 
 
@@ -97,7 +97,9 @@ answers = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(question=questions, words=st.sampled_from([EN, ZH]))
-def test_every_open_question_is_a_card_that_lark_takes(question: Question, words: Words) -> None:
+def test_every_open_question_is_a_card_that_lark_takes(
+    question: Question, words: ChatPhrases
+) -> None:
     for name, parts in question_forms(asked(question), words, "a"):
         content = parts[0].content
         assert bytes_of(content) < 30 * 1024 or name == "text"

@@ -1,0 +1,94 @@
+"""Messages and vocabulary of the chat channels, in English and Chinese."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from internal.i18n.catalog import (
+    LANGUAGES,
+    Language,
+    LanguageSetting,
+    MessageCatalog,
+    load_catalog,
+)
+
+_CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatVocabulary:
+    """The words of one language.
+
+    `commands` lists the spellings of each command, the preferred one first. `yes` and `no` are
+    the exact words, in lower case, that answer an approval. `switches` are command arguments by
+    meaning, such as `on`.
+    """
+
+    commands: dict[str, list[str]]
+    tools: dict[str, str]
+    statuses: dict[str, str]
+    yes: list[str]
+    no: list[str]
+    switches: dict[str, list[str]]
+
+
+@cache
+def chat_vocabulary(language: Language) -> ChatVocabulary:
+    """Return the vocabulary of a language."""
+    content = load_catalog("chat", language)
+    return ChatVocabulary(**{key: content[key] for key in ChatVocabulary.__slots__})
+
+
+@cache
+def approval_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the exact words for yes and for no, of all languages."""
+    known = [chat_vocabulary(language) for language in LANGUAGES]
+    yes = frozenset(word for each in known for word in each.yes)
+    return yes, frozenset(word for each in known for word in each.no)
+
+
+def find_switch(text: str) -> str:
+    """Return the meaning of a command argument in any language, such as `on`; "" if unknown."""
+    wanted = text.strip().lower()
+    for language in LANGUAGES:
+        for meaning, words in chat_vocabulary(language).switches.items():
+            if wanted in words:
+                return meaning
+    return ""
+
+
+class ChatPhrases(MessageCatalog):
+    """The chat channels' messages and words in one language."""
+
+    def __init__(self, language: Language) -> None:
+        super().__init__("chat", language)
+        self._vocabulary = chat_vocabulary(language)
+
+    def tool(self, name: str) -> str:
+        """Return what a tool does."""
+        return self._vocabulary.tools.get(name) or self("tool_unnamed", tool=name[:60])
+
+    def status(self, name: str) -> str:
+        """Return the word for a status."""
+        return self._vocabulary.statuses.get(name, name)
+
+    def failure(self, code: str, run: str) -> str:
+        """Return the message for an error code; a general one for an unknown code."""
+        key = f"failed_{code}"
+        return self(key if key in self else "failed_error", run=run)
+
+    def command(self, name: str) -> str:
+        """Return the preferred spelling of a command."""
+        return self._vocabulary.commands[name][0]
+
+
+def phrases_for(setting: LanguageSetting, text: str) -> ChatPhrases:
+    """Return the phrases of a language setting; `auto` follows the language of `text`."""
+    if setting == "auto":
+        return ChatPhrases("zh" if has_chinese(text) else "en")
+    return ChatPhrases(setting)
+
+
+def has_chinese(text: str) -> bool:
+    """Return True if the text contains a Chinese character."""
+    return _CJK.search(text) is not None
