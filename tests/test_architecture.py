@@ -10,10 +10,10 @@ from typing import get_args
 
 import yaml
 
-from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.control import CONTROLS, ControlFrame
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import EVENTS
-from internal.agent.domain.react.gates import GATES, UI_CALLS, UI_SPECS
+from internal.agent.domain.react.gates import CONTROL_CALLS, CONTROL_SPECS, GATES
 from internal.config.settings import Provider
 from internal.llm.registry import PROVIDERS
 from internal.tools.registry import TOOLS
@@ -61,7 +61,7 @@ def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:
     return found
 
 
-def subclasses(parent: type[Event] | type[Control]) -> set[str]:
+def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
     return {each.__name__ for each in parent.__subclasses__()}
 
 
@@ -69,14 +69,18 @@ def subclasses(parent: type[Event] | type[Control]) -> set[str]:
 ROSTERS: tuple[tuple[str, set[str], set[str]], ...] = (
     ("providers", {each.name for each in PROVIDERS}, set(get_args(Provider))),
     ("events", {each.__name__ for each in EVENTS}, subclasses(Event)),
-    ("controls", {each.__name__ for each in CONTROLS}, subclasses(Control)),
+    ("controls", {each.__name__ for each in CONTROLS}, subclasses(ControlFrame)),
     ("tools", {each.spec.name for each in TOOLS}, defined("internal/tools", decorator="tool")),
     (
         "gates",
         {type(each).__name__ for each in GATES["strict"]},
         defined("internal/agent/domain/react/gates.py", ends="Gate"),
     ),
-    ("tools of the Turn", {each.tool for each in UI_CALLS}, {each.name for each in UI_SPECS}),
+    (
+        "tools of the Turn",
+        {each.tool for each in CONTROL_CALLS},
+        {each.name for each in CONTROL_SPECS},
+    ),
 )
 
 

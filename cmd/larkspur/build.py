@@ -18,7 +18,7 @@ from internal.agent.app.runs.resume import Resumption
 from internal.agent.app.runs.tool_execution import ToolRunner
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import RunId, TaskId
-from internal.agent.ports.model_book import ModelBook
+from internal.agent.ports.llm import ModelBook
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments

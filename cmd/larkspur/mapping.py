@@ -5,9 +5,8 @@ from functools import partial
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
-from internal.agent.domain.usage import Limits, Price
-from internal.agent.ports.llm import ModelLimits
-from internal.agent.ports.model_book import ModelBook
+from internal.agent.domain.usage import Price, RunLimits
+from internal.agent.ports.llm import ModelBook, ModelLimits
 from internal.channels.chat.policy import ChatRules, GroupRules
 from internal.channels.web.channel import WebSettings
 from internal.config.settings import ServerSettings, Settings
@@ -54,7 +53,7 @@ def briefing_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
     return TaskDefaults(
         profiles={"default": Profile()},
         policy=Policy(allow=settings.tools.allow, deny=settings.tools.deny),
-        limits=Limits(
+        limits=RunLimits(
             max_iterations=agent.max_iterations,
             timeout_seconds=agent.run_timeout_seconds,
             max_consecutive_tool_failures=agent.max_consecutive_tool_failures,

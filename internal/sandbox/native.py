@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.ports.sandbox import Command, Finished
+from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -63,7 +63,9 @@ class NativeSandbox:
         if timezone:
             self._environment["TZ"] = timezone
 
-    async def run(self, command: Command, on_output: Callable[[bytes], None], /) -> Finished:
+    async def run(
+        self, command: SandboxCommand, on_output: Callable[[bytes], None], /
+    ) -> SandboxResult:
         """Run a command; see the port. If `on_output` raises, the command is ended and it passes.
 
         Raises:
@@ -82,7 +84,7 @@ class NativeSandbox:
                 leading.exception()  # taken, so that nobody reports it as forgotten
             raise
 
-    def _argv(self, command: Command) -> list[bytes]:
+    def _argv(self, command: SandboxCommand) -> list[bytes]:
         """Return the arguments as bytes, the program by its full path."""
         program = command.argv[0]
         found = shutil.which(program, path=self._path)
@@ -102,7 +104,7 @@ class _Life:
 
     def __init__(
         self,
-        command: Command,
+        command: SandboxCommand,
         argv: list[bytes],
         environment: Mapping[str, str],
         on_output: Callable[[bytes], None],
@@ -120,7 +122,7 @@ class _Life:
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_WR)
 
-    async def lead(self) -> Finished:
+    async def lead(self) -> SandboxResult:
         """Start the command, follow it, end it."""
         with self._link:  # closed whatever happens: the launcher takes that for hang_up
             process, transport, reading = await self._launch()
@@ -208,11 +210,11 @@ class _Life:
         if b"exited" not in self._said and (group := self._word("started")) is not None:
             await _strike(group)  # somebody killed the launcher
 
-    def _finished(self, *, timed_out: bool) -> Finished:
+    def _finished(self, *, timed_out: bool) -> SandboxResult:
         if (number := self._word("failed")) is not None:
             raise ToolError(f"{self._name} cannot be started: {os.strerror(number)}")
         code = self._word("exited")
-        return Finished(-signal.SIGKILL if code is None else code, timed_out)
+        return SandboxResult(-signal.SIGKILL if code is None else code, timed_out)
 
     def _word(self, word: str) -> int | None:
         for line in self._said.decode("ascii").splitlines():

@@ -8,7 +8,7 @@ import msgspec
 
 from internal.agent.domain.text import escape_invisible
 
-MOST_BYTES = 12_000
+MAX_PREVIEW_BYTES = 12_000
 """A preview takes so much as JSON, also when all in it has to be escaped."""
 
 _MOST_COMPARED = 4_000_000  # pairs of lines: difflib takes seconds beyond
@@ -18,7 +18,7 @@ _NOTE_BYTES = 40
 _HUNK = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
 
-def unified(name: str, before: str | None, after: str) -> str:
+def unified_diff(name: str, before: str | None, after: str) -> str:
     """Return a unified diff, "" when nothing changed; `before` None is a file that is new.
 
     What is the same at both ends is never compared. Only line feeds end a line, so that nothing
@@ -37,13 +37,13 @@ def unified(name: str, before: str | None, after: str) -> str:
     return "\n".join(_HUNK.sub(lambda hunk: _moved(hunk, first), line) for line in lines)
 
 
-def shortened(diff: str) -> str:
-    """Return the beginning of a diff and how many lines more there are, in `MOST_BYTES`.
+def truncate_diff(diff: str) -> str:
+    """Return the beginning of a diff and how many lines more there are, in `MAX_PREVIEW_BYTES`.
 
     A line of context that is empty is an empty line, not a blank.
     """
     lines = diff.split("\n")
-    room = MOST_BYTES - _NOTE_BYTES
+    room = MAX_PREVIEW_BYTES - _NOTE_BYTES
     kept: list[str] = []
     for line in map(_cut, lines):
         room -= (

@@ -9,11 +9,11 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.diffs import unified
-from internal.tools.filesystem import as_text, encode, printable, to_the_end
-from internal.tools.output_limit import Clip
+from internal.tools.diffs import unified_diff
+from internal.tools.filesystem import decode_text, encode_text, escape_name, run_to_completion
+from internal.tools.output_limit import OutputBuffer
 from internal.tools.tool import ToolContext, tool
-from internal.tools.workspace import MAX_BYTES, Contents, Workspace, WorkspacePath
+from internal.tools.workspace import MAX_BYTES, FileContents, Workspace, WorkspacePath
 
 _MAX_PLACES = 10
 
@@ -29,7 +29,7 @@ async def _previewed(
 
     def diff() -> str:
         edit = _edited(context.workspace, path, (old_string, new_string), replace_all)
-        return unified(printable(str(path)), edit.before, edit.after)
+        return unified_diff(escape_name(str(path)), edit.before, edit.after)
 
     return await asyncio.to_thread(diff)
 
@@ -47,12 +47,12 @@ async def edit_file(
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
     """
     async with context.writing:
-        edit = await to_the_end(
+        edit = await run_to_completion(
             _edit, context.workspace, path, (old_string, new_string), replace_all
         )
-    diff = await asyncio.to_thread(unified, printable(str(path)), edit.before, edit.after)
-    clip = Clip()
-    clip.take(encode(diff))
+    diff = await asyncio.to_thread(unified_diff, escape_name(str(path)), edit.before, edit.after)
+    clip = OutputBuffer()
+    clip.take(encode_text(diff))
     places = "1 place" if edit.places == 1 else f"{edit.places:,} places"
     return ToolOutcome(
         f"{path} changed in {places}:\n{clip.text()}",
@@ -63,7 +63,7 @@ async def edit_file(
 class _Edit(NamedTuple):
     """A change to a file: its text before and after, and in how many places they differ."""
 
-    read: Contents
+    read: FileContents
     before: str
     after: str
     places: int
@@ -74,7 +74,7 @@ def _edit(
 ) -> _Edit:
     """Change the file."""
     edit = _edited(workspace, path, change, everywhere)
-    workspace.write(path, encode(edit.after), instead_of=edit.read)
+    workspace.write(path, encode_text(edit.after), instead_of=edit.read)
     return edit
 
 
@@ -83,7 +83,7 @@ def _edited(
 ) -> _Edit:
     """Work the change out, without making it."""
     contents = workspace.read(path)
-    as_text(contents.content[:8_192])  # refuses binary files
+    decode_text(contents.content[:8_192])  # refuses binary files
     try:
         before = contents.content.decode()
     except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ def _edited(
             "lines around it until it is unique, or set replace_all"
         )
     after = before.replace(old, new)
-    if len(encode(after)) > MAX_BYTES:
+    if len(encode_text(after)) > MAX_BYTES:
         raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
     return _Edit(contents, before, after, count)
 

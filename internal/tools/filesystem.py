@@ -12,10 +12,10 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.diffs import unified
-from internal.tools.output_limit import LIMIT
+from internal.tools.diffs import unified_diff
+from internal.tools.output_limit import MAX_RESULT_CHARS
 from internal.tools.tool import ToolContext, tool
-from internal.tools.workspace import MAX_BYTES, Missing, Workspace, WorkspacePath
+from internal.tools.workspace import MAX_BYTES, PathNotFound, Workspace, WorkspacePath
 
 _BINARY_PROBE = 8_192
 _MAX_ENTRIES = 500
@@ -50,7 +50,7 @@ async def read_file(
 
 
 def _lines(workspace: Workspace, path: WorkspacePath) -> list[str]:
-    lines = as_text(workspace.read(path).content).split("\n")
+    lines = decode_text(workspace.read(path).content).split("\n")
     if lines[-1] == "":
         lines.pop()
     return lines
@@ -58,7 +58,7 @@ def _lines(workspace: Workspace, path: WorkspacePath) -> list[str]:
 
 def _fitting(lines: list[str]) -> Iterator[str]:
     """Yield the first lines that fit; one that is too long alone is cut."""
-    room = LIMIT
+    room = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
         if len(line) > room and number:
             return
@@ -69,26 +69,26 @@ def _fitting(lines: list[str]) -> Iterator[str]:
             return
 
 
-def as_text(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     r"""Return a file's text with `\n` line ends; what is not UTF-8 becomes U+FFFD.
 
     Raises:
         ToolError: the file is binary.
     """
     if b"\0" in content[:_BINARY_PROBE]:
-        raise ToolError(f"this is a binary file of {size(len(content))}, not text")
+        raise ToolError(f"this is a binary file of {format_size(len(content))}, not text")
     return content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
 async def _previewed(context: ToolContext, path: WorkspacePath, content: str) -> str:
     """Return the diff that the call would make now."""
-    encode(content)
+    encode_text(content)
 
     def diff() -> str:
         before = _standing(context.workspace, path)
         if before == content:
             return "[nothing would change]"
-        return unified(printable(str(path)), before, content) or "[a new empty file]"
+        return unified_diff(escape_name(str(path)), before, content) or "[a new empty file]"
 
     return await asyncio.to_thread(diff)
 
@@ -101,9 +101,9 @@ def _standing(workspace: Workspace, path: WorkspacePath) -> str | None:
     """
     try:
         content = workspace.read(path).content
-    except Missing:
+    except PathNotFound:
         return None
-    as_text(content[:_BINARY_PROBE])  # refuses binary files
+    decode_text(content[:_BINARY_PROBE])  # refuses binary files
     return content.decode("utf-8", "replace")
 
 
@@ -114,20 +114,22 @@ async def write_file(
     content: Annotated[str, "The whole text of the file."],
 ) -> ToolOutcome:
     """Create a text file, or replace it as a whole. To change a part of a file use edit_file."""
-    encoded = encode(content)
+    encoded = encode_text(content)
     if len(encoded) > MAX_BYTES:
-        raise ToolError(f"the content has {size(len(encoded))}, more than {size(MAX_BYTES)}")
+        raise ToolError(
+            f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
+        )
     async with context.writing:
-        created = await to_the_end(context.workspace.write, path, encoded)
+        created = await run_to_completion(context.workspace.write, path, encoded)
     verb = "created" if created else "overwritten"
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
     return ToolOutcome(
-        f"{path} {verb}: {size(len(encoded))}, {lines:,} lines",
+        f"{path} {verb}: {format_size(len(encoded))}, {lines:,} lines",
         metadata={"path": str(path), "created": created, "size": len(encoded)},
     )
 
 
-def encode(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Return the text as UTF-8.
 
     Raises:
@@ -140,7 +142,7 @@ def encode(text: str) -> bytes:
         raise ToolError(f"the text is not valid: half a character at position {where:,}") from error
 
 
-async def to_the_end(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_to_completion(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking change in a thread; a cancel waits for it, so that nothing happens after."""
     work = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
     try:
@@ -184,21 +186,21 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
 
 
 def _line(folder: int, entry: os.DirEntry[str]) -> str:
-    name = printable(entry.name)
+    name = escape_name(entry.name)
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{name} -> {printable(os.readlink(entry.name, dir_fd=folder))}"
+            return f"{name} -> {escape_name(os.readlink(entry.name, dir_fd=folder))}"
     except OSError:
         return f"{name} (gone)"
     if stat.S_ISDIR(status.st_mode):
         return f"{name}/"
     if not stat.S_ISREG(status.st_mode):
         return f"{name} (special)"
-    return f"{name}  {size(status.st_size)}"
+    return f"{name}  {format_size(status.st_size)}"
 
 
-def printable(name: str) -> str:
+def escape_name(name: str) -> str:
     """Return a file name with what is no printable character escaped: one name is one line."""
     if name.isprintable():
         return name
@@ -208,7 +210,7 @@ def printable(name: str) -> str:
     )
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Return a number of bytes as people write it."""
     if count < _KIB:
         return f"{count} bytes"

@@ -35,7 +35,7 @@ def to_markdown(html: bytes, charset: str | None) -> str:
     return f"# {title}\n\n{text}" if title and not text.startswith(f"# {title}") else text
 
 
-def plain(html: bytes, charset: str | None) -> str:
+def to_plain_text(html: bytes, charset: str | None) -> str:
     """Return the bare text: for pages that are too deeply nested to be converted."""
     soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
     return "\n".join(text.strip() for text in soup.find_all(string=True) if text.strip())
@@ -48,7 +48,7 @@ def main() -> None:
     try:
         text = to_markdown(html, charset)
     except RecursionError:
-        text = plain(html, charset)
+        text = to_plain_text(html, charset)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 

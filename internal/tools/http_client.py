@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.http_exchange import Answer, exchange
-from internal.tools.http_urls import PublicUrl, refusal
+from internal.tools.http_exchange import HttpResponse, send_request
+from internal.tools.http_urls import PublicUrl, address_refusal
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """Gives all numeric addresses of a host; raises OSError when there is none."""
@@ -30,10 +30,10 @@ class FetchedPage:
     """What an address gave in the end: `url` is where the redirects led."""
 
     url: PublicUrl
-    answer: Answer
+    answer: HttpResponse
 
 
-async def resolve(host: str, port: int) -> list[str]:
+async def resolve_host(host: str, port: int) -> list[str]:
     """Ask the system's resolver.
 
     Raises:
@@ -65,7 +65,7 @@ class Fetcher:
         max_bytes: int = 2_000_000,
         seconds: float = 30.0,
         allow_private_networks: bool = False,
-        resolver: Resolver = resolve,
+        resolver: Resolver = resolve_host,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.max_bytes = max_bytes
@@ -100,10 +100,10 @@ class Fetcher:
             url = target
         raise ToolError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
 
-    async def _get(self, url: PublicUrl) -> Answer:
+    async def _get(self, url: PublicUrl) -> HttpResponse:
         reader, writer = await self._connect(url, await self._addresses(url))
         try:
-            return await exchange(url, reader, writer, self.max_bytes)
+            return await send_request(url, reader, writer, self.max_bytes)
         except OSError as error:
             raise ToolError(f"the connection to {url.authority} broke: {error}") from error
         finally:
@@ -116,7 +116,7 @@ class Fetcher:
         except (OSError, UnicodeError) as error:
             raise ToolError(f"there is no host {url.host}") from error
         for address in found:
-            if reason := refusal(address, private=self._private):
+            if reason := address_refusal(address, private=self._private):
                 raise ToolError(f"{url.host} may not be fetched: {reason}")
         if not found:
             raise ToolError(f"there is no host {url.host}")

@@ -31,7 +31,7 @@ _REQUEST = (
 
 
 @dataclass(slots=True)
-class Answer:
+class HttpResponse:
     """A response. `cut`: it is larger than allowed, or ended early; `body` is its beginning."""
 
     status: int = 0
@@ -67,7 +67,7 @@ class _Reader:
     """What llhttp calls back. Holds the answer, unpacked and never larger than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
-        self.answer = Answer()
+        self.answer = HttpResponse()
         self.complete = False
         self.started = False
         self.status: Callable[[], int] = lambda: 0
@@ -110,17 +110,17 @@ class _Reader:
         if self.started:
             self.complete = True
         else:
-            self.answer = Answer()
+            self.answer = HttpResponse()
 
-    def finish(self) -> Answer:
+    def finish(self) -> HttpResponse:
         """Return the answer with its body."""
         self.answer.body = bytes(self._body)
         return self.answer
 
 
-async def exchange(
+async def send_request(
     url: PublicUrl, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int
-) -> Answer:
+) -> HttpResponse:
     """Ask for an address on an open connection; read at most `limit` bytes of unpacked body.
 
     Raises:

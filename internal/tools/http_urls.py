@@ -155,7 +155,7 @@ _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def refusal(text: str, *, private: bool = False) -> str | None:
+def address_refusal(text: str, *, private: bool = False) -> str | None:
     """Say why an address may not be connected to; None when it may.
 
     Args:
@@ -169,7 +169,7 @@ def refusal(text: str, *, private: bool = False) -> str | None:
         return f"{text} is not an address"
     if isinstance(address, IPv6Address):
         if address in _MAPPED or address in _NAT64:
-            return refusal(str(IPv4Address(int(address) & 0xFFFFFFFF)), private=private)
+            return address_refusal(str(IPv4Address(int(address) & 0xFFFFFFFF)), private=private)
         kind = _judge6(address)
     else:
         kind = _judge4(address)

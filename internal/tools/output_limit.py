@@ -2,14 +2,14 @@
 
 import codecs
 
-LIMIT = 30_000
+MAX_RESULT_CHARS = 30_000
 """How many characters of a result a model gets to read."""
 
 
-class Clip:
+class OutputBuffer:
     """Takes bytes of UTF-8 as they come and keeps at most `limit` characters, whatever comes."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = MAX_RESULT_CHARS) -> None:
         self._half = limit // 2
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._head = ""

@@ -14,7 +14,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.tools.diffs import shortened
+from internal.tools.diffs import truncate_diff
 from internal.tools.edit_file import edit_file
 from internal.tools.filesystem import list_dir, read_file, write_file
 from internal.tools.http_client import Fetcher
@@ -100,7 +100,7 @@ class ToolBox:
         except Exception:  # a call that nobody can look into is still for a person to judge
             logger.exception("preview broke", extra={"run_id": context.run_id, "tool": name})
             change = "[no preview]"
-        return await asyncio.to_thread(shortened, change)
+        return await asyncio.to_thread(truncate_diff, change)
 
     def _for(self, context: CallContext) -> ToolContext:
         """Return what a tool may use in a call."""

@@ -11,11 +11,16 @@ from typing import Annotated
 import msgspec
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.ports.sandbox import Command, Finished
+from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.filesystem import printable
-from internal.tools.output_limit import LIMIT
-from internal.tools.search_fallback import LEFT_OUT, MAX_FILE, MAX_LINE, Options
+from internal.tools.filesystem import escape_name
+from internal.tools.output_limit import MAX_RESULT_CHARS
+from internal.tools.search_fallback import (
+    MAX_FILE_BYTES,
+    MAX_LINE_CHARS,
+    SKIPPED_FOLDERS,
+    SearchOptions,
+)
 from internal.tools.tool import ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
 
@@ -44,12 +49,12 @@ async def search_files(
     if glob.startswith("!"):
         raise ToolError("a glob says which files to search, not which to leave out")
     shown, folder, file = await asyncio.to_thread(_place, context.workspace, path)
-    options = Options(
+    options = SearchOptions(
         pattern=pattern, literal=literal, ignore_case=ignore_case, glob=glob, file=file
     )
     argv = _scan(options) if context.ripgrep is None else _ripgrep(context.ripgrep, options)
     matches = _Matches(shown)
-    finished = await context.sandbox.run(Command(argv, folder, _SECONDS), matches.take)
+    finished = await context.sandbox.run(SandboxCommand(argv, folder, _SECONDS), matches.take)
     return matches.outcome(finished)
 
 
@@ -69,20 +74,20 @@ def _place(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     return "" if shown == "." else f"{shown}/", str(folder), file
 
 
-def _scan(options: Options) -> tuple[str, ...]:
+def _scan(options: SearchOptions) -> tuple[str, ...]:
     return (sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(options))
 
 
-def _ripgrep(program: str, options: Options) -> tuple[str, ...]:
+def _ripgrep(program: str, options: SearchOptions) -> tuple[str, ...]:
     flags = [
         *("--no-config", "--no-messages", "--color=never", "--no-heading", "--with-filename"),
         *("--line-number", "--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
-        f"--max-filesize={MAX_FILE}",
+        f"--max-filesize={MAX_FILE_BYTES}",
     ]
     flags += ["--fixed-strings"] if options["literal"] else []
     flags += ["--ignore-case"] if options["ignore_case"] else ["--case-sensitive"]
     flags += [f"--glob={options['glob']}"] if options["glob"] else []
-    flags += [f"--glob=!**/{folder}/**" for folder in LEFT_OUT]
+    flags += [f"--glob=!**/{folder}/**" for folder in SKIPPED_FOLDERS]
     return (program, *flags, f"--regexp={options['pattern']}", "--", f"./{options['file']}")
 
 
@@ -113,12 +118,12 @@ class _Matches:
         self._files.add(path)
         if len(self._lines) < _MAX_KEPT:
             number, _, text = found.decode("utf-8", "replace").partition(":")
-            name = printable(os.fsdecode(path).removeprefix("./"))
+            name = escape_name(os.fsdecode(path).removeprefix("./"))
             text = text.rstrip("\r")
-            shown = text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}…"
+            shown = text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]}…"
             self._lines.append(f"{self._folder}{name}:{number}: {shown}")
 
-    def outcome(self, finished: Finished) -> ToolOutcome:
+    def outcome(self, finished: SandboxResult) -> ToolOutcome:
         """Return the result.
 
         Raises:
@@ -142,7 +147,7 @@ class _Matches:
 
 def _within(lines: list[str]) -> list[str]:
     """Return as many of the lines as a model gets to read."""
-    room = LIMIT
+    room = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:

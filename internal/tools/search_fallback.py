@@ -15,15 +15,15 @@ import sys
 from collections.abc import Iterator
 from typing import TypedDict
 
-LEFT_OUT = (".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache")
+SKIPPED_FOLDERS = (".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache")
 """Folders that are not searched unless they are the one named."""
-MAX_FILE = 10 * 1024 * 1024
-MAX_LINE = 400
+MAX_FILE_BYTES = 10 * 1024 * 1024
+MAX_LINE_CHARS = 400
 _BINARY_PROBE = 8_192
 _MAX_DEPTH = 200
 
 
-class Options(TypedDict):
+class SearchOptions(TypedDict):
     """What to search for. `file` restricts the search to one name in the folder."""
 
     pattern: str
@@ -33,7 +33,7 @@ class Options(TypedDict):
     file: str
 
 
-def translate(glob: str) -> str:
+def glob_to_regex(glob: str) -> str:
     """Return a regular expression for a glob as ripgrep reads it.
 
     Without a slash it is matched against the name, with one against the path from the folder on;
@@ -56,7 +56,9 @@ def translate(glob: str) -> str:
     return f"{prefix}{pattern}"
 
 
-def files(folder: int, only: str, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, int]]:
+def iter_files(
+    folder: int, only: str, prefix: str = "", depth: int = 0
+) -> Iterator[tuple[str, int]]:
     """Yield every regular file beneath an open folder, opened, in order; links are not followed."""
     with os.scandir(folder) as entries:
         here = sorted(entries, key=lambda entry: entry.name)
@@ -64,7 +66,7 @@ def files(folder: int, only: str, prefix: str = "", depth: int = 0) -> Iterator[
         if only and entry.name != only:
             continue
         inner = entry.is_dir(follow_symlinks=False)
-        if inner and (only or entry.name in LEFT_OUT or depth >= _MAX_DEPTH):
+        if inner and (only or entry.name in SKIPPED_FOLDERS or depth >= _MAX_DEPTH):
             continue
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECTORY if inner else 0)
         try:
@@ -73,28 +75,28 @@ def files(folder: int, only: str, prefix: str = "", depth: int = 0) -> Iterator[
             continue
         try:
             if inner:
-                yield from files(opened, "", f"{prefix}{entry.name}/", depth + 1)
+                yield from iter_files(opened, "", f"{prefix}{entry.name}/", depth + 1)
             else:
                 yield f"{prefix}{entry.name}", opened
         finally:
             os.close(opened)
 
 
-def found(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+def matching_lines(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines of an open file in which the pattern occurs; none of a binary file."""
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE:
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
         return
     with open(descriptor, "rb", closefd=False) as file:
-        content = file.read(MAX_FILE)
+        content = file.read(MAX_FILE_BYTES)
     if b"\0" in content[:_BINARY_PROBE]:
         return
     for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
         if wanted.search(line):
-            yield number, line.rstrip("\r")[: MAX_LINE + 1]
+            yield number, line.rstrip("\r")[: MAX_LINE_CHARS + 1]
 
 
-def search(folder: int, options: Options) -> Iterator[str]:
+def search(folder: int, options: SearchOptions) -> Iterator[str]:
     """Yield what is found, in the form that is printed.
 
     Raises:
@@ -102,16 +104,16 @@ def search(folder: int, options: Options) -> Iterator[str]:
     """
     pattern = re.escape(options["pattern"]) if options["literal"] else options["pattern"]
     wanted = re.compile(pattern, re.IGNORECASE if options["ignore_case"] else 0)
-    named = re.compile(translate(options["glob"] or "**"), re.DOTALL)
-    for path, descriptor in files(folder, options["file"]):
+    named = re.compile(glob_to_regex(options["glob"] or "**"), re.DOTALL)
+    for path, descriptor in iter_files(folder, options["file"]):
         if named.fullmatch(path):
-            for number, line in found(descriptor, wanted):
+            for number, line in matching_lines(descriptor, wanted):
                 yield f"{path}\0{number}:{line}"
 
 
 def main() -> int:
     """Search the current folder and print what is found; return the exit code."""
-    options: Options = json.loads(sys.argv[1])
+    options: SearchOptions = json.loads(sys.argv[1])
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     code = 1
     try:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import msgspec
 
-from internal.agent.ports.sandbox import Command
+from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.output_limit import Clip
+from internal.tools.output_limit import OutputBuffer
 from internal.tools.tool import ToolContext, tool
 
 MAX_SECONDS = 600
@@ -28,7 +28,7 @@ async def shell(
     Every call is a fresh shell: no variable, folder or background process is kept. Nothing can be
     typed into it. Long output keeps its head and its tail.
     """
-    clip = Clip()
+    clip = OutputBuffer()
     live = 0
 
     def take(chunk: bytes) -> None:
@@ -39,7 +39,7 @@ async def shell(
             live += len(text)
 
     finished = await context.sandbox.run(
-        Command((*_shell(), command), context.workspace.root, float(timeout_seconds)), take
+        SandboxCommand((*_shell(), command), context.workspace.root, float(timeout_seconds)), take
     )
     end = f"[exit code {finished.exit_code}]"
     if finished.timed_out:

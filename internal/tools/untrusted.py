@@ -3,7 +3,7 @@
 import hashlib
 
 
-def untrusted(source: str, text: str) -> str:
+def mark_untrusted(source: str, text: str) -> str:
     """Return the text between two marks that it cannot contain itself.
 
     The marks carry a hash of the text: whoever writes the text cannot write its end.

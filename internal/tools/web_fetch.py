@@ -7,14 +7,14 @@ from typing import Annotated
 import msgspec
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.ports.sandbox import Command
+from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.http_client import FetchedPage
-from internal.tools.http_exchange import Answer
+from internal.tools.http_exchange import HttpResponse
 from internal.tools.http_urls import PublicUrl
-from internal.tools.output_limit import LIMIT
+from internal.tools.output_limit import MAX_RESULT_CHARS
 from internal.tools.tool import ToolContext, tool
-from internal.tools.untrusted import untrusted
+from internal.tools.untrusted import mark_untrusted
 
 _CONVERT_SECONDS = 20.0
 _MAX_MARKDOWN = 8_000_000
@@ -47,11 +47,15 @@ async def web_fetch(
     if page.answer.status >= HTTPStatus.BAD_REQUEST:
         raise ToolError(f"{page.url} answered {_status(page.answer.status)}")
     text = await _readable(context, page)
-    left = len(text) - offset - LIMIT
-    notes = [f"{left:,} characters follow: offset={offset + LIMIT} reads on."] if left > 0 else []
+    left = len(text) - offset - MAX_RESULT_CHARS
+    notes = (
+        [f"{left:,} characters follow: offset={offset + MAX_RESULT_CHARS} reads on."]
+        if left > 0
+        else []
+    )
     if page.answer.cut:
         notes.append("The page is longer than what was read of it.")
-    shown = untrusted(str(page.url), text[offset : offset + LIMIT])
+    shown = mark_untrusted(str(page.url), text[offset : offset + MAX_RESULT_CHARS])
     return ToolOutcome(
         "\n".join([shown, *notes]),
         metadata={
@@ -88,7 +92,7 @@ async def _readable(context: ToolContext, page: FetchedPage) -> str:
     raise ToolError(f"{page.url} is {kind or 'binary'}: only HTML, text and JSON can be read")
 
 
-async def _markdown(context: ToolContext, answer: Answer) -> str:
+async def _markdown(context: ToolContext, answer: HttpResponse) -> str:
     """Convert HTML in a child process; see readable.py."""
     output = bytearray()
 
@@ -97,7 +101,7 @@ async def _markdown(context: ToolContext, answer: Answer) -> str:
 
     program = (sys.executable, "-I", "-W", "ignore", "-m", "internal.tools.html_to_markdown")
     finished = await context.sandbox.run(
-        Command(
+        SandboxCommand(
             (*program, answer.charset or ""),
             cwd=context.workspace.root,
             timeout_seconds=_CONVERT_SECONDS,

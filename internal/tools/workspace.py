@@ -35,7 +35,7 @@ _REASONS = {
 }
 
 
-class Missing(ToolError):
+class PathNotFound(ToolError):
     """Nothing stands at a path of the workspace."""
 
 
@@ -93,7 +93,7 @@ def _relative(text: str, root: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class FileContents:
     """What a file held, and the state in which it held it."""
 
     content: bytes
@@ -118,7 +118,7 @@ class Workspace:
         """
         return WorkspacePath.parse(text, self.root)
 
-    def read(self, path: WorkspacePath, limit: int = MAX_BYTES) -> Contents:
+    def read(self, path: WorkspacePath, limit: int = MAX_BYTES) -> FileContents:
         """Return a regular file's bytes.
 
         Raises:
@@ -137,7 +137,7 @@ class Workspace:
             raise ToolError(
                 f"{path} is larger than {limit // 1024:,} KB: use search_files, or shell for a part"
             )
-        return Contents(content, _identity(status))
+        return FileContents(content, _identity(status))
 
     @contextlib.contextmanager
     def opened(self, path: WorkspacePath, flags: int = os.O_RDONLY) -> Iterator[int]:
@@ -154,7 +154,7 @@ class Workspace:
                 os.close(descriptor)
 
     def write(
-        self, path: WorkspacePath, content: bytes, *, instead_of: Contents | None = None
+        self, path: WorkspacePath, content: bytes, *, instead_of: FileContents | None = None
     ) -> bool:
         """Replace a file in one step, or create it and its folders; return whether it is new.
 
@@ -189,7 +189,7 @@ def _explained(path: WorkspacePath) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
-        kind = Missing if error.errno == errno.ENOENT else ToolError
+        kind = PathNotFound if error.errno == errno.ENOENT else ToolError
         raise kind(reason.format(path)) from error
 
 

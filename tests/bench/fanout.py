@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from tests.support.web_app import TOKEN, open_web_house
@@ -64,9 +64,10 @@ async def bare(_folder: Path) -> None:
 
     def publish(deltas: Sequence[OutputDelta]) -> None:
         now = "2026-01-01T00:00:00.000Z"
-        envelopes = [wrap(run, one, now, None) for one in deltas]
+        envelopes = [wrap_event(run, one, now, None) for one in deltas]
         frames = [
-            b"event: %s\ndata: %s\n\n" % (one.event.encode(), encoded(one)) for one in envelopes
+            b"event: %s\ndata: %s\n\n" % (one.event.encode(), encode_envelope(one))
+            for one in envelopes
         ]
         joined = _chunk(b"".join(frames))
         for reader in readers:

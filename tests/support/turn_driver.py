@@ -5,23 +5,16 @@ from typing import Any
 
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.messages import (
-    Message,
-    Part,
-    Text,
-    ToolCall,
-    ToolResult,
-    said_by_user,
-)
+from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
-from internal.agent.domain.react.gates import UI_SPECS
+from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.react.run_config import RunConfig
-from internal.agent.domain.react.steps import Act, Ask, Done, Outcome, Pause
+from internal.agent.domain.react.steps import Act, Ask, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.domain.usage import Limits, Usage
+from internal.agent.domain.usage import RunLimits, Usage
 
 TASK = "Count the herons."
 _ANY = {"type": "object"}
@@ -29,7 +22,7 @@ TOOLS = (
     ToolSpec("read_file", "Read.", _ANY, "read", idempotent=True),
     ToolSpec("write_file", "Write.", _ANY, "write"),
     ToolSpec("shell", "Run.", _ANY, "exec"),
-    *UI_SPECS,
+    *CONTROL_SPECS,
 )
 FULL = Policy(mode=Mode.FULL)
 
@@ -37,7 +30,7 @@ FULL = Policy(mode=Mode.FULL)
 def terms(
     gates: GateMode = "off",
     policy: Policy = FULL,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: RunLimits = RunLimits(),  # noqa: B008 - frozen
     *,
     people: bool = False,
 ) -> RunConfig:
@@ -55,7 +48,7 @@ def terms(
 
 
 def begin(given: RunConfig, history: Sequence[Message] = ()) -> Turn:
-    return Turn(terms=given, messages=[*history, said_by_user(TASK)], task_at=len(history))
+    return Turn(config=given, messages=[*history, user_message(TASK)], task_index=len(history))
 
 
 def call(call_id: str, tool: str, **arguments: Any) -> ToolCall:
@@ -85,7 +78,7 @@ def moved(call_id: str, step_id: str, status: str) -> ToolCall:
 def hear(turn: Turn, *parts: Part | str, cost: float | None = 0.0) -> list[Event]:
     """Let the model say and call this."""
     reply = [Text(part) if isinstance(part, str) else part for part in parts]
-    return turn.heard(reply, "claude-x", Usage(10, 5), cost)
+    return turn.add_reply(reply, "claude-x", Usage(10, 5), cost)
 
 
 def act(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...]:
@@ -93,9 +86,9 @@ def act(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...
     move = turn.next()
     assert isinstance(move, Act), move
     ids = tuple(each.call_id for each in move.calls)
-    turn.begins(ids)
+    turn.mark_started(ids)
     for call_id in ids:
-        turn.observed(ToolResult(call_id, text, failed))
+        turn.add_tool_result(ToolResult(call_id, text, failed))
     return ids
 
 
@@ -111,7 +104,7 @@ def paused(turn: Turn) -> Question:
     return move.question
 
 
-def outcome(turn: Turn) -> Outcome:
+def outcome(turn: Turn) -> TurnOutcome:
     move = turn.next()
     assert isinstance(move, Done), move
     return move.outcome

@@ -18,12 +18,12 @@ from internal.agent.app.events.records import record_resting
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import RunExit
-from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap
+from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
-from internal.agent.domain.usage import Limits, PriceTable
+from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.channels.web.auth import Logins
@@ -84,7 +84,7 @@ class WebHouse:
     def say(self, run: RunIds, *events: Event) -> None:
         """Show ephemeral events of a run."""
         now = rfc3339(datetime.now(UTC))
-        self.broadcaster.publish([Delivery(wrap(run, event, now, None)) for event in events])
+        self.broadcaster.publish([Delivery(wrap_event(run, event, now, None)) for event in events])
 
 
 def healthy() -> Health:
@@ -96,7 +96,7 @@ def defaults() -> TaskDefaults:
     return TaskDefaults(
         profiles={"default": Profile(), "brief": Profile(name="brief", tone="short")},
         policy=Policy(),
-        limits=Limits(),
+        limits=RunLimits(),
         gates="strict",
         provider="offline",
         model="offline-demo",

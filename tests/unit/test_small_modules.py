@@ -16,7 +16,7 @@ from internal.agent.app.events.stream_items import Frame
 from internal.agent.app.runs.preparation import system_prompt
 from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.errors import Conflict, InvalidRequest, StoreUnavailable
-from internal.agent.domain.events.envelope import RunIds, WorkflowEventEnvelope, wrap
+from internal.agent.domain.events.envelope import RunIds, WorkflowEventEnvelope, wrap_event
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.profiles import Profile
@@ -33,7 +33,7 @@ def frame(position: int, size: int = 10) -> Frame:
 
 
 def envelope() -> WorkflowEventEnvelope:
-    return wrap(RUN, LifecycleUpdated(status="running", phase="x"), "2026", 1)
+    return wrap_event(RUN, LifecycleUpdated(status="running", phase="x"), "2026", 1)
 
 
 def held_again(folder: Path) -> None:

@@ -12,7 +12,7 @@ from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tasks import GateMode, RunSpec
-from internal.agent.domain.usage import Limits, PriceTable
+from internal.agent.domain.usage import PriceTable, RunLimits
 
 NARROW: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
 """Modes that anyone may choose for a task of their own."""
@@ -46,7 +46,7 @@ class TaskDefaults:
 
     profiles: dict[str, Profile]
     policy: Policy
-    limits: Limits
+    limits: RunLimits
     gates: GateMode
     provider: str
     model: str
@@ -133,7 +133,7 @@ def _check_numbers(options: TaskOptions) -> None:
             raise InvalidRequest(f"{name} must be above 0 and at most {most:,}, not {value}.")
 
 
-def _limits(limits: Limits, options: TaskOptions) -> Limits:
+def _limits(limits: RunLimits, options: TaskOptions) -> RunLimits:
     return msgspec.structs.replace(
         limits,
         max_iterations=options.max_iterations or limits.max_iterations,

@@ -9,13 +9,13 @@ from msgspec import Meta
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule
-from internal.agent.domain.plans import LONGEST_STEP, MOST_STEPS, PlanEdit
+from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS, PlanEdit
 from internal.agent.domain.questions import ApprovalItem, Decision, Grant, Question, QuestionKind
 
-LONGEST_ANSWER = 20_000
+MAX_ANSWER_CHARS = 20_000
 """Characters; the answer travels in an event of 64 KB."""
 
-LONGEST_PLAN = 40_000
+MAX_PLAN_BYTES = 40_000
 """Bytes of an edited plan as JSON; it travels in an event of 64 KB."""
 
 _DECISIONS: dict[QuestionKind, list[Decision]] = {
@@ -38,7 +38,7 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     decision: Literal["approve", "edit", "reject", "text"]
-    text: Annotated[str, Meta(max_length=LONGEST_ANSWER)] = ""
+    text: Annotated[str, Meta(max_length=MAX_ANSWER_CHARS)] = ""
     edit: PlanEdit | None = None
     choices: tuple[int, ...] = ()
     items: dict[str, bool] = {}
@@ -46,7 +46,7 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: Annotated[tuple[str, ...], Meta(max_length=_MOST_RULES)] = ()
 
 
-def fitting(question: Question, given: AnswerInput) -> AnswerInput:
+def normalize_answer(question: Question, given: AnswerInput) -> AnswerInput:
     """Return the answer as it counts for this question.
 
     Choices become text, free text on calls becomes a no with that reason, a yes for a session or
@@ -107,11 +107,11 @@ def _on_plan(given: AnswerInput) -> AnswerInput:
     if given.edit is None:
         raise InvalidRequest('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
     steps = tuple(step.strip() for step in given.edit.steps)
-    if not 0 < len(steps) <= MOST_STEPS or not all(steps):
-        raise InvalidRequest(f"A plan has 1 to {MOST_STEPS} steps and none of them is empty.")
-    if len(msgspec.json.encode((steps, given.edit.goal))) > LONGEST_PLAN:
+    if not 0 < len(steps) <= MAX_STEPS or not all(steps):
+        raise InvalidRequest(f"A plan has 1 to {MAX_STEPS} steps and none of them is empty.")
+    if len(msgspec.json.encode((steps, given.edit.goal))) > MAX_PLAN_BYTES:
         raise InvalidRequest(
-            f"The plan is too long: goal and steps have {LONGEST_PLAN:,} bytes at most."
+            f"The plan is too long: goal and steps have {MAX_PLAN_BYTES:,} bytes at most."
         )
     return msgspec.structs.replace(given, edit=PlanEdit(steps, given.edit.goal.strip()))
 
@@ -184,13 +184,13 @@ def _only(given: AnswerInput, about: str, *, choices: bool, calls: bool) -> None
 
 def answer_schema(question: Question) -> dict[str, Any]:
     """Return the JSON Schema of the answers that a question takes."""
-    text: dict[str, Any] = {"type": "string", "maxLength": LONGEST_ANSWER}
+    text: dict[str, Any] = {"type": "string", "maxLength": MAX_ANSWER_CHARS}
     fields: dict[str, Any] = {"text": text}
     match question.kind:
         case "plan":
-            step = {"type": "string", "minLength": 1, "maxLength": LONGEST_STEP}
-            steps = {"type": "array", "items": step, "minItems": 1, "maxItems": MOST_STEPS}
-            goal = {"type": "string", "maxLength": LONGEST_STEP}
+            step = {"type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS}
+            steps = {"type": "array", "items": step, "minItems": 1, "maxItems": MAX_STEPS}
+            goal = {"type": "string", "maxLength": MAX_STEP_CHARS}
             edit = {"type": "object", "properties": {"steps": steps, "goal": goal}}
             fields["edit"] = {**edit, "required": ["steps"], "additionalProperties": False}
         case "clarify":

@@ -10,7 +10,7 @@ RunId = NewType("RunId", str)
 MessageId = NewType("MessageId", str)
 QuestionId = NewType("QuestionId", str)
 
-LONGEST = 128
+MAX_ID_CHARS = 128
 """An id that a client names may be this many characters."""
 
 
@@ -34,7 +34,7 @@ def new_message_id() -> MessageId:
     return MessageId(f"msg-{Ksuid()}")
 
 
-def bare(run_id: RunId) -> str:
+def ksuid_part(run_id: RunId) -> str:
     """Return the ksuid of a run's id, the part that other ids of the run are made from."""
     return run_id.removeprefix("run-")
 
@@ -44,14 +44,14 @@ def event_id(run_id: RunId, seq: int) -> str:
 
     Derived, not drawn: a ksuid per event would cost 33 µs, and a replay names the same event alike.
     """
-    return f"evt-{bare(run_id)}-{seq}"
+    return f"evt-{ksuid_part(run_id)}-{seq}"
 
 
 def question_id(run_id: RunId, number: int) -> QuestionId:
     """Return the id of a run's `number`-th question: a replayed Turn asks under the same id."""
-    return QuestionId(f"question-{bare(run_id)}-{number}")
+    return QuestionId(f"question-{ksuid_part(run_id)}-{number}")
 
 
 def log_id(run_id: RunId) -> str:
     """Return the id under which the log lines of a run are found."""
-    return f"log-{bare(run_id)}"
+    return f"log-{ksuid_part(run_id)}"

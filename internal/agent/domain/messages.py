@@ -76,13 +76,13 @@ class Message(msgspec.Struct, frozen=True):
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
-def said_by_user(text: str, images: Iterable[Image] = ()) -> Message:
+def user_message(text: str, images: Iterable[Image] = ()) -> Message:
     """Return a person's message: the pictures first, then the words when there are any."""
     words = (Text(text),) if text.strip() else ()
     return Message("user", (*images, *words))
 
 
-def merged(messages: Iterable[Message]) -> list[Message]:
+def merge_messages(messages: Iterable[Message]) -> list[Message]:
     """Return the messages with neighbours of one role joined: providers want them to alternate.
 
     Results of tools come first in a joined message, as providers require after a call.
@@ -101,7 +101,7 @@ def merged(messages: Iterable[Message]) -> list[Message]:
     return joined
 
 
-def named_apart(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple[ToolCall, ...]:
+def assign_call_ids(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple[ToolCall, ...]:
     """Return the calls as they can be kept, each with an id that no other one has.
 
     An id is renamed when it is empty, used, or not what every provider takes. Arguments that are
@@ -121,7 +121,7 @@ def named_apart(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple
     return tuple(named)
 
 
-def words_of(parts: Iterable[Part]) -> tuple[Part, ...]:
+def text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return what a reply says and thinks, without its calls and without what is empty."""
     kept: list[Part] = []
     for part in parts:

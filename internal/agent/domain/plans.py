@@ -12,8 +12,8 @@ Complexity = Literal["simple", "complex"]
 PlanReview = Literal["off", "complex", "always"]
 """Which plans a person agrees to before anything is done: none, complex ones, all."""
 
-MOST_STEPS = 50
-LONGEST_STEP = 4_000
+MAX_STEPS = 50
+MAX_STEP_CHARS = 4_000
 _NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)、:\uff1a])\s*")
 
 
@@ -29,9 +29,9 @@ class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A plan as a person wants it: 1 to 50 steps in order; `goal` "" keeps the goal."""
 
     steps: Annotated[
-        tuple[Annotated[str, Meta(max_length=LONGEST_STEP)], ...], Meta(max_length=MOST_STEPS)
+        tuple[Annotated[str, Meta(max_length=MAX_STEP_CHARS)], ...], Meta(max_length=MAX_STEPS)
     ]
-    goal: Annotated[str, Meta(max_length=LONGEST_STEP)] = ""
+    goal: Annotated[str, Meta(max_length=MAX_STEP_CHARS)] = ""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -60,7 +60,10 @@ class Plan(msgspec.Struct, frozen=True):
     def edited(self, edit: PlanEdit) -> "Plan":
         """Return the next version, as a person wants it."""
         return msgspec.structs.replace(
-            self, version=self.version + 1, goal=edit.goal or self.goal, steps=numbered(edit.steps)
+            self,
+            version=self.version + 1,
+            goal=edit.goal or self.goal,
+            steps=number_steps(edit.steps),
         )
 
     @property
@@ -69,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True):
         return "\n".join(f"{step.id}. {step.description}" for step in self.steps)
 
 
-def numbered(descriptions: Sequence[str]) -> tuple[PlanStep, ...]:
+def number_steps(descriptions: Sequence[str]) -> tuple[PlanStep, ...]:
     """Return pending steps with the ids `1`, `2`, … for these descriptions."""
     return tuple(PlanStep(str(n), text) for n, text in enumerate(descriptions, 1))
 

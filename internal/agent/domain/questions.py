@@ -105,19 +105,19 @@ class Answer(msgspec.Struct, frozen=True):
         return self.name or self.by or NOBODY
 
 
-def about_plan(question_id: QuestionId, plan: Plan, call_id: str) -> Question:
+def plan_question(question_id: QuestionId, plan: Plan, call_id: str) -> Question:
     """Return the question whether a plan is to be done; `call_id` is the call that made it."""
     title = plan.title or truncate(plan.goal, 200)
     return Question(question_id, "plan", title, call_id=call_id, plan=plan)
 
 
-def approval(question_id: QuestionId, asked: tuple[ApprovalItem, ...]) -> Question:
+def approval_question(question_id: QuestionId, asked: tuple[ApprovalItem, ...]) -> Question:
     """Return the one question about all calls that need a person's agreement."""
     title = f"Allow {asked[0].tool}?" if len(asked) == 1 else f"Allow {len(asked)} calls?"
     return Question(question_id, "approval", title, calls=asked)
 
 
-def refusal(asking: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
+def refusal_reason(asking: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
     """Return why a call is not run after all, None when a person agreed to this very call.
 
     `call_hash` is that of the call as it is now.

@@ -8,7 +8,7 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.profiles import Profile
-from internal.agent.domain.usage import Limits, Usage
+from internal.agent.domain.usage import RunLimits, Usage
 
 Channel = Literal["lark", "web", "cli"]
 TaskKind = Literal["chat", "background"]
@@ -28,7 +28,7 @@ GateMode = Literal["strict", "advisory", "off"]
 
 ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 
-STATUS_OF: dict[StopReason, Status] = {
+STATUS_BY_STOP_REASON: dict[StopReason, Status] = {
     "final_answer": "completed",
     "max_iterations": "completed",
     "timeout": "failed",
@@ -70,7 +70,7 @@ class Origin(msgspec.Struct, frozen=True):
     @property
     def grants(self) -> str:
         """The name under which rules are kept that people wrote for such tasks."""
-        return grants_place(self.chat, self.principal)
+        return grant_scope(self.chat, self.principal)
 
 
 def chat_name(channel: str, app: str, chat_id: str) -> str:
@@ -78,7 +78,7 @@ def chat_name(channel: str, app: str, chat_id: str) -> str:
     return f"{channel}:{app}:{chat_id}"
 
 
-def grants_place(chat: str, principal: str) -> str:
+def grant_scope(chat: str, principal: str) -> str:
     """Return the name under which rules are kept: of the chat, else of who gave the task."""
     return chat or f"principal:{principal}"
 
@@ -92,7 +92,7 @@ class RunSpec(msgspec.Struct, frozen=True):
 
     profile: Profile = Profile()
     policy: Policy = Policy()
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     gates: GateMode = "strict"
     workspace: str = ""
     provider: str = ""

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-LONGEST_TEXT = 40_000
-LONGEST_BYTES = 60_000
+MAX_TEXT_CHARS = 40_000
+MAX_JSON_BYTES = 60_000
 """JSON of what is long in an event's payload; with the rest of it under 64 KB."""
 
-MOST_ARGUMENTS = 50
-DEEPEST = 60
+MAX_ARGUMENTS = 50
+MAX_NESTING = 60
 """So deep may values be nested: every encoder and decoder on their way manages that."""
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -34,14 +34,14 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-def replace_surrogates_in(value: Any, deepest: int = DEEPEST) -> Any:
+def replace_surrogates_in(value: Any, deepest: int = MAX_NESTING) -> Any:
     """Return a JSON value with all its text whole, and null for a number that JSON lacks.
 
     Raises:
         ValueError: it is nested too deep.
     """
     if deepest < 0:
-        raise ValueError(f"it is nested more than {DEEPEST} deep")
+        raise ValueError(f"it is nested more than {MAX_NESTING} deep")
     match value:
         case str():
             return replace_surrogates(value)
@@ -58,7 +58,7 @@ def replace_surrogates_in(value: Any, deepest: int = DEEPEST) -> Any:
             return value
 
 
-def truncate(text: str, most: int = LONGEST_TEXT) -> str:
+def truncate(text: str, most: int = MAX_TEXT_CHARS) -> str:
     """Return the text, or its head and tail and how much is missing, in `most` characters."""
     if len(text) <= most:
         return text
@@ -66,7 +66,7 @@ def truncate(text: str, most: int = LONGEST_TEXT) -> str:
     return _joined(text, room * 2 // 3, room - room * 2 // 3)
 
 
-def truncate_json(text: str, most_bytes: int = LONGEST_BYTES) -> str:
+def truncate_json(text: str, most_bytes: int = MAX_JSON_BYTES) -> str:
     """Return the text, whole and clipped so that as JSON it takes at most `most_bytes`.
 
     A control character takes six bytes as JSON, most others one to four. `most_bytes` is at least
@@ -82,14 +82,14 @@ def truncate_json(text: str, most_bytes: int = LONGEST_BYTES) -> str:
 
 
 def truncate_arguments(
-    arguments: Mapping[str, Any], most_bytes: int = LONGEST_BYTES
+    arguments: Mapping[str, Any], most_bytes: int = MAX_JSON_BYTES
 ) -> dict[str, Any]:
     """Return a call's arguments in about `most_bytes` of JSON.
 
     Long texts are clipped, big lists and objects become their JSON, clipped. Past the first 50
     arguments only their number is told.
     """
-    kept = list(arguments.items())[:MOST_ARGUMENTS]
+    kept = list(arguments.items())[:MAX_ARGUMENTS]
     room = most_bytes // max(len(kept), 1)
     fitting = {truncate_json(key, _LONGEST_KEY): _fitted_value(value, room) for key, value in kept}
     if len(arguments) > len(kept):
@@ -150,7 +150,7 @@ _UNSEEN = frozenset(
 """Letters, signs and marks by class that are drawn as nothing (Default_Ignorable_Code_Point)."""
 
 
-def hidden(char: str) -> bool:
+def is_invisible(char: str) -> bool:
     """Whether a character other than space, tab and line feed cannot be seen, or moves others.
 
     That is: controls, format and bidi signs, blanks of all widths, halves of characters, and
@@ -178,7 +178,7 @@ def _shown(found: re.Match[str]) -> str:
         return _counted(part) if ends or len(part) > _WIDEST_GAP else part
     if part[0] == "\n":
         return _counted(part)
-    return _escape(part) if part == "\\" or hidden(part) else part
+    return _escape(part) if part == "\\" or is_invisible(part) else part
 
 
 def _counted(blanks: str) -> str:

@@ -75,7 +75,7 @@ def _extends(model: str, name: str) -> bool:
     return model.startswith(name) and not cut_in_a_word
 
 
-class Limits(msgspec.Struct, frozen=True):
+class RunLimits(msgspec.Struct, frozen=True):
     """What a run may use. `max_cost` in US dollars, `timeout_seconds` counts running time only."""
 
     max_iterations: int = 150

@@ -1,13 +1,14 @@
 """What the agent asks of a model."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import msgspec
 
 from internal.agent.domain.messages import Message, Part
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import PriceTable, Usage
 
 ToolChoice = Literal["auto", "none"]
 
@@ -82,3 +83,12 @@ class ModelClient(Protocol):
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBook:
+    """Limits and prices by model name."""
+
+    prices: PriceTable
+    limits: Callable[[str], ModelLimits]
+    temperature: float | None = None

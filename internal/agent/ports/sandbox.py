@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 
-class Command(msgspec.Struct, frozen=True):
+class SandboxCommand(msgspec.Struct, frozen=True):
     """A program to run. `cwd` is absolute; `timeout_seconds` ends it with all its children."""
 
     argv: tuple[str, ...]
@@ -15,7 +15,7 @@ class Command(msgspec.Struct, frozen=True):
     stdin: bytes = b""
 
 
-class Finished(msgspec.Struct, frozen=True):
+class SandboxResult(msgspec.Struct, frozen=True):
     """How a command ended. `exit_code` is negative after a signal; `timed_out`: we ended it."""
 
     exit_code: int
@@ -28,7 +28,9 @@ class Sandbox(Protocol):
     provider: str
     isolated: bool
 
-    async def run(self, command: Command, on_output: Callable[[bytes], None], /) -> Finished:
+    async def run(
+        self, command: SandboxCommand, on_output: Callable[[bytes], None], /
+    ) -> SandboxResult:
         """Run a command; its stdout and stderr arrive joined, in order, in `on_output`.
 
         After it returns, raises or is cancelled no process of its group is left.

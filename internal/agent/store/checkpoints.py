@@ -26,8 +26,8 @@ class CheckpointEncoder:
         """Encode the Turn as it is now. Points are to be stored in the order of their making."""
         rows = [_encode(message) for message in turn.messages[max(self._kept - 1, 0) :]]
         if self._kept == 0:
-            rows.insert(0, _encode(turn.terms))
-        head = msgspec.structs.replace(turn, messages=[], terms=_NO_TERMS)
+            rows.insert(0, _encode(turn.config))
+        head = msgspec.structs.replace(turn, messages=[], config=_NO_TERMS)
         point = CheckpointDelta(_encode(head), self._kept, tuple(rows))
         self._kept += len(rows)
         return point
@@ -49,7 +49,7 @@ def decode_checkpoint(head: bytes, rows: list[bytes]) -> Turn:
     """
     try:
         turn = _turn.decode(head)
-        turn.terms = _terms.decode(rows[0])
+        turn.config = _terms.decode(rows[0])
         turn.messages = [_message.decode(row) for row in rows[1:]]
     except (msgspec.MsgspecError, IndexError) as error:
         raise StoreCorrupt(f"A stored checkpoint cannot be read: {error}.") from error

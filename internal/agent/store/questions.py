@@ -8,7 +8,7 @@ import msgspec
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Answer, Audience, Question
-from internal.agent.domain.tasks import grants_place
+from internal.agent.domain.tasks import grant_scope
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import to_json
 
@@ -37,7 +37,7 @@ class QuestionRecord(NamedTuple):
     @property
     def rule_scope(self) -> str:
         """The scope of permission rules that hold for all tasks submitted from the same place."""
-        return grants_place(self.chat, self.principal)
+        return grant_scope(self.chat, self.principal)
 
 
 _question = msgspec.json.Decoder(Question)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
-from internal.agent.domain.answers import LONGEST_ANSWER, AnswerInput, read_answer
+from internal.agent.domain.answers import MAX_ANSWER_CHARS, AnswerInput, read_answer
 from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
@@ -138,8 +138,8 @@ class Deciding:
 
     async def _answer(self, asked: QuestionRecord, given: AnswerInput, speaker: Speaker) -> Did:
         words, question_id = speaker.words, asked.question.id
-        if len(given.text) > LONGEST_ANSWER:
-            return Did(words("too_long", length=len(given.text), most=LONGEST_ANSWER))
+        if len(given.text) > MAX_ANSWER_CHARS:
+            return Did(words("too_long", length=len(given.text), most=MAX_ANSWER_CHARS))
         named = await self._people.named(speaker.answerer.principal)
         answerer = speaker.answerer._replace(principal=named)
         try:

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from internal.agent.domain.answers import LONGEST_ANSWER
-from internal.agent.domain.plans import LONGEST_STEP, MOST_STEPS
+from internal.agent.domain.answers import MAX_ANSWER_CHARS
+from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.repl.question_json import understood
@@ -36,8 +36,8 @@ def parse_answer(question: Mapping[str, Any], decision: DecisionText) -> dict[st
         Leave: what is written says nothing, or names what is not there.
     """
     words = decision.words.strip()
-    if len(words) > LONGEST_ANSWER:
-        raise CliExit(USAGE, f"An answer has at most {LONGEST_ANSWER:,} characters.")
+    if len(words) > MAX_ANSWER_CHARS:
+        raise CliExit(USAGE, f"An answer has at most {MAX_ANSWER_CHARS:,} characters.")
     given = _edit(question, decision) or _spoken(question, words)
     if given is None:
         raise CliExit(USAGE, "The answer is empty: yes, no, a number, or words of your own.")
@@ -103,11 +103,11 @@ def _edit(question: Mapping[str, Any], decision: DecisionText) -> dict[str, Any]
     if not meant and word not in known["yes"]:
         raise CliExit(USAGE, "Steps go with edit, or with yes to agree to them at once.")
     steps = [step.strip() for step in decision.steps]
-    if not 0 < len(steps) <= MOST_STEPS or not all(steps):
+    if not 0 < len(steps) <= MAX_STEPS or not all(steps):
         example = '--step "first" --step "second", or --steps FILE with one a line'
-        raise CliExit(USAGE, f"A plan has 1 to {MOST_STEPS} steps, none of them empty: {example}.")
-    if any(len(text) > LONGEST_STEP for text in (*steps, decision.goal)):
-        raise CliExit(USAGE, f"A step has at most {LONGEST_STEP:,} characters.")
+        raise CliExit(USAGE, f"A plan has 1 to {MAX_STEPS} steps, none of them empty: {example}.")
+    if any(len(text) > MAX_STEP_CHARS for text in (*steps, decision.goal)):
+        raise CliExit(USAGE, f"A step has at most {MAX_STEP_CHARS:,} characters.")
     plan = {"steps": steps, "goal": decision.goal}
     return {"decision": "edit" if meant else "approve", "edit": plan}
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.app.task_options import TaskOptions
-from internal.agent.domain.ids import LONGEST, RunId, SessionId, TaskId
+from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import (
@@ -23,7 +23,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=255)]
 MediaType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}$")]
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
-Id = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
 
 
 class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from internal.agent.app.events.stream_items import Frame
 from internal.agent.app.events.subscription import Shown
-from internal.agent.domain.events.control import Control
+from internal.agent.domain.events.control import ControlFrame
 
 RETRY_MS = 2000
 RETRY_SPREAD = 0.25
@@ -46,7 +46,7 @@ def render_id(wire_id: str) -> bytes:
     return b"id: %s\n\n" % wire_id.encode()
 
 
-def render_control(control: Control) -> bytes:
+def render_control(control: ControlFrame) -> bytes:
     """Return a frame about the stream itself."""
     return b"event: %s\ndata: %s\n\n" % (control.name.encode(), msgspec.json.encode(control))
 
@@ -103,7 +103,7 @@ class Renderer:
         yield chunk(b"".join(pieces))
 
     def _render(self, shown: Shown) -> bytes:
-        if isinstance(shown, Control):
+        if isinstance(shown, ControlFrame):
             return render_control(shown)
         if shown.rendered is None:
             wire_id = b"%s%d\n" % (self._id, shown.position) if shown.position else b""

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from internal.agent.domain.answers import LONGEST_ANSWER
+from internal.agent.domain.answers import MAX_ANSWER_CHARS
 from tests.support.agent_app import plan, sound
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.working_web_app import WorkingHouse, open_working_house
@@ -270,7 +270,7 @@ ANY_KIND: list[tuple[object, str]] = [
     ({"decision": "approve", "force": True}, "force"),
     (b'{"decision":"reject","decision":"approve"}', "decision"),
     ({"decision": "approve", "text": 1}, "$.text"),
-    ({"decision": "text", "text": "x" * (LONGEST_ANSWER + 1)}, "$.text"),
+    ({"decision": "text", "text": "x" * (MAX_ANSWER_CHARS + 1)}, "$.text"),
     ({"decision": "text", "text": " \n"}, "empty"),
     ({"decision": "approve", "items": {"call-x": True}}, ""),
     ({"decision": "approve", "items": {"call-x": "yes"}}, "$.items"),

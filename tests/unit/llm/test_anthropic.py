@@ -29,7 +29,7 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    said_by_user,
+    user_message,
 )
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
@@ -45,7 +45,7 @@ LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}
 
 
 def asking(*messages: Message, **fields: Any) -> ModelRequest:
-    told = messages or (said_by_user("hi"),)
+    told = messages or (user_message("hi"),)
     return ModelRequest(**{"model": "claude-x", "system": "be brief", "messages": told, **fields})
 
 
@@ -118,7 +118,7 @@ async def test_every_kind_of_part_comes_and_goes_back(
         picture,
         Text("and now?"),
     )
-    told = (said_by_user("hi"), Message("assistant", reply.parts), Message("user", answer))
+    told = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
     _, last = await heard(model, asking(*told, tools=(LOOK,)))
     assert (last.parts, last.stop) == ((Text("done"),), "end")
     sent = server.requests[-1]["messages"][2]["content"]
@@ -166,7 +166,7 @@ async def test_thoughts_that_no_longer_fit_the_history_are_left_out(
 ) -> None:
     server.add(Scripted(text="still here"))
     thought = Thinking("I was elsewhere", signature="of another conversation")
-    told = (said_by_user("hi"), Message("assistant", (thought, Text("ok"))), said_by_user("go"))
+    told = (user_message("hi"), Message("assistant", (thought, Text("ok"))), user_message("go"))
     _, reply = await heard(model, asking(*told))
     assert reply.parts == (Text("still here"),)
     assert server.count == 2
@@ -256,7 +256,7 @@ async def test_a_stream_cut_at_any_byte_is_never_a_reply(clean: bool) -> None:
 
     async def outcome(client: AnthropicModel, where: int) -> ModelResponse | None:
         try:
-            _, reply = await heard(client, asking(said_by_user(str(where))))
+            _, reply = await heard(client, asking(user_message(str(where))))
         except ModelUnreachable:
             return None
         return reply
@@ -454,7 +454,7 @@ async def test_calls_side_by_side_do_not_mix() -> None:
     async with ScriptedAnthropic(echo) as server, asyncio.TaskGroup() as group:
         model = AnthropicModel(Secret("k"), base_url=server.base_url)
         texts = [f"run {n} says {n * 7}" for n in range(24)]
-        tasks = [group.create_task(heard(model, asking(said_by_user(text)))) for text in texts]
+        tasks = [group.create_task(heard(model, asking(user_message(text)))) for text in texts]
         for text, task in zip(texts, tasks, strict=True):
             words, reply = await task
             assert spoken(words) == text

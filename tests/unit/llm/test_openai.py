@@ -32,7 +32,7 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    said_by_user,
+    user_message,
 )
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
@@ -52,7 +52,7 @@ ACME = Service("acme", ProviderInfo("Acme", "ACME_API_KEY"), "http://127.0.0.1:9
 
 
 def asking(*messages: Message, **fields: Any) -> ModelRequest:
-    told = messages or (said_by_user("hi"),)
+    told = messages or (user_message("hi"),)
     return ModelRequest(**{"model": "acme-1", "system": "be brief", "messages": told, **fields})
 
 
@@ -120,7 +120,7 @@ async def test_every_kind_of_part_comes_and_goes_back(
         picture,
         Text("and now?"),
     )
-    told = (said_by_user("hi"), Message("assistant", reply.parts), Message("user", answer))
+    told = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
     _, last = await heard(model, asking(*told, tools=(LOOK,)))
     assert (last.parts, last.stop) == ((Text("done"),), "end")
     sent = server.requests[-1]["messages"]
@@ -151,7 +151,7 @@ async def test_what_no_provider_takes_is_not_sent(
         Message("assistant", (Thinking("hm", signature="theirs"), Text("  "), *calls)),
         Message("user", (*(ToolResult(c.call_id, "half \ud83d") for c in calls), Text("\n"))),
         Message("assistant", (Thinking("only thoughts"),)),
-        said_by_user("go"),
+        user_message("go"),
     )
     await heard(model, asking(*told))
     sent = server.requests[-1]["messages"]
@@ -234,7 +234,7 @@ async def test_tokens_that_nobody_counts_are_estimated_and_that_is_said_once(
 ) -> None:
     server.add(*[Scripted(text="word " * 400, quirks=["no_usage"])] * 2)
     picture = Image("image/png", base64.b64encode(b"x" * 600_000).decode())
-    told = said_by_user("many words " * 400, [picture])
+    told = user_message("many words " * 400, [picture])
     for _ in range(2):
         _, reply = await heard(model, asking(told, tools=(LOOK,)))
         assert reply.usage.output_tokens == 500
@@ -260,7 +260,7 @@ async def test_a_refusal_teaches_how_to_say_it(manners: Manners, fields: list[st
         model = client_of(server)
         call = ToolCall("c1", "look", {})
         told = (
-            said_by_user("hi"),
+            user_message("hi"),
             Message("assistant", (Thinking("hm"), call)),
             Message("user", (ToolResult("c1", "seen"),)),
         )
@@ -296,7 +296,7 @@ async def test_thoughts_go_back_with_the_calls_they_led_to() -> None:
         model = client_of(server, Dialect(thoughts=True))
         one, two = ToolCall("c1", "look", {}), ToolCall("c2", "look", {})
         told = (
-            said_by_user("hi"),
+            user_message("hi"),
             Message("assistant", (Thinking("hm, "), Thinking("yes"), one)),
             Message("user", (ToolResult("c1", "seen"),)),
             Message("assistant", (two,)),
@@ -396,7 +396,7 @@ async def test_a_stream_cut_at_any_byte_before_its_reason_is_never_a_reply(clean
 
     async def outcome(client: OpenAIModel, where: int) -> ModelResponse | None:
         try:
-            _, reply = await heard(client, asking(said_by_user(str(where))))
+            _, reply = await heard(client, asking(user_message(str(where))))
         except ModelUnreachable:
             return None
         return reply
@@ -670,7 +670,7 @@ async def test_calls_side_by_side_do_not_mix() -> None:
     async with ScriptedOpenAI(echo) as server, asyncio.TaskGroup() as group:
         model = client_of(server)
         texts = [f"run {n} says {n * 7}" for n in range(24)]
-        tasks = [group.create_task(heard(model, asking(said_by_user(text)))) for text in texts]
+        tasks = [group.create_task(heard(model, asking(user_message(text)))) for text in texts]
         for text, task in zip(texts, tasks, strict=True):
             words, reply = await task
             assert spoken(words) == text

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from internal.agent.domain.errors import InvalidRequest, ModelError, ModelKeyRejected, ModelRejected
-from internal.agent.domain.messages import Image, Message, Text, ToolCall, ToolResult, said_by_user
+from internal.agent.domain.messages import Image, Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import (
     ModelRequest,
@@ -131,7 +131,7 @@ def asking(settings: ModelSettings, *messages: Message) -> ModelRequest:
 async def test_words_come_first_and_one_reply_last(settings: ModelSettings) -> None:
     model = build_model(settings)
     pieces: list[ModelStreamEvent] = [
-        piece async for piece in model.stream(asking(settings, said_by_user("hello")))
+        piece async for piece in model.stream(asking(settings, user_message("hello")))
     ]
     *words, reply = pieces
     assert words
@@ -148,7 +148,7 @@ async def test_words_come_first_and_one_reply_last(settings: ModelSettings) -> N
 
 async def test_a_job_goes_through_calls_to_an_answer(settings: ModelSettings) -> None:
     model = build_model(settings)
-    messages = [said_by_user(ASK)]
+    messages = [user_message(ASK)]
     for _ in range(8):
         *_, reply = [piece async for piece in model.stream(asking(settings, *messages))]
         assert isinstance(reply, ModelResponse)
@@ -168,7 +168,7 @@ async def test_a_job_goes_through_calls_to_an_answer(settings: ModelSettings) ->
 
 async def test_it_can_be_left_in_mid_reply(settings: ModelSettings) -> None:
     model = build_model(settings)
-    request = asking(settings, said_by_user("hello"))
+    request = asking(settings, user_message("hello"))
     async with aclosing(model.stream(request)) as pieces:
         assert isinstance(await anext(pieces), TextDelta)
     *_, reply = [piece async for piece in model.stream(request)]
@@ -180,7 +180,7 @@ async def test_many_runs_may_use_it_at_once(settings: ModelSettings) -> None:
     model = build_model(settings)
     model.check_key()
     model.warm()
-    request = asking(settings, said_by_user("hello"))
+    request = asking(settings, user_message("hello"))
 
     async def hear() -> ModelResponse:
         *_, reply = [piece async for piece in model.stream(request)]
@@ -210,7 +210,7 @@ async def test_what_passes_is_tried_again(stage: Stage, fault: Fault) -> None:
     stage.faulty(fault)
     model = build_model(stage.settings)
     said = ""
-    async for piece in model.stream(asking(stage.settings, said_by_user("hello"))):
+    async for piece in model.stream(asking(stage.settings, user_message("hello"))):
         match piece:
             case TextDelta(text):
                 said += text
@@ -230,7 +230,7 @@ async def test_what_does_not_pass_is_told_at_once(stage: Stage, status: int) -> 
         return
     stage.faulty(Fault("status", status=status, message="not here"))
     model = build_model(stage.settings)
-    request = replace(asking(stage.settings, said_by_user("hello")), tools=())
+    request = replace(asking(stage.settings, user_message("hello")), tools=())
     with pytest.raises(ModelError, match="not here") as error:
         await anext(model.stream(request))
     assert type(error.value) is (ModelKeyRejected if status == 401 else ModelRejected)
@@ -241,7 +241,7 @@ async def test_what_does_not_pass_is_told_at_once(stage: Stage, status: int) -> 
 async def test_temperature_and_pictures_are_taken_or_left_out(stage: Stage) -> None:
     model = build_model(stage.settings)
     picture = Image("image/png", base64.b64encode(b"png").decode())
-    told = said_by_user("hello", [picture])
+    told = user_message("hello", [picture])
     request = replace(asking(stage.settings, told), temperature=0.3)
     *_, reply = [piece async for piece in model.stream(request)]
     assert isinstance(reply, ModelResponse)
@@ -257,7 +257,7 @@ async def test_a_missing_key_is_one_sentence_that_names_it(provider: object) -> 
         model.check_key()
     assert len(str(error.value).splitlines()) == 1
     with pytest.raises(ModelKeyRejected, match=key_name):
-        await anext(model.stream(asking(ModelSettings(name), said_by_user("hello"))))
+        await anext(model.stream(asking(ModelSettings(name), user_message("hello"))))
     await model.close()
 
 
@@ -276,7 +276,7 @@ async def test_a_fallback_of_another_provider_has_its_own_key_and_address() -> N
         fallbacks = ("deepseek:deepseek-flash", "ollama:qwen3:8b")
         model = build_model(ModelSettings("anthropic", access, max_retries=0, fallbacks=fallbacks))
         model.check_key()
-        request = ModelRequest("claude-x", "", (said_by_user("hello"),), tools=TOOLS)
+        request = ModelRequest("claude-x", "", (user_message("hello"),), tools=TOOLS)
         *_, reply = [piece async for piece in model.stream(request)]
         assert isinstance(reply, ModelResponse)
         assert (reply.parts, reply.model) == ((Text("at last"),), "qwen3:8b")
@@ -300,7 +300,7 @@ async def test_only_the_named_provider_is_told_of_tools_in_words() -> None:
             "ollama", access, max_retries=0, fallbacks=("openrouter:x",), tool_calls="text"
         )
         model = build_model(settings_)
-        request = ModelRequest("m", "", (said_by_user("hello"),), tools=TOOLS)
+        request = ModelRequest("m", "", (user_message("hello"),), tools=TOOLS)
         *_, reply = [piece async for piece in model.stream(request)]
         assert isinstance(reply, ModelResponse)
         assert "tools" not in first.requests[0]

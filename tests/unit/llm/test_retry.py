@@ -15,7 +15,7 @@ from internal.agent.domain.errors import (
     ModelRejected,
     ModelUnreachable,
 )
-from internal.agent.domain.messages import Text, said_by_user
+from internal.agent.domain.messages import Text, user_message
 from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
@@ -29,7 +29,7 @@ from internal.llm.secrets import Secret
 from tests.support.anthropic_server import Fault, ScriptedAnthropic
 from tests.support.anthropic_server import Reply as Scripted
 
-REQUEST = ModelRequest("claude-first", "", (said_by_user("hi"),))
+REQUEST = ModelRequest("claude-first", "", (user_message("hi"),))
 BUSY = Scripted(fault=Fault("status", status=529))
 BROKEN = Scripted(
     text="one two three", pieces=3, fault=Fault("overloaded_in_stream", after_pieces=2)

@@ -14,7 +14,7 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    said_by_user,
+    user_message,
 )
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
@@ -59,7 +59,7 @@ class Parrot:
 def asking(
     *messages: Message, choice: str = "auto", tools: Sequence[ToolSpec] = (LOOK,)
 ) -> ModelRequest:
-    told = messages or (said_by_user("hi"),)
+    told = messages or (user_message("hi"),)
     final = choice == "none"
     return ModelRequest(
         "parrot-1", "be brief", told, tuple(tools), tool_choice="none" if final else "auto"
@@ -114,7 +114,7 @@ async def test_several_blocks_and_a_list_in_one_are_several_calls_with_ids_of_th
     assert len({call.call_id for call in made}) == 3
     _, again = await heard(Parrot(CALL, many))
     assert calls_in(again) == made  # the same for the same request
-    _, other = await heard(Parrot(CALL, many), asking(said_by_user("another")))
+    _, other = await heard(Parrot(CALL, many), asking(user_message("another")))
     assert not {call.call_id for call in calls_in(other)} & {call.call_id for call in made}
 
 
@@ -217,7 +217,7 @@ async def test_tools_calls_and_results_are_told_in_words() -> None:
         ToolResult("c9", "whose?"),
     )
     told = (
-        said_by_user("hi"),
+        user_message("hi"),
         Message("assistant", (Thinking("hm"), Text("Looking."), call, bad)),
         Message("user", results),
     )

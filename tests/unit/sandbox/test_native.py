@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.ports.sandbox import Command, Finished, Sandbox
+from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
 from internal.sandbox import launcher
 from internal.sandbox.native import NativeSandbox
 
@@ -42,14 +42,14 @@ class Run:
     ) -> None:
         self.output = b""
         self.ready = asyncio.Event()
-        self.command = Command(("bash", "-c", script), str(folder), seconds, stdin)
+        self.command = SandboxCommand(("bash", "-c", script), str(folder), seconds, stdin)
 
     def take(self, chunk: bytes) -> None:
         self.output += chunk
         if b"ready" in self.output:
             self.ready.set()
 
-    async def finish(self, sandbox: Sandbox | None = None) -> Finished:
+    async def finish(self, sandbox: Sandbox | None = None) -> SandboxResult:
         return await (sandbox or NativeSandbox()).run(self.command, self.take)
 
     async def cancelled(self) -> None:
@@ -65,12 +65,12 @@ class Run:
 
 async def test_output_comes_joined_and_in_order_with_the_exit_code(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo out; echo err >&2; echo out again; exit 3")
-    assert await run.finish() == Finished(3)
+    assert await run.finish() == SandboxResult(3)
     assert run.output == b"out\nerr\nout again\n"
 
 
 async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
-    assert await Run(tmp_path, "kill -SEGV $$").finish() == Finished(-signal.SIGSEGV)
+    assert await Run(tmp_path, "kill -SEGV $$").finish() == SandboxResult(-signal.SIGSEGV)
 
 
 async def test_it_says_that_nothing_is_isolated() -> None:
@@ -104,7 +104,7 @@ async def test_a_repository_runs_nothing_through_git(tmp_path: Path) -> None:
         "chmod +x .git/hooks/pre-commit && touch f && git add f && "
         "git -c user.name=n -c user.email=e commit -qm m && git status --short",
     )
-    assert await run.finish() == Finished(0), run.output
+    assert await run.finish() == SandboxResult(0), run.output
     assert names(tmp_path) == [".gitconfig", "r"]
 
 
@@ -117,7 +117,7 @@ async def test_standard_input_is_empty_or_what_is_given(tmp_path: Path) -> None:
 
 
 async def test_there_is_no_terminal_to_ask_on(tmp_path: Path) -> None:
-    assert await Run(tmp_path, "exec 2>&-; : < /dev/tty").finish() != Finished(0)
+    assert await Run(tmp_path, "exec 2>&-; : < /dev/tty").finish() != SandboxResult(0)
 
 
 async def test_signals_that_python_ignores_work_in_the_command(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ async def test_a_timeout_leaves_no_process(tmp_path: Path, script: str) -> None:
 
 async def test_the_end_of_the_command_ends_what_it_left_behind(tmp_path: Path) -> None:
     run = Run(tmp_path, "sleep 600 & echo $!; setsid sleep 600 & echo $!; sleep 0.1; exit 4")
-    assert await run.finish() == Finished(4)
+    assert await run.finish() == SandboxResult(4)
     assert len(run.pids()) == 2
     assert [pid for pid in run.pids() if living(pid)] == []
 
@@ -212,26 +212,28 @@ def test_the_death_of_the_program_ends_its_commands(tmp_path: Path) -> None:
 
 async def test_killing_the_launcher_ends_the_group(tmp_path: Path) -> None:
     run = Run(tmp_path, "sleep 600 & echo $! $$; kill -9 $PPID; sleep 600")
-    assert await run.finish() == Finished(-signal.SIGKILL)
+    assert await run.finish() == SandboxResult(-signal.SIGKILL)
     assert [pid for pid in run.pids() if living(pid)] == []
 
 
 async def test_a_stopped_launcher_is_not_waited_for(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo $$; kill -STOP $PPID; sleep 600", seconds=0.5)
-    assert await run.finish() == Finished(-signal.SIGKILL, timed_out=True)
+    assert await run.finish() == SandboxResult(-signal.SIGKILL, timed_out=True)
     assert [pid for pid in run.pids() if living(pid)] == []
 
 
 async def test_a_closed_output_is_not_the_end(tmp_path: Path) -> None:
     run = Run(tmp_path, "exec >&- 2>&-; sleep 0.2; echo done > mark; exit 5")
-    assert await run.finish() == Finished(5)
+    assert await run.finish() == SandboxResult(5)
     assert (tmp_path / "mark").exists()
 
 
 async def test_a_flood_is_handed_on_in_pieces(tmp_path: Path) -> None:
     sizes: list[int] = []
-    command = Command(("head", "-c", "300000000", "/dev/zero"), str(tmp_path), 60.0)
-    assert await NativeSandbox().run(command, lambda chunk: sizes.append(len(chunk))) == Finished(0)
+    command = SandboxCommand(("head", "-c", "300000000", "/dev/zero"), str(tmp_path), 60.0)
+    assert await NativeSandbox().run(
+        command, lambda chunk: sizes.append(len(chunk))
+    ) == SandboxResult(0)
     assert sum(sizes) == 300_000_000
     assert max(sizes) <= 65_536
 
@@ -268,7 +270,9 @@ async def test_what_cannot_start_says_why(
     tmp_path: Path, argv: Callable[[Path], tuple[str, ...]], says: str
 ) -> None:
     with pytest.raises(ToolError, match=says):
-        await NativeSandbox().run(Command(argv(tmp_path), str(tmp_path), 9.0), lambda _: None)
+        await NativeSandbox().run(
+            SandboxCommand(argv(tmp_path), str(tmp_path), 9.0), lambda _: None
+        )
 
 
 async def test_a_missing_folder_says_so(tmp_path: Path) -> None:

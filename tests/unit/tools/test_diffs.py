@@ -13,7 +13,7 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.text import escape_invisible
 from internal.agent.ports.tools import CallContext, ToolSource
 from internal.sandbox.native import NativeSandbox
-from internal.tools.diffs import MOST_BYTES, unified
+from internal.tools.diffs import MAX_PREVIEW_BYTES, unified_diff
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import Tool, ToolContext, tool
@@ -86,7 +86,7 @@ async def test_what_is_shown_of_an_edit_is_what_it_then_does(
     ],
 )
 def test_only_line_feeds_end_a_line(before: str, after: str, lines: list[str]) -> None:
-    assert unified("x", before, after).split("\n")[3:] == lines
+    assert unified_diff("x", before, after).split("\n")[3:] == lines
 
 
 async def test_a_name_cannot_pretend_to_be_more_lines(preview: Preview) -> None:
@@ -105,7 +105,7 @@ async def test_a_name_cannot_pretend_to_be_more_lines(preview: Preview) -> None:
 )
 async def test_what_is_long_is_counted(preview: Preview, content: str, counted: int) -> None:
     shown = await preview("write_file", path="a", content=content)
-    assert len(msgspec.json.encode(escape_invisible(shown))) <= MOST_BYTES
+    assert len(msgspec.json.encode(escape_invisible(shown))) <= MAX_PREVIEW_BYTES
     if shown.endswith(" more lines"):
         *kept, note = shown.split("\n")
         more = int(note.removeprefix("… ").removesuffix(" more lines").replace(",", ""))

@@ -13,7 +13,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools.filesystem import printable, size, to_the_end
+from internal.tools.filesystem import escape_name, format_size, run_to_completion
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import ToolBox
 
@@ -199,7 +199,7 @@ async def test_a_cancelled_change_is_over_when_the_call_is() -> None:
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
         done.append("changed")
 
-    changing = asyncio.create_task(to_the_end(change))
+    changing = asyncio.create_task(run_to_completion(change))
     await begun.wait()
     for _ in range(2):
         changing.cancel()
@@ -254,6 +254,6 @@ async def test_an_empty_folder_and_a_file_say_so(call: Call, root: Path) -> None
 
 
 def test_names_and_sizes_are_for_people() -> None:
-    assert printable("报告.md") == "报告.md"
-    assert printable("a\u202eb") == r"a\u202eb"
-    assert [size(1023), size(1024)] == ["1023 bytes", "1.0 KB"]
+    assert escape_name("报告.md") == "报告.md"
+    assert escape_name("a\u202eb") == r"a\u202eb"
+    assert [format_size(1023), format_size(1024)] == ["1023 bytes", "1.0 KB"]

@@ -13,7 +13,7 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.sandbox import Finished
+from internal.agent.ports.sandbox import SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
 from internal.tools import search_fallback
@@ -70,7 +70,7 @@ def root(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode())
     (root / "binary").write_bytes(b"needle\0\n")
-    (root / "large").write_bytes(b"needle\n" + b"x" * (search_fallback.MAX_FILE + 1))
+    (root / "large").write_bytes(b"needle\n" + b"x" * (search_fallback.MAX_FILE_BYTES + 1))
     (tmp_path / "outside").write_text("needle outside\n")
     (root / "link").symlink_to(tmp_path / "outside")
     (root / "folder-link").symlink_to("b")
@@ -184,7 +184,7 @@ def test_what_was_found_before_the_time_was_over_counts() -> None:
     matches = _Matches("b/")
     matches.take(b"x\0001:one\nx\0")
     matches.take(b"2:two\n")
-    outcome = matches.outcome(Finished(-15, timed_out=True))
+    outcome = matches.outcome(SandboxResult(-15, timed_out=True))
     assert outcome.text == (
         "b/x:1: one\nb/x:2: two\n[the search was ended after 20 s: there may be more]"
     )
@@ -207,7 +207,7 @@ GLOBS = {
 @pytest.mark.parametrize("glob", GLOBS)
 def test_a_glob_is_read_as_ripgrep_reads_it(glob: str) -> None:
     matching, other = GLOBS[glob]
-    wanted = re.compile(search_fallback.translate(glob))
+    wanted = re.compile(search_fallback.glob_to_regex(glob))
     assert [path for path in matching + other if wanted.fullmatch(path)] == matching
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.sandbox import Command, Finished
+from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
 from internal.tools.http_client import Fetcher
-from internal.tools.output_limit import Clip
+from internal.tools.output_limit import OutputBuffer
 from internal.tools.registry import ToolBox
 from internal.tools.shell import shell
 
@@ -100,10 +100,12 @@ class Scripted:
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = chunks
 
-    async def run(self, command: Command, on_output: Callable[[bytes], None], /) -> Finished:
+    async def run(
+        self, command: SandboxCommand, on_output: Callable[[bytes], None], /
+    ) -> SandboxResult:
         for chunk in self.chunks:
             on_output(chunk)
-        return Finished(0)
+        return SandboxResult(0)
 
 
 async def test_a_character_cut_in_two_is_whole(run: Shell) -> None:
@@ -119,7 +121,7 @@ async def test_a_character_cut_in_two_is_whole(run: Shell) -> None:
 def test_a_clip_counts_what_it_leaves_out(length: int, step: int) -> None:
     whole = "".join(chr(0x4E00 + number) for number in range(length))
     encoded = whole.encode()
-    clip = Clip(10)
+    clip = OutputBuffer(10)
     for start in range(0, len(encoded), step):
         clip.take(encoded[start : start + step])
     if length <= 10:
@@ -130,6 +132,6 @@ def test_a_clip_counts_what_it_leaves_out(length: int, step: int) -> None:
 
 
 def test_a_clip_ends_with_half_a_character() -> None:
-    clip = Clip(10)
+    clip = OutputBuffer(10)
     clip.take(b"ab\xe4\xbd")
     assert clip.text() == "ab\ufffd"

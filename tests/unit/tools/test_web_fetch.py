@@ -14,11 +14,11 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools.html_to_markdown import plain, to_markdown
+from internal.tools.html_to_markdown import to_markdown, to_plain_text
 from internal.tools.http_client import FetchedPage, Fetcher
-from internal.tools.http_urls import PublicUrl, refusal
+from internal.tools.http_urls import PublicUrl, address_refusal
 from internal.tools.registry import ToolBox
-from internal.tools.untrusted import untrusted
+from internal.tools.untrusted import mark_untrusted
 
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
@@ -68,19 +68,19 @@ PUBLIC = [
 
 @pytest.mark.parametrize("address", NEVER)
 def test_some_addresses_are_never_fetched(address: str) -> None:
-    assert refusal(address)
-    assert refusal(address, private=True)
+    assert address_refusal(address)
+    assert address_refusal(address, private=True)
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_a_setting(address: str) -> None:
-    assert refusal(address)
-    assert refusal(address, private=True) is None
+    assert address_refusal(address)
+    assert address_refusal(address, private=True) is None
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_fetched(address: str) -> None:
-    assert refusal(address) is None
+    assert address_refusal(address) is None
 
 
 GOOD_URLS = {
@@ -481,11 +481,11 @@ async def test_a_page_becomes_markdown_marked_as_data(site: Site, fetch: Browser
 
 
 def test_nobody_can_write_the_end_of_the_marks() -> None:
-    inner = untrusted("a page", "text")
-    outer = untrusted("a page", inner)
+    inner = mark_untrusted("a page", "text")
+    outer = mark_untrusted("a page", inner)
     assert outer.count(outer[:17]) == 2
     assert outer[1:17] not in inner
-    assert untrusted("x", "\ud800")
+    assert mark_untrusted("x", "\ud800")
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ async def test_a_hostile_page_costs_nothing_but_itself(site: Site, fetch: Browse
 def test_html_is_read_without_what_nobody_sees() -> None:
     assert to_markdown(b"<title>T</title><h1>T</h1><p>a<svg>b</svg><template>c", None) == "# T\n\na"
     assert to_markdown("<p>你好".encode("gb18030"), "gb18030") == "你好"
-    assert plain(b"<p>a<b>b</b> c", None) == "a\nb\nc"
+    assert to_plain_text(b"<p>a<b>b</b> c", None) == "a\nb\nc"
 
 
 @pytest.mark.parametrize("depth", [1, 3_000])

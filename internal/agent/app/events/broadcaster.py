@@ -16,7 +16,7 @@ from internal.agent.app.events.recent import RecentEvents
 from internal.agent.app.events.stream_items import Frame, from_envelope, from_log
 from internal.agent.app.events.subscription import PAGE, Shown, Subscription, Watched
 from internal.agent.domain.events.control import Connected, StreamReset
-from internal.agent.domain.events.envelope import WorkflowEventEnvelope, rfc3339, wrap
+from internal.agent.domain.events.envelope import WorkflowEventEnvelope, rfc3339, wrap_event
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
@@ -128,7 +128,7 @@ class EventBroadcaster:
         """Return a frame for every open node of the watched sessions."""
         now = rfc3339(self._clock.now())
         return [
-            from_envelope(wrap(ids, partial, now, None), 0, None)
+            from_envelope(wrap_event(ids, partial, now, None), 0, None)
             for ids, partial in self._open.partials()
             if watched is None or ids.session_id in watched
         ]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.domain import ids as new
-from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.store.database import Write
 from internal.agent.store.events import EventStore, NumberedEvent
@@ -25,7 +25,7 @@ def record(
     numbered: list[NumberedEvent] = []
     envelopes = []
     for seq, (event, timestamp) in enumerate(events, first_seq):
-        envelope = wrap(ids, event, timestamp, seq)
+        envelope = wrap_event(ids, event, timestamp, seq)
         envelopes.append(envelope)
         numbered.append(
             NumberedEvent(
@@ -35,7 +35,7 @@ def record(
                 seq,
                 new.event_id(ids.run_id, seq),
                 event.name,
-                encoded(envelope),
+                encode_envelope(envelope),
                 timestamp,
             )
         )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from internal.agent.domain.events.envelope import WorkflowEventEnvelope, encoded
+from internal.agent.domain.events.envelope import WorkflowEventEnvelope, encode_envelope
 from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.store.events import StoredEvent
@@ -44,6 +44,6 @@ def from_envelope(envelope: WorkflowEventEnvelope, position: int, json: bytes | 
         envelope.session_id,
         envelope.run_id,
         envelope.event,
-        encoded(envelope) if json is None else json,
+        encode_envelope(envelope) if json is None else json,
         node[0] if node else "",
     )

@@ -7,7 +7,7 @@ from internal.agent.app.events.cursor import Cursor
 from internal.agent.app.events.live_buffer import LiveBuffer
 from internal.agent.app.events.recent import RecentEvents
 from internal.agent.app.events.stream_items import Frame, from_log
-from internal.agent.domain.events.control import Control, ReplayDone, StreamDropped
+from internal.agent.domain.events.control import ControlFrame, ReplayDone, StreamDropped
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.events import EventStore
@@ -17,7 +17,7 @@ PAGE = 500
 Watched = frozenset[SessionId] | None
 """The sessions that a watcher wants; None: all."""
 
-Shown = Frame | Control
+Shown = Frame | ControlFrame
 
 
 class Source(Protocol):
@@ -92,7 +92,7 @@ class Subscription:
             [frame for frame in self._tail.since(self._place, self._cursor) if frame.position]
         )
         partials = self._source.partials(self._watched)
-        word: Control = ReplayDone(head=self._id())
+        word: ControlFrame = ReplayDone(head=self._id())
         if dropped_since:
             nodes = tuple(frame.node_id for frame in partials)
             word = StreamDropped(since=dropped_since, nodes=nodes)

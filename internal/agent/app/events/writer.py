@@ -11,7 +11,7 @@ from typing import Protocol
 from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
 from internal.agent.app.events.records import Stamped, record
 from internal.agent.domain.errors import LeaseLost, StoreError
-from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap
+from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock, EventListener
@@ -176,7 +176,7 @@ class SerializingEventListener:
         return (yield from record(self._stores.events, self.ids, first, durable)), others
 
     def _ephemeral(self, event: Event, moment: datetime) -> Delivery:
-        return Delivery(wrap(self.ids, event, rfc3339(moment), None))
+        return Delivery(wrap_event(self.ids, event, rfc3339(moment), None))
 
     async def _deliver(self, delivery: Delivery) -> None:
         for listener in self._listeners:

@@ -25,11 +25,11 @@ from internal.agent.domain.events.types import (
     ResultCancelled,
     ResultFinal,
 )
-from internal.agent.domain.messages import Message, said_by_user
+from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.questions import CLOCK, NOBODY, Question
-from internal.agent.domain.react.steps import Outcome
+from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import STATUS_OF, Task
+from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.runtime import Clock
@@ -40,12 +40,12 @@ from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 
 
-def summary(task: Task, turn: Turn | None, outcome: Outcome, ended: str) -> Ending:
+def summary(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> Ending:
     """Return how the run ends and what it leaves; without a Turn it did not get that far."""
-    said: list[Message] = [said_by_user(task.instruction)] if turn is None else turn.work()
-    spent = {} if turn is None else turn.spent
+    said: list[Message] = [user_message(task.instruction)] if turn is None else turn.run_messages()
+    spent = {} if turn is None else turn.spending
     end = RunEnd(
-        status=STATUS_OF[outcome.stop_reason],
+        status=STATUS_BY_STOP_REASON[outcome.stop_reason],
         stop_reason=outcome.stop_reason,
         usage=sum((each.usage for each in spent.values()), Usage()),
         cost=None if turn is None else turn.cost,
@@ -73,7 +73,7 @@ class Persistence:
         self._stores = stores
         self._clock = clock
 
-    async def end(self, context: RunContext, turn: Turn | None, outcome: Outcome) -> None:
+    async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
         """Summarize and store the end of a run: completed, failed, or rejected by a person."""
         if outcome.stop_reason not in TIDY:
             await self._close_open_ends(context, outcome.error)
@@ -95,7 +95,7 @@ class Persistence:
         )
 
     def _last_event(
-        self, context: RunContext, turn: Turn | None, outcome: Outcome, ending: Ending
+        self, context: RunContext, turn: Turn | None, outcome: TurnOutcome, ending: Ending
     ) -> ResultFinal | ResultCancelled:
         if outcome.stop_reason == "rejected":
             reason = outcome.error or "the plan was rejected"
@@ -118,9 +118,9 @@ class Persistence:
         await self._close_open_ends(context, "stopped")
         said = ""
         if turn is not None:
-            turn.ended("user_stop", stopped.reason)
+            turn.end("user_stop", stopped.reason)
             said = turn.outcome.answer if turn.outcome else ""
-        ending = summary(context.task, turn, Outcome("user_stop", said), self._now())
+        ending = summary(context.task, turn, TurnOutcome("user_stop", said), self._now())
         if stopped.reason == RECALLED:  # who took it back wants neither an answer nor a memory
             ending = msgspec.structs.replace(ending, silent=True, messages=(), title="")
         await self._commit_end(

@@ -28,7 +28,7 @@ from internal.agent.domain.errors import (
 )
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
-from internal.agent.domain.react.steps import Done, Outcome, Pause
+from internal.agent.domain.react.steps import Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Run, StopReason, Task
 from internal.agent.ports.runtime import Clock
@@ -126,7 +126,7 @@ class AgentCoordinator:
         """Prepare, or resume, and execute: the part of a run that may be cancelled."""
         if context.run.attempt > MOST_ATTEMPTS:
             error = f"given up after {MOST_ATTEMPTS} attempts that did not get any further"
-            return Done(Outcome("interrupted", "", error))
+            return Done(TurnOutcome("interrupted", "", error))
         try:
             now.turn, paused = await self._resumption.turn(context)
             _heed_stop(context.run)
@@ -135,7 +135,7 @@ class AgentCoordinator:
         except (LeaseLost, RunStopped, StoreError):
             raise
         except LarkspurError as error:
-            return Done(Outcome("error", "", str(error)))
+            return Done(TurnOutcome("error", "", str(error)))
         return await self._execute(context, now, paused=paused)
 
     async def _begin(self, context: RunContext, now: _Pass) -> None:
@@ -160,10 +160,10 @@ class AgentCoordinator:
         except (LeaseLost, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
-            turn.ended(*_reason(error, context.task.brief.limits.timeout_seconds))
+            turn.end(*_reason(error, context.task.brief.limits.timeout_seconds))
         except Exception as error:
             logger.exception("run broke", extra={"run_id": context.run.id})
-            turn.ended("error", f"an error inside Larkspur: {describe(error)}")
+            turn.end("error", f"an error inside Larkspur: {describe(error)}")
         else:
             if isinstance(end, Done):
                 await context.stream.emit(completed("execute", begun, clock))

@@ -20,8 +20,7 @@ from internal.agent.domain.react.context_window import text_tokens, tools_tokens
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
-from internal.agent.ports.llm import ModelClient, ModelRequest, ModelResponse
-from internal.agent.ports.model_book import ModelBook
+from internal.agent.ports.llm import ModelBook, ModelClient, ModelRequest, ModelResponse
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.inbox import Steering
@@ -106,7 +105,7 @@ class ReactEngine:
             return False
         for each in words:
             taken.add(each.number)
-            turn.told(each.text)
+            turn.add_user_message(each.text)
         await context.stream.emit(
             *(
                 InputReceived(
@@ -154,22 +153,22 @@ class ReactEngine:
             llm_model=reply.model,
             usage=reply.usage,
         )
-        events = turn.heard(reply.parts, reply.model, reply.usage, cost)
+        events = turn.add_reply(reply.parts, reply.model, reply.usage, cost)
         await context.stream.emit(summary, *events, turn=turn)
         return reply
 
     async def _reply(self, context: RunContext, turn: Turn, saying: ReplyStream) -> ModelResponse:
         """Ask with what fits into the context window; when the provider disagrees, with less."""
-        limits = self._book.limits(turn.terms.model)
-        fixed = text_tokens(turn.terms.system) + tools_tokens(turn.terms.tools)
+        limits = self._book.limits(turn.config.model)
+        fixed = text_tokens(turn.config.system) + tools_tokens(turn.config.tools)
         room = int(limits.context_window * MARGIN) - limits.max_output_tokens - fixed
-        left_out = turn.fit(max(room, 1))
+        left_out = turn.fit_context(max(room, 1))
         if left_out is not None:
             await context.stream.emit(left_out, turn=turn)
         try:
             return await saying.hear(self._model.stream(self._request(turn)))
         except ContextTooLong:
-            left_out = turn.fit(max(room, 1), refused=True)
+            left_out = turn.fit_context(max(room, 1), refused=True)
             if left_out is None:
                 raise
             await context.stream.emit(left_out, turn=turn)
@@ -180,12 +179,12 @@ class ReactEngine:
         if not isinstance(ask, Ask):
             raise TypeError(f"the Turn asks for {type(ask).__name__}, not for the model")
         return ModelRequest(
-            model=turn.terms.model,
-            system=turn.terms.system,
+            model=turn.config.model,
+            system=turn.config.system,
             messages=ask.messages,
-            tools=turn.terms.tools,
+            tools=turn.config.tools,
             tool_choice="none" if ask.final else "auto",
-            max_output_tokens=self._book.limits(turn.terms.model).max_output_tokens,
+            max_output_tokens=self._book.limits(turn.config.model).max_output_tokens,
             temperature=self._book.temperature,
         )
 

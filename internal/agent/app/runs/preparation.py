@@ -18,13 +18,13 @@ from internal.agent.domain.react.context_window import (
     text_tokens,
     tools_tokens,
 )
-from internal.agent.domain.react.gates import UI_SPECS
+from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment, GateMode, Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import Attachments
-from internal.agent.ports.model_book import ModelBook
+from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
@@ -109,7 +109,7 @@ class Preparation:
         brief = context.task.brief
         tools = (
             *(spec for spec in self._tools.specs() if brief.profile.grants(spec.name)),
-            *UI_SPECS,
+            *CONTROL_SPECS,
         )
         terms = RunConfig(
             run_id=context.ids.run_id,
@@ -125,11 +125,13 @@ class Preparation:
             plan_review=brief.plan_review,
         )
         history = await self._history(context.task)
-        turn = Turn(terms=terms, messages=[*history], task_at=len(history), window=ContextWindow())
+        turn = Turn(
+            config=terms, messages=[*history], task_index=len(history), window=ContextWindow()
+        )
         turn.messages.append(await self._task_message(context.task))
         if _has_images(turn.messages[-1]):  # what is seen is acted on at once (seed 000)
-            turn.terms = msgspec.structs.replace(terms, plan_review="off")
-        turn.allowed(await written_rules(self._database, self._stores, context.task))
+            turn.config = msgspec.structs.replace(terms, plan_review="off")
+        turn.allow_rules(await written_rules(self._database, self._stores, context.task))
         return turn, _snapshot(turn)
 
     async def _history(self, task: Task) -> list[Message]:
@@ -178,11 +180,11 @@ def _has_images(message: Message) -> bool:
 
 def _snapshot(turn: Turn) -> ContextSnapshot:
     weight = sum(message_tokens(message) for message in turn.messages)
-    fixed = text_tokens(turn.terms.system) + tools_tokens(turn.terms.tools)
-    digest = hashlib.sha256(msgspec.json.encode((turn.terms.system, turn.messages)))
+    fixed = text_tokens(turn.config.system) + tools_tokens(turn.config.tools)
+    digest = hashlib.sha256(msgspec.json.encode((turn.config.system, turn.messages)))
     return ContextSnapshot(
         messages=len(turn.messages),
-        tools=len(turn.terms.tools),
+        tools=len(turn.config.tools),
         estimated_tokens=weight + fixed,
         sha256=digest.hexdigest(),
     )

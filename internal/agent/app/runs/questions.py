@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.events.records import record_resting
-from internal.agent.domain.answers import AnswerInput, fitting
+from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, QuestionAnswered
@@ -136,7 +136,7 @@ def answer_question(
         raise Forbidden("Only operators may answer this question.")
     if found.status != "open" or found.expires <= now:
         raise Conflict(closed_sentence(found))
-    answer = _answer(found, fitting(found.question, given), answerer, now)
+    answer = _answer(found, normalize_answer(found.question, given), answerer, now)
     if message is not None:
         ids = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*ids)):

@@ -135,8 +135,8 @@ class Recovery:
         if stored is None:
             return ()
         turn = decode_checkpoint(*stored)
-        turn.interrupted()
-        return turn.work()
+        turn.settle_interrupted()
+        return turn.run_messages()
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())

@@ -42,15 +42,15 @@ class Resumption:
             return None, False
         head, rows = stored
         turn = decode_checkpoint(head, rows)
-        turn.allowed(await written_rules(self._database, self._stores, context.task))
+        turn.allow_rules(await written_rules(self._database, self._stores, context.task))
         context.stream.goes_on(len(rows))
         answer = await self._answer(turn)
         if answer is not None:
-            events = turn.answered(answer)
+            events = turn.resolve(answer)
             also = None if answer.edit is None else partial(self._edited, context, turn)
             await context.stream.emit(*events, turn=turn, also=also)
             return turn, True
-        again = turn.interrupted()
+        again = turn.settle_interrupted()
         await self._close(context, turn, frozenset(call.call_id for call in again))
         return turn, False
 

@@ -12,7 +12,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.questions import Preview
-from internal.agent.domain.react.review_state import byte_budget, written
+from internal.agent.domain.react.review_state import byte_budget, call_text
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
@@ -93,8 +93,8 @@ class ToolRunner:
 
     async def run(self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]) -> None:
         """Run the calls and feed the Turn. That they start is stored before the first one does."""
-        specs = {tool.name: tool for tool in turn.terms.tools}
-        turn.begins([call.call_id for call in calls])
+        specs = {tool.name: tool for tool in turn.config.tools}
+        turn.mark_started([call.call_id for call in calls])
         started = [
             await self._started(call, turn.iteration, specs[call.name].risk) for call in calls
         ]
@@ -110,11 +110,11 @@ class ToolRunner:
             return
         share = byte_budget(len(turn.calls))
         previews = {
-            call.call_id: await self._preview(context, turn.terms.workspace, call, share)
+            call.call_id: await self._preview(context, turn.config.workspace, call, share)
             for call in turn.calls
-            if call.call_id in turn.needs
+            if call.call_id in turn.pending_approvals
         }
-        turn.previewed(previews)
+        turn.set_previews(previews)
 
     async def _preview(
         self, context: RunContext, workspace: str, call: ToolCall, share: int
@@ -122,7 +122,7 @@ class ToolRunner:
         ids = context.ids
         where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, _to_nobody)
         diff = await self._tools.preview(where, call.name, call.arguments)
-        text, whole = written(call), None
+        text, whole = call_text(call), None
         if truncate_json(text, share // 2) != text:
             content = text.encode("utf-8", "replace")
             whole = await self._attachments.put("call.txt", "text/plain; charset=utf-8", content)
@@ -157,13 +157,13 @@ class ToolRunner:
             error = ""
             outcome = ToolOutcome("")
             try:
-                outcome = await self._call(context, call, spec, turn.terms.workspace)
+                outcome = await self._call(context, call, spec, turn.config.workspace)
             except ToolError as failure:
                 error = str(failure)
             outcome = await self._bounded(outcome)
             milliseconds = round((self._clock.monotonic() - begun) * 1000)
             text = truncate(error or outcome.text, LONGEST_RESULT)
-            events = turn.observed(ToolResult(call.call_id, text, bool(error)))
+            events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,

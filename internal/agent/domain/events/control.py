@@ -6,13 +6,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True):
+class ControlFrame(msgspec.Struct, frozen=True, kw_only=True):
     """A frame about the stream. Its struct is the frame's whole data."""
 
     name: ClassVar[str]
 
 
-class Connected(Control, frozen=True, kw_only=True):
+class Connected(ControlFrame, frozen=True, kw_only=True):
     """The first frame of a stream. `head` and `earliest` are wire ids."""
 
     name: ClassVar[str] = "connected"
@@ -24,14 +24,14 @@ class Connected(Control, frozen=True, kw_only=True):
     server_version: str
 
 
-class ReplayDone(Control, frozen=True, kw_only=True):
+class ReplayDone(ControlFrame, frozen=True, kw_only=True):
     """What follows is live."""
 
     name: ClassVar[str] = "replay.done"
     head: str
 
 
-class StreamReset(Control, frozen=True, kw_only=True):
+class StreamReset(ControlFrame, frozen=True, kw_only=True):
     """The watcher's cursor means nothing here: drop the state and read again from `earliest`."""
 
     name: ClassVar[str] = "stream.reset"
@@ -40,7 +40,7 @@ class StreamReset(Control, frozen=True, kw_only=True):
     head: str
 
 
-class StreamDropped(Control, frozen=True, kw_only=True):
+class StreamDropped(ControlFrame, frozen=True, kw_only=True):
     """The watcher was too slow: ephemerals after `since` were left out; fresh partials follow."""
 
     name: ClassVar[str] = "workflow.stream.dropped"
@@ -48,7 +48,7 @@ class StreamDropped(Control, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
 
 
-class Heartbeat(Control, frozen=True, kw_only=True):
+class Heartbeat(ControlFrame, frozen=True, kw_only=True):
     """Sent every 15 s. `t` is RFC 3339, `head` the newest wire id."""
 
     name: ClassVar[str] = "hb"
@@ -56,14 +56,14 @@ class Heartbeat(Control, frozen=True, kw_only=True):
     head: str
 
 
-class Bye(Control, frozen=True, kw_only=True):
+class Bye(ControlFrame, frozen=True, kw_only=True):
     """The server closes the stream; come back after `retry` milliseconds."""
 
     name: ClassVar[str] = "bye"
     retry: int
 
 
-CONTROLS: tuple[type[Control], ...] = (
+CONTROLS: tuple[type[ControlFrame], ...] = (
     Connected,
     ReplayDone,
     StreamReset,

@@ -55,7 +55,7 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def wrap(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
+def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
     """Put an event into its envelope. `seq` is given by the log; None for an ephemeral one."""
     node_id, node_kind = event.node() or (UNSET, UNSET)
     return WorkflowEventEnvelope(
@@ -82,6 +82,6 @@ def wrap(run: RunIds, event: Event, timestamp: str, seq: int | None) -> Workflow
 _encoder = msgspec.json.Encoder()
 
 
-def encoded(envelope: WorkflowEventEnvelope) -> bytes:
+def encode_envelope(envelope: WorkflowEventEnvelope) -> bytes:
     """Return the envelope as JSON, UTF-8, on one line."""
     return _encoder.encode(envelope)

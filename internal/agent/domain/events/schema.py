@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.control import CONTROLS, ControlFrame
 from internal.agent.domain.events.envelope import VERSION, WorkflowEventEnvelope
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import EVENTS
@@ -174,12 +174,12 @@ def _definitions() -> dict[str, Any]:
     return {name: one for name, one in definitions.items() if name != Event.__name__}
 
 
-def _section(kind: type[Event | Control], definitions: Mapping[str, Any]) -> str:
+def _section(kind: type[Event | ControlFrame], definitions: Mapping[str, Any]) -> str:
     text = " ".join((kind.__doc__ or "").split())
     return f"### {kind.name}\n\n{_marks(kind)}{text}\n\n{_table(definitions[kind.__name__])}"
 
 
-def _marks(kind: type[Event | Control]) -> str:
+def _marks(kind: type[Event | ControlFrame]) -> str:
     if not issubclass(kind, Event):
         return ""
     marks = ["durable" if kind.durable else "ephemeral ~"]

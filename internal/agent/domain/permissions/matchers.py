@@ -22,15 +22,15 @@ _SHOWN = 120  # characters of a command or path in a sentence
 _PARTS = 16  # uncovered parts of a command in a sentence; with more of them no rules are offered
 
 
-class Missing(NamedTuple):
+class MissingPermission(NamedTuple):
     """Why a call may not run by itself, and the rules that together would let it.
 
-    `beside` is what of the reason is news to a person who sees the call, None for all of it.
+    `reason_detail` is what of the reason is news to a person who sees the call, None for all of it.
     """
 
     reason: str
     rules: tuple[str, ...] = ()
-    beside: str | None = None
+    reason_detail: str | None = None
 
 
 class RuledCall:
@@ -79,7 +79,7 @@ class RuledCall:
         denied = matcher.denies(rule, self.reach)
         return None if self.script.trouble and not denied else denied
 
-    def missing(self, allow: Sequence[Rule]) -> str | Missing | None:
+    def missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         """What is missing; else the rules that allow the call, or None if it needs no rule."""
         rules = [rule for rule in allow if rule.tool == self.tool]
         if self.tool == "shell":
@@ -89,7 +89,7 @@ class RuledCall:
                 return rule.text
         offered = self._suggested()
         reason = f"{self.shown} needs a person's agreement."
-        return Missing(reason, (offered,) if offered else (), "")
+        return MissingPermission(reason, (offered,) if offered else (), "")
 
     def _covered(self, rule: Rule) -> bool:
         match rule:
@@ -110,12 +110,12 @@ class RuledCall:
             return path_host_rules.suggested_host(path_host_rules.read_url(self._text))
         return path_host_rules.suggested_path(self.tool, self._text)
 
-    def _missing_shell(self, allow: Sequence[Rule]) -> str | Missing | None:
+    def _missing_shell(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         script = self.script
         if script.trouble:
-            return Missing(f"{self.shown} cannot be judged: {script.trouble}.")
+            return MissingPermission(f"{self.shown} cannot be judged: {script.trouble}.")
         if not script.parts:
-            return Missing(f"{self.shown} holds no command.")
+            return MissingPermission(f"{self.shown} holds no command.")
         used: list[str] = []
         uncovered = []
         for part in script.parts:
@@ -133,8 +133,10 @@ class RuledCall:
             needs = f"{needs}; and {more} more"
         rules = [matcher.suggestion(part) for part in uncovered[:_PARTS]]
         offered = tuple(dict.fromkeys(rules)) if all(rules) and not more else ()
-        beside = "" if self.shown == f"{self.tool} {needs}" else f"no rule allows {needs}"
-        return Missing(f"{self.shown} needs a person's agreement for: {needs}.", offered, beside)
+        reason_detail = "" if self.shown == f"{self.tool} {needs}" else f"no rule allows {needs}"
+        return MissingPermission(
+            f"{self.shown} needs a person's agreement for: {needs}.", offered, reason_detail
+        )
 
 
 def _tool_rule(tool: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from internal.agent.domain.permissions.rules import HostRule, PathRule
 from internal.agent.domain.permissions.shell.raw_text import odd_character
-from internal.agent.domain.text import hidden
+from internal.agent.domain.text import is_invisible
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(
@@ -80,7 +80,7 @@ def denies_path(glob: str, path: str, *, below: bool = False) -> bool:
 
 def _plain(path: str) -> str:
     """The name that some file systems see: they leave out what is hidden, and fold letters."""
-    shown = "".join(char for char in path if char == " " or not hidden(char))
+    shown = "".join(char for char in path if char == " " or not is_invisible(char))
     return unicodedata.normalize("NFKC", shown)
 
 
@@ -96,7 +96,7 @@ def suggested_path(tool: str, path: str) -> str:
     return text if sound and covers_path(glob, path) else ""
 
 
-class Place(NamedTuple):
+class UrlSite(NamedTuple):
     """Where a URL leads. `exact` is false for spellings that readers of URLs disagree about.
 
     Then `hosts` are all the hosts that some reader may see; "" is one that nobody can tell.
@@ -107,17 +107,17 @@ class Place(NamedTuple):
     exact: bool
 
 
-def read_url(url: str) -> Place:
+def read_url(url: str) -> UrlSite:
     """The host of a URL. Never raises."""
     found = _URL.fullmatch(url)
     if found and not odd_character(url):
         scheme, port = found["scheme"].lower(), found["port"]
         usual = not port or int(port) == _USUAL_PORTS[scheme]
-        return Place((found["host"].lower(),), None if usual else int(port), exact=True)
+        return UrlSite((found["host"].lower(),), None if usual else int(port), exact=True)
     loose = "".join(char for char in url if char > " ")
     readings = (loose, unquote(loose))
     hosts = {_loose_host(text) for text in (*readings, *(r.replace("\\", "/") for r in readings))}
-    return Place(tuple(sorted(hosts)), None, exact=False)
+    return UrlSite(tuple(sorted(hosts)), None, exact=False)
 
 
 def _loose_host(url: str) -> str:
@@ -129,12 +129,12 @@ def _loose_host(url: str) -> str:
         return ""
 
 
-def covers_host(rule: HostRule, place: Place) -> bool:
+def covers_host(rule: HostRule, place: UrlSite) -> bool:
     """Whether an allow rule covers a place; never one that is not exactly spelled."""
     return place.exact and rule.port == place.port and _names_host(rule, place.hosts[0])
 
 
-def denies_host(rule: HostRule, place: Place) -> bool | None:
+def denies_host(rule: HostRule, place: UrlSite) -> bool | None:
     """Whether a deny rule matches a place; None if it may. A rule without a port has every port."""
     if any(_names_host(rule, host) for host in place.hosts):
         return rule.port in {None, place.port} or not place.exact
@@ -145,7 +145,7 @@ def _names_host(rule: HostRule, host: str) -> bool:
     return host.endswith(f".{rule.host}") if rule.below else host == rule.host
 
 
-def suggested_host(place: Place) -> str:
+def suggested_host(place: UrlSite) -> str:
     """The narrowest rule that allows a place, or "" if no rule does."""
     port = f":{place.port}" if place.port is not None else ""
     return f"web_fetch({place.hosts[0]}{port})" if place.exact else ""

@@ -1,6 +1,6 @@
 """Who must agree before a tool call runs: nobody, a person, or no one can.
 
-`judge` is pure: the policy of the run, the tool, its risk and its arguments in, a verdict out.
+`evaluate_call` is pure: it maps the policy, the tool, its risk and its arguments to a verdict.
 """
 
 import hashlib
@@ -11,21 +11,21 @@ from typing import Any, Literal
 
 import msgspec
 
-from internal.agent.domain.permissions.matchers import Missing, RuledCall
+from internal.agent.domain.permissions.matchers import MissingPermission, RuledCall
 from internal.agent.domain.permissions.rules import Rule, RuleError, parse_allow_rule, parse_rule
 
 __all__ = [
     "Allowed",
+    "ApprovalNeeded",
     "Denied",
     "Mode",
-    "Needed",
     "Policy",
     "Risk",
     "Rule",
     "RuleError",
     "Verdict",
     "call_hash",
-    "judge",
+    "evaluate_call",
     "parse_allow_rule",
     "parse_rule",
 ]
@@ -83,15 +83,15 @@ class Denied(msgspec.Struct, frozen=True, tag="denied"):
     reason: str
 
 
-class Needed(msgspec.Struct, frozen=True, tag="needed"):
+class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
     """A person must agree. `rules` together would allow this call; empty if none may be offered.
 
-    `beside` is what of the reason is news to a person who sees the call.
+    `reason_detail` is what of the reason is news to a person who sees the call.
     """
 
     reason: str
     rules: tuple[str, ...] = ()
-    beside: str = ""
+    reason_detail: str = ""
 
     @property
     def rule(self) -> str:
@@ -99,10 +99,10 @@ class Needed(msgspec.Struct, frozen=True, tag="needed"):
         return " and ".join(self.rules)
 
 
-Verdict = Allowed | Denied | Needed
+Verdict = Allowed | Denied | ApprovalNeeded
 
 
-def judge(policy: Policy, tool: str, risk: Risk, arguments: Mapping[str, Any]) -> Verdict:
+def evaluate_call(policy: Policy, tool: str, risk: Risk, arguments: Mapping[str, Any]) -> Verdict:
     """Decide about one call. Never raises, whatever the arguments hold."""
     call = RuledCall(tool, arguments)
     vague = ""
@@ -116,11 +116,13 @@ def judge(policy: Policy, tool: str, risk: Risk, arguments: Mapping[str, Any]) -
         return Denied(f"plan mode: nothing is changed or run, so {tool} is not available.")
     if vague:
         reason = f"{call.shown} cannot be checked against the deny rule {vague}."
-        return _need(policy.mode, Missing(reason))
+        return _need(policy.mode, MissingPermission(reason))
     if risk in _PASSES[policy.mode]:
         return Allowed()
     missing = call.missing([parse_allow_rule(text) for text in policy.allow])
-    return _need(policy.mode, missing) if isinstance(missing, Missing) else Allowed(missing)
+    return (
+        _need(policy.mode, missing) if isinstance(missing, MissingPermission) else Allowed(missing)
+    )
 
 
 def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
@@ -132,10 +134,10 @@ def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _need(mode: Mode, missing: Missing) -> Denied | Needed:
+def _need(mode: Mode, missing: MissingPermission) -> Denied | ApprovalNeeded:
     if mode is not Mode.DENY:
-        beside = missing.reason if missing.beside is None else missing.beside
-        return Needed(missing.reason, missing.rules, beside)
+        reason_detail = missing.reason if missing.reason_detail is None else missing.reason_detail
+        return ApprovalNeeded(missing.reason, missing.rules, reason_detail)
     hint = " ".join(f"--allow '{_quoted(rule)}'" for rule in missing.rules)
     tail = f"{hint} would allow it." if hint else "No rule may allow it."
     return Denied(f"{missing.reason} In deny mode nobody is asked. {tail}")

@@ -9,20 +9,26 @@ import msgspec
 
 from internal.agent.domain.events.types import DiagnosticError, ToolCompleted
 from internal.agent.domain.messages import ToolCall, ToolResult
-from internal.agent.domain.permissions.policy import Allowed, Denied, Needed, call_hash, judge
+from internal.agent.domain.permissions.policy import (
+    Allowed,
+    ApprovalNeeded,
+    Denied,
+    call_hash,
+    evaluate_call,
+)
 from internal.agent.domain.questions import ApprovalItem
 from internal.agent.domain.react import gates
-from internal.agent.domain.react.control_tools import UiAnswers
-from internal.agent.domain.react.gates import Situation
+from internal.agent.domain.react.control_tools import ControlToolHandler
+from internal.agent.domain.react.gates import GateContext
 from internal.agent.domain.react.review_state import (
-    LONGEST_SENTENCE,
-    MOST_ASKED,
+    MAX_APPROVAL_ITEMS,
+    MAX_SENTENCE_BYTES,
     UNAGREED,
     CallReview,
     ReviewState,
     byte_budget,
-    denial,
-    shown,
+    denied_event,
+    display_call,
 )
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.text import truncate, truncate_json
@@ -47,7 +53,7 @@ class _Judge:
         self._corrected: set[str] = set()
         self._bench = bench
         self._out = CallReview(bench.plan, bench.open_step, dict(bench.corrections), bench.released)
-        self._ui = UiAnswers(terms, bench, self._out)
+        self._ui = ControlToolHandler(terms, bench, self._out)
 
     def take(self, call: ToolCall) -> None:
         """Judge one call."""
@@ -72,14 +78,15 @@ class _Judge:
                 out.corrections.pop(gate.name, None)
                 continue
             out.corrections[gate.name] = out.corrections.get(gate.name, 0) + 1
-            if out.corrections[gate.name] >= gates.PATIENCE:
+            if out.corrections[gate.name] >= gates.MAX_CORRECTIONS:
                 out.released |= {gate.name}
-                word = f"the gate “{gate.name}” lets go after {gates.PATIENCE} corrections in a row"
+                limit = gates.MAX_CORRECTIONS
+                word = f"the gate “{gate.name}” is off after {limit} corrections in a row"
                 out.events.append(DiagnosticError(phase="gate", error=word))
         return out
 
     def _is_corrected(self, call: ToolCall) -> bool:
-        situation = Situation(self._out.plan, self._out.open_step, self._calls)
+        situation = GateContext(self._out.plan, self._out.open_step, self._calls)
         for gate in gates.GATES[self._terms.gates]:
             if gate.name in self._bench.released:
                 continue
@@ -101,41 +108,43 @@ class _Judge:
         if not self._ui.is_agreed():
             self._refuse(call, UNAGREED, ())
             return
-        match judge(self._terms.policy, call.name, spec.risk, call.arguments):
+        match evaluate_call(self._terms.policy, call.name, spec.risk, call.arguments):
             case Allowed():
                 pass
             case Denied(reason):
                 self._refuse(call, reason, ())
-            case Needed() as needed if self._terms.people and self._terms.approvals:
+            case ApprovalNeeded() as needed if self._terms.people and self._terms.approvals:
                 self._need(spec, call, needed)
-            case Needed(reason) as needed:
+            case ApprovalNeeded(reason) as needed:
                 no = f"{reason} Nobody can be asked, so the answer is no."
                 self._refuse(call, no, needed.rules)
 
-    def _need(self, spec: ToolSpec, call: ToolCall, needed: Needed) -> None:
+    def _need(self, spec: ToolSpec, call: ToolCall, needed: ApprovalNeeded) -> None:
         """Put a call on the question; its text has a share of what an event can carry."""
         share = byte_budget(len(self._calls))
-        if len(self._out.needs) >= MOST_ASKED:
+        if len(self._out.needs) >= MAX_APPROVAL_ITEMS:
             self._correct(
-                call, f"Not run: {MOST_ASKED} calls wait for a person already. Call it again later."
+                call,
+                f"Not run: {MAX_APPROVAL_ITEMS} calls already wait for a person."
+                " Call it again later.",
             )
             return
         self._out.needs[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
-            what=truncate_json(shown(call), share // 2),
+            what=truncate_json(display_call(call), share // 2),
             risk=spec.risk,
-            reason=truncate_json(needed.beside, share // 10),
+            reason=truncate_json(needed.reason_detail, share // 10),
             call_hash=call_hash(call.name, call.arguments, self._terms.workspace),
             rules=needed.rules if _offered(needed.rule, share // 10) else (),
         )
 
     def _refuse(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:
-        rule = _offered(" and ".join(rules), LONGEST_SENTENCE)
+        rule = _offered(" and ".join(rules), MAX_SENTENCE_BYTES)
         hint = f" The rule that would allow it: {rule}" if rule else ""
-        sentence = f"{truncate_json(reason, LONGEST_SENTENCE)}{hint}"
+        sentence = f"{truncate_json(reason, MAX_SENTENCE_BYTES)}{hint}"
         self._out.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
-        self._out.events.append(denial(call, sentence, rules if rule else ()))
+        self._out.events.append(denied_event(call, sentence, rules if rule else ()))
 
     def _fail(self, call: ToolCall, sentence: str) -> None:
         self._out.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
@@ -151,9 +160,9 @@ class _Judge:
     def _answer(self, call: ToolCall) -> None:
         """Answer a tool of the Turn's own."""
         try:
-            asked = gates.ui_call(call.name, call.arguments)
+            asked = gates.parse_control_call(call.name, call.arguments)
         except msgspec.ValidationError as error:
-            self._fail(call, f"Not done: {truncate_json(str(error), LONGEST_SENTENCE)}.")
+            self._fail(call, f"Not done: {truncate_json(str(error), MAX_SENTENCE_BYTES)}.")
             return
         if asked is not None:
             text = self._ui.answer(call, asked)

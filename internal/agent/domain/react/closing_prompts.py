@@ -2,8 +2,8 @@
 
 from internal.agent.domain.tasks import StopReason
 
-NUDGE = "Your last reply was empty. Answer the task, or call a tool."
-CLOSING: dict[StopReason, str] = {
+EMPTY_REPLY_PROMPT = "Your last reply was empty. Answer the task, or call a tool."
+CLOSING_PROMPTS: dict[StopReason, str] = {
     "max_iterations": "You have used all your iterations. Give your final answer now, without"
     " tools: what was done, what was not, what you found.",
     "error": "The last tool calls all failed. Give your final answer now, without tools: what was"
@@ -11,9 +11,9 @@ CLOSING: dict[StopReason, str] = {
     "rejected": "Nobody agreed to your plan in time, so nothing of it may be done. Say so in your"
     " final answer, without tools.",
 }
-WHY: dict[StopReason, str] = {
+STOP_EXPLANATIONS: dict[StopReason, str] = {
     "budget_exceeded": "the budget is used up",
     "error": "the last tool calls all failed",
     "rejected": "nobody agreed to the plan in time",
 }
-SILENT = "The run ended without an answer."
+NO_ANSWER = "The run ended without an answer."

@@ -17,7 +17,7 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    merged,
+    merge_messages,
 )
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
@@ -64,7 +64,9 @@ def tools_tokens(tools: Iterable[ToolSpec]) -> int:
     )
 
 
-def view(messages: Sequence[Message], task_at: int, window: ContextWindow) -> tuple[Message, ...]:
+def select_messages(
+    messages: Sequence[Message], task_at: int, window: ContextWindow
+) -> tuple[Message, ...]:
     """Return what is sent: roles alternate, every call has its result, the task is there."""
     kept = [
         *messages[window.history_from : task_at],
@@ -73,37 +75,37 @@ def view(messages: Sequence[Message], task_at: int, window: ContextWindow) -> tu
     ]
     if window.result_limit is not None:
         kept = [_shortened(message, window.result_limit) for message in kept]
-    return tuple(merged(kept))
+    return tuple(merge_messages(kept))
 
 
-def fit(
+def fit_window(
     messages: Sequence[Message], task_at: int, window: ContextWindow, budget: int
 ) -> ContextWindow:
     """Return a window under the budget, or as small as it can be: the oldest exchanges go first.
 
     Whole exchanges are left out, a call never without its result; the newest one always stays.
     """
-    if weight(messages, task_at, window) <= budget:
+    if window_tokens(messages, task_at, window) <= budget:
         return window
     goal = int(budget * ROOM_AFTER_TRIM)
     for start in _history_starts(messages, task_at, window.history_from):
         window = msgspec.structs.replace(window, history_from=start)
-        if weight(messages, task_at, window) <= goal:
+        if window_tokens(messages, task_at, window) <= goal:
             return window
     for start in _work_starts(messages, task_at, window.work_from):
         window = msgspec.structs.replace(window, work_from=start)
-        if weight(messages, task_at, window) <= goal:
+        if window_tokens(messages, task_at, window) <= goal:
             return window
     limit = window.result_limit or 2**15
-    while limit > SHORTEST_RESULT and weight(messages, task_at, window) > budget:
+    while limit > SHORTEST_RESULT and window_tokens(messages, task_at, window) > budget:
         limit = max(limit // 2, SHORTEST_RESULT)
         window = msgspec.structs.replace(window, result_limit=limit)
     return window
 
 
-def weight(messages: Sequence[Message], task_at: int, window: ContextWindow) -> int:
+def window_tokens(messages: Sequence[Message], task_at: int, window: ContextWindow) -> int:
     """Return the weight of what a window lets through."""
-    return sum(message_tokens(message) for message in view(messages, task_at, window))
+    return sum(message_tokens(message) for message in select_messages(messages, task_at, window))
 
 
 def _part_tokens(part: Part) -> int:

@@ -3,9 +3,15 @@
 from internal.agent.domain.events.types import NodeCompleted, NodeStarted
 from internal.agent.domain.ids import question_id
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.plans import Plan, needs_review, numbered
-from internal.agent.domain.questions import Question, about_plan
-from internal.agent.domain.react.gates import Clarified, Planned, StepMoved, UiCall, UserRequested
+from internal.agent.domain.plans import Plan, needs_review, number_steps
+from internal.agent.domain.questions import Question, plan_question
+from internal.agent.domain.react.gates import (
+    ClarifyCall,
+    ControlCall,
+    PlanCall,
+    RequestUserCall,
+    UpdatePlanCall,
+)
 from internal.agent.domain.react.review_state import (
     NOBODY,
     ONE_AT_A_TIME,
@@ -18,7 +24,7 @@ from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.text import truncate_json
 
 
-class UiAnswers:
+class ControlToolHandler:
     """Answers the calls of one reply that are the Turn's own, into its judgement."""
 
     def __init__(self, terms: RunConfig, bench: ReviewState, out: CallReview) -> None:
@@ -26,29 +32,29 @@ class UiAnswers:
         self._bench = bench
         self._out = out
 
-    def answer(self, call: ToolCall, asked: UiCall) -> str | None:
+    def answer(self, call: ToolCall, asked: ControlCall) -> str | None:
         """Return what the model reads, None when a person is asked."""
         match asked:
-            case Planned():
+            case PlanCall():
                 return self._plan(call, asked)
-            case StepMoved():
+            case UpdatePlanCall():
                 return self._move(asked)
-            case Clarified() if not asked.needs_user_input:
+            case ClarifyCall() if not asked.needs_user_input:
                 return self._open(asked)
-            case Clarified():
+            case ClarifyCall():
                 self._open(asked)
                 words = asked.question or asked.goal
                 return self._ask(call, words, asked)
-            case UserRequested():
+            case RequestUserCall():
                 return self._ask(call, asked.question, asked)
 
-    def _plan(self, call: ToolCall, asked: Planned) -> str | None:
+    def _plan(self, call: ToolCall, asked: PlanCall) -> str | None:
         """Note the plan; None when a person is asked about it first."""
         if self._out.question is not None:
             return ONE_AT_A_TIME
         version = 1 if self._out.plan is None else self._out.plan.version + 1
         room = min(44_000 // len(asked.steps) - 60, 4000)  # an event carries the whole plan
-        steps = numbered([truncate_json(step, room) for step in asked.steps])
+        steps = number_steps([truncate_json(step, room) for step in asked.steps])
         goal, title = truncate_json(asked.goal, 4000), truncate_json(asked.title, 500)
         plan = Plan(version, goal, asked.complexity, steps, title)
         self._out.open_step = None
@@ -58,7 +64,7 @@ class UiAnswers:
         if not self._terms.people:
             return UNREACHED
         name = question_id(self._terms.run_id, self._bench.questions + 1)
-        self._out.question = about_plan(name, plan, call.call_id)
+        self._out.question = plan_question(name, plan, call.call_id)
         return None
 
     def _is_reviewed(self, plan: Plan) -> bool:
@@ -71,7 +77,7 @@ class UiAnswers:
             return self._terms.plan_review != "always"
         return plan.version == self._bench.approved or not self._is_reviewed(plan)
 
-    def _move(self, asked: StepMoved) -> str:
+    def _move(self, asked: UpdatePlanCall) -> str:
         plan = self._out.plan
         step = plan.step(asked.step_id) if plan else None
         if plan is None or step is None:
@@ -83,7 +89,7 @@ class UiAnswers:
             self._out.events.append(NodeCompleted(node_id=f"step:{step.id}", duration_ms=0))
         return f"Step {step.id} is {asked.status}."
 
-    def _open(self, asked: Clarified) -> str:
+    def _open(self, asked: ClarifyCall) -> str:
         plan = self._out.plan
         step = plan.step(asked.step_id) if plan else None
         if plan is None or step is None:
@@ -100,7 +106,7 @@ class UiAnswers:
         self._show(plan.marked(step.id, "in_progress"))
         return f"Step {step.id} is open: go on."
 
-    def _ask(self, call: ToolCall, words: str, asked: Clarified | UserRequested) -> str | None:
+    def _ask(self, call: ToolCall, words: str, asked: ClarifyCall | RequestUserCall) -> str | None:
         if not self._terms.people:
             return NOBODY
         if self._out.question is not None:

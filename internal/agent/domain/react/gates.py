@@ -11,21 +11,21 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.plans import MOST_STEPS, Complexity, Plan
+from internal.agent.domain.plans import MAX_STEPS, Complexity, Plan
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
 
-MOST_OPTIONS = 20
+MAX_OPTIONS = 20
 
 Short = Annotated[str, Meta(max_length=4000)]
 Options = Annotated[
-    tuple[Short, ...], Meta(description="Answers to choose from.", max_length=MOST_OPTIONS)
+    tuple[Short, ...], Meta(description="Answers to choose from.", max_length=MAX_OPTIONS)
 ]
 
 Multiple = Annotated[bool, Meta(description="True when several options may be chosen.")]
 
 
-class Planned(msgspec.Struct, frozen=True):
+class PlanCall(msgspec.Struct, frozen=True):
     """Say what you are going to do, before the first action and whenever the plan changes.
 
     Call it alone. A new plan replaces the old one.
@@ -35,7 +35,7 @@ class Planned(msgspec.Struct, frozen=True):
     goal: Annotated[Short, Meta(description="What will be true when the task is done.")]
     steps: Annotated[
         tuple[Short, ...],
-        Meta(description="The steps in order, each one line.", min_length=1, max_length=MOST_STEPS),
+        Meta(description="The steps in order, each one line.", min_length=1, max_length=MAX_STEPS),
     ]
     complexity: Annotated[
         Complexity, Meta(description="`complex` when the steps need different kinds of work.")
@@ -43,7 +43,7 @@ class Planned(msgspec.Struct, frozen=True):
     title: Annotated[Short, Meta(description="A title for the conversation, a few words.")] = ""
 
 
-class StepMoved(msgspec.Struct, frozen=True):
+class UpdatePlanCall(msgspec.Struct, frozen=True):
     """Set the status of a step of the plan, for example when it is completed."""
 
     tool: ClassVar[str] = "update_plan"
@@ -54,7 +54,7 @@ class StepMoved(msgspec.Struct, frozen=True):
     ]
 
 
-class Clarified(msgspec.Struct, frozen=True):
+class ClarifyCall(msgspec.Struct, frozen=True):
     """Open a step of a complex plan before its first action, or ask the person about it.
 
     Call it alone.
@@ -74,7 +74,7 @@ class Clarified(msgspec.Struct, frozen=True):
     multiple: Multiple = False
 
 
-class UserRequested(msgspec.Struct, frozen=True):
+class RequestUserCall(msgspec.Struct, frozen=True):
     """Ask the person something that only they can answer, and wait for it. Call it alone."""
 
     tool: ClassVar[str] = "request_user"
@@ -83,14 +83,19 @@ class UserRequested(msgspec.Struct, frozen=True):
     multiple: Multiple = False
 
 
-UiCall = Planned | StepMoved | Clarified | UserRequested
-UI_CALLS: tuple[type[UiCall], ...] = (Planned, StepMoved, Clarified, UserRequested)
+ControlCall = PlanCall | UpdatePlanCall | ClarifyCall | RequestUserCall
+CONTROL_CALLS: tuple[type[ControlCall], ...] = (
+    PlanCall,
+    UpdatePlanCall,
+    ClarifyCall,
+    RequestUserCall,
+)
 """The tools that the Turn answers itself."""
 
-Ui = TypeVar("Ui", Planned, StepMoved, Clarified, UserRequested)
+Ui = TypeVar("Ui", PlanCall, UpdatePlanCall, ClarifyCall, RequestUserCall)
 
 
-def _spec(call: type[UiCall]) -> ToolSpec:
+def _spec(call: type[ControlCall]) -> ToolSpec:
     schema = msgspec.json.schema_components([call], ref_template="#/$defs/{name}")[1]
     parameters = {key: value for key, value in schema[call.__name__].items() if key != "title"}
     description = " ".join((call.__doc__ or "").split())
@@ -98,11 +103,11 @@ def _spec(call: type[UiCall]) -> ToolSpec:
     return ToolSpec(call.tool, description, parameters, "ui", idempotent=True)
 
 
-UI_SPECS: tuple[ToolSpec, ...] = tuple(_spec(call) for call in UI_CALLS)
-_BY_NAME: dict[str, type[UiCall]] = {call.tool: call for call in UI_CALLS}
+CONTROL_SPECS: tuple[ToolSpec, ...] = tuple(_spec(call) for call in CONTROL_CALLS)
+_BY_NAME: dict[str, type[ControlCall]] = {call.tool: call for call in CONTROL_CALLS}
 
 
-def ui_call(name: str, arguments: Mapping[str, Any]) -> UiCall | None:
+def parse_control_call(name: str, arguments: Mapping[str, Any]) -> ControlCall | None:
     """Return the call of a tool that the Turn answers itself, None for any other tool.
 
     Raises:
@@ -112,13 +117,13 @@ def ui_call(name: str, arguments: Mapping[str, Any]) -> UiCall | None:
     return None if kind is None else msgspec.convert(arguments, kind, strict=False)
 
 
-class Correct(msgspec.Struct, frozen=True):
+class Correction(msgspec.Struct, frozen=True):
     """The call is not run; the text tells the model exactly what to do instead."""
 
     text: str
 
 
-class Situation(msgspec.Struct, frozen=True):
+class GateContext(msgspec.Struct, frozen=True):
     """What a gate looks at: the plan, the step that is open, the whole reply."""
 
     plan: Plan | None
@@ -131,7 +136,7 @@ class Gate(Protocol):
 
     name: ClassVar[str]
 
-    def check(self, situation: Situation, call: ToolCall, /) -> Correct | None:
+    def check(self, situation: GateContext, call: ToolCall, /) -> Correction | None:
         """Return the correction for a call that breaks the rule."""
         ...
 
@@ -140,13 +145,15 @@ class SoloGate:
     """`plan`, `clarify` and `request_user` speak alone; else the whole reply is corrected."""
 
     name: ClassVar[str] = "solo"
-    tools: ClassVar[frozenset[str]] = frozenset({Planned.tool, Clarified.tool, UserRequested.tool})
+    tools: ClassVar[frozenset[str]] = frozenset(
+        {PlanCall.tool, ClarifyCall.tool, RequestUserCall.tool}
+    )
 
-    def check(self, situation: Situation, _call: ToolCall, /) -> Correct | None:
+    def check(self, situation: GateContext, _call: ToolCall, /) -> Correction | None:
         """Correct every call of a reply in which one of the three is not alone."""
         solo = next((each.name for each in situation.calls if each.name in self.tools), None)
         if solo is not None and len(situation.calls) > 1:
-            return Correct(f"Not run. Call {solo} alone, then continue with the other tools.")
+            return Correction(f"Not run. Call {solo} alone, then continue with the other tools.")
         return None
 
 
@@ -155,10 +162,10 @@ class PlanGate:
 
     name: ClassVar[str] = "plan"
 
-    def check(self, situation: Situation, call: ToolCall, /) -> Correct | None:
+    def check(self, situation: GateContext, call: ToolCall, /) -> Correction | None:
         """Correct an action without a plan."""
         if situation.plan is None and call.name not in _BY_NAME:
-            return Correct(
+            return Correction(
                 f"Not run. Call plan first, alone, with your goal and steps; then call {call.name}"
                 " again."
             )
@@ -170,7 +177,7 @@ class StepGate:
 
     name: ClassVar[str] = "step"
 
-    def check(self, situation: Situation, call: ToolCall, /) -> Correct | None:
+    def check(self, situation: GateContext, call: ToolCall, /) -> Correction | None:
         """Correct an action while no step is open and one is still to be done.
 
         A step that `update_plan` set to work is not open: it has no success criteria.
@@ -184,7 +191,7 @@ class StepGate:
         step = next((step for step in plan.steps if step.status in undone), None)
         if step is None:
             return None
-        return Correct(
+        return Correction(
             f"Not run. Open the step first: call clarify alone with step_id “{step.id}”"
             f" ({step.description}), then call {call.name} again."
         )
@@ -197,5 +204,5 @@ GATES: dict[GateMode, tuple[Gate, ...]] = {
 }
 """The gates of each mode, in the order in which they look at a call."""
 
-PATIENCE = 2
+MAX_CORRECTIONS = 2
 """So many corrections in a row by one gate, then it lets go for the run."""

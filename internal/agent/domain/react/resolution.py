@@ -7,9 +7,9 @@ from internal.agent.domain.events.event import Event
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import call_hash
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Question, refusal
-from internal.agent.domain.react.review_state import denial, plan_updated
-from internal.agent.domain.react.steps import Outcome
+from internal.agent.domain.questions import Answer, Question, refusal_reason
+from internal.agent.domain.react.review_state import denied_event, plan_updated
+from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import replace_surrogates
 
@@ -28,7 +28,7 @@ class Resolution(NamedTuple):
     approved: int = 0
     again: Plan | None = None
     closing: StopReason | None = None
-    outcome: Outcome | None = None
+    outcome: TurnOutcome | None = None
 
 
 def resolve(
@@ -65,12 +65,12 @@ def _on_calls(
     events: list[Event] = []
     for call in asked:
         asking = needs[call.call_id]
-        sentence = refusal(asking, answer, call_hash(call.name, call.arguments, workspace))
+        sentence = refusal_reason(asking, answer, call_hash(call.name, call.arguments, workspace))
         if sentence is not None:
             results[call.call_id] = ToolResult(
                 call.call_id, replace_surrogates(sentence), failed=True
             )
-            events.append(denial(call, sentence, asking.rules))
+            events.append(denied_event(call, sentence, asking.rules))
     return Resolution(plan, results, events)
 
 
@@ -93,7 +93,7 @@ def _on_plan(question: Question, answer: Answer, plan: Plan) -> Resolution:
             return Resolution(plan, _result(question, text, refused=True), closing="rejected")
         case "reject":
             text = f"The person rejected the plan{f': {words}' if words else ''}."
-            outcome = Outcome("rejected", "", words, by=answer.by, via=answer.via)
+            outcome = TurnOutcome("rejected", "", words, by=answer.by, via=answer.via)
             return Resolution(plan, _result(question, text, refused=True), outcome=outcome)
 
 

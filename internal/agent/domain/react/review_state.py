@@ -11,13 +11,13 @@ from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import ApprovalItem, Question
 from internal.agent.domain.text import escape_invisible, truncate, truncate_json
 
-MOST_ASKED = 16
+MAX_APPROVAL_ITEMS = 16
 """So many calls fit into one approval question; the model is to call the others again."""
 
-LONGEST_SHOWN = 60_000
+MAX_SHOWN_CHARS = 60_000
 """Characters of a call that are looked at to show it; an event carries less."""
 
-LONGEST_SENTENCE = 8000
+MAX_SENTENCE_BYTES = 8000
 """Bytes of what the model and the event read of a call that is not run."""
 
 NOBODY = (
@@ -39,7 +39,7 @@ UNREACHED = (
 
 def byte_budget(calls: int) -> int:
     """Return how many bytes of an approval question each of so many calls may take."""
-    return min(48_000 // min(max(calls, 1), MOST_ASKED), 24_000)
+    return min(48_000 // min(max(calls, 1), MAX_APPROVAL_ITEMS), 24_000)
 
 
 class ReviewState(msgspec.Struct, frozen=True):
@@ -80,30 +80,30 @@ def plan_updated(plan: Plan) -> PlanUpdated:
     )
 
 
-def denial(call: ToolCall, sentence: str, rules: tuple[str, ...] = ()) -> ToolCompleted:
+def denied_event(call: ToolCall, sentence: str, rules: tuple[str, ...] = ()) -> ToolCompleted:
     """Return the event of a call that may not run; `rules` together would allow it."""
     return ToolCompleted(
         call_id=call.call_id,
         tool_name=call.name,
         duration_ms=0,
-        error=truncate_json(sentence, 2 * LONGEST_SENTENCE),
+        error=truncate_json(sentence, 2 * MAX_SENTENCE_BYTES),
         metadata={
             "denied": True,
-            "what": truncate_json(shown(call), LONGEST_SENTENCE),
+            "what": truncate_json(display_call(call), MAX_SENTENCE_BYTES),
             "rules": list(rules),
         },
     )
 
 
-def shown(call: ToolCall) -> str:
+def display_call(call: ToolCall) -> str:
     """Return a call as a person reads it: the command itself, or the tool with its arguments.
 
     What nobody could see stands escaped. Clipped first: escaping megabytes takes seconds.
     """
-    return escape_invisible(truncate(written(call), LONGEST_SHOWN))
+    return escape_invisible(truncate(call_text(call), MAX_SHOWN_CHARS))
 
 
-def written(call: ToolCall) -> str:
+def call_text(call: ToolCall) -> str:
     """Return a call as it is: the command, or the tool with its arguments as JSON."""
     command = call.arguments.get("command")
     if call.name == "shell" and isinstance(command, str):

@@ -7,7 +7,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.domain.usage import Limits
+from internal.agent.domain.usage import RunLimits
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     tools: tuple[ToolSpec, ...]
     policy: Policy
-    limits: Limits
+    limits: RunLimits
     gates: GateMode
     workspace: str
     people: bool = False

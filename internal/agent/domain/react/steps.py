@@ -10,7 +10,7 @@ from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class TurnOutcome(msgspec.Struct, frozen=True):
     """How a Turn ended. `error_code` names an error that a door treats apart.
 
     `by` and `via` tell who rejected its plan.
@@ -24,19 +24,19 @@ class Outcome(msgspec.Struct, frozen=True):
     via: str = ""
 
 
-class Spent(msgspec.Struct, frozen=True):
+class ModelSpending(msgspec.Struct, frozen=True):
     """What was used of one model. `cost` in US dollars, None without a price."""
 
     usage: Usage = Usage()
     cost: float | None = None
 
 
-def usage_of(spent: Mapping[str, Spent]) -> Usage:
+def total_usage(spent: Mapping[str, ModelSpending]) -> Usage:
     """Return all tokens that were used."""
     return sum((each.usage for each in spent.values()), Usage())
 
 
-def cost_of(spent: Mapping[str, Spent]) -> float | None:
+def total_cost(spent: Mapping[str, ModelSpending]) -> float | None:
     """Return what was spent in US dollars; None when a price is not known."""
     costs = [each.cost for each in spent.values()]
     known = [cost for cost in costs if cost is not None]
@@ -65,4 +65,4 @@ class Pause(msgspec.Struct, frozen=True):
 class Done(msgspec.Struct, frozen=True):
     """The Turn is over."""
 
-    outcome: Outcome
+    outcome: TurnOutcome

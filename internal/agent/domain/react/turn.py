@@ -1,9 +1,9 @@
-"""The Turn: the ReAct loop as a pure machine.
+"""The Turn: the ReAct loop as a pure state machine.
 
-`next()` says what comes next; `heard`, `observed`, `told`, `answered` feed it and return the events
-of what they changed. No I/O: it is tested with plain calls, stored as it is, resumed anywhere. At
-every Ask its messages are what a strict provider accepts: roles alternate, every call is answered
-exactly once, nothing is empty.
+`next()` returns the next step. `add_reply`, `add_tool_result`, `add_user_message` and `resolve`
+feed the Turn and return the events of what changed. There is no I/O: a Turn is tested with plain
+calls, stored as it is and resumed in any process. At every `Ask` the messages satisfy the strictest
+provider: roles alternate, every call has exactly one result, no message is empty.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ from internal.agent.domain.messages import (
     Text,
     ToolCall,
     ToolResult,
-    named_apart,
-    said_by_user,
-    words_of,
+    assign_call_ids,
+    text_parts,
+    user_message,
 )
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import (
@@ -29,12 +29,17 @@ from internal.agent.domain.questions import (
     ApprovalItem,
     Preview,
     Question,
-    about_plan,
-    approval,
+    approval_question,
+    plan_question,
 )
 from internal.agent.domain.react import context_window
 from internal.agent.domain.react.call_review import review_calls
-from internal.agent.domain.react.closing_prompts import CLOSING, NUDGE, SILENT, WHY
+from internal.agent.domain.react.closing_prompts import (
+    CLOSING_PROMPTS,
+    EMPTY_REPLY_PROMPT,
+    NO_ANSWER,
+    STOP_EXPLANATIONS,
+)
 from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.review_state import ReviewState
@@ -43,46 +48,46 @@ from internal.agent.domain.react.steps import (
     Act,
     Ask,
     Done,
-    Outcome,
+    ModelSpending,
     Pause,
-    Spent,
-    cost_of,
-    usage_of,
+    TurnOutcome,
+    total_cost,
+    total_usage,
 )
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 
-MOST_EMPTY_REPLIES = 3
+MAX_EMPTY_REPLIES = 3
 INTERRUPTED = "interrupted, outcome unknown"
 
 
 class Turn(msgspec.Struct, kw_only=True):
     """The state of the loop. `messages` begins with earlier conversation; the task is `task_at`."""
 
-    terms: RunConfig
+    config: RunConfig
     messages: list[Message]
-    task_at: int
+    task_index: int
     iteration: int = 0
     plan: Plan | None = None
     open_step: str | None = None
     calls: tuple[ToolCall, ...] = ()
-    needs: dict[str, ApprovalItem] = {}
+    pending_approvals: dict[str, ApprovalItem] = {}
     results: dict[str, ToolResult] = {}
     started: frozenset[str] = frozenset()
-    unsaid: tuple[str, ...] = ()
+    pending_user_messages: tuple[str, ...] = ()
     corrections: dict[str, int] = {}
-    released: frozenset[str] = frozenset()
+    released_gates: frozenset[str] = frozenset()
     failures: int = 0
     empty_replies: int = 0
-    spent: dict[str, Spent] = {}
+    spending: dict[str, ModelSpending] = {}
     question: Question | None = None
-    questions: int = 0
-    approved: int = 0
-    reviewed: bool = False
+    question_count: int = 0
+    approved_plan: int = 0
+    plan_reviewed: bool = False
     window: ContextWindow = ContextWindow()
-    closing: StopReason | None = None
-    outcome: Outcome | None = None
+    closing_reason: StopReason | None = None
+    outcome: TurnOutcome | None = None
 
     def next(self) -> Ask | Act | Pause | Done:
         """Return what comes next. Calling it again changes nothing."""
@@ -92,22 +97,23 @@ class Turn(msgspec.Struct, kw_only=True):
             return Pause(self.question)
         calls = tuple(call for call in self.calls if call.call_id not in self.results)
         if calls:
-            return Act(tuple(call for call in calls if call.call_id not in self.needs))
+            return Act(tuple(call for call in calls if call.call_id not in self.pending_approvals))
         return Ask(
-            context_window.view(self.messages, self.task_at, self.window), bool(self.closing)
+            context_window.select_messages(self.messages, self.task_index, self.window),
+            bool(self.closing_reason),
         )
 
     @property
     def usage(self) -> Usage:
         """All tokens used so far."""
-        return usage_of(self.spent)
+        return total_usage(self.spending)
 
     @property
     def cost(self) -> float | None:
         """What was spent so far in US dollars; None when a price is not known."""
-        return cost_of(self.spent)
+        return total_cost(self.spending)
 
-    def heard(
+    def add_reply(
         self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
     ) -> list[Event]:
         """Take a reply of the model in."""
@@ -118,68 +124,73 @@ class Turn(msgspec.Struct, kw_only=True):
         ).strip()
         used = {call.call_id for message in self.messages for call in message.calls}
         made = (part for part in parts if isinstance(part, ToolCall))
-        calls = named_apart(made, used, f"call-{self.iteration}")
-        if self.closing is not None or self._over_budget():
-            reason: StopReason = self.closing or "budget_exceeded"
-            return self._finish(Outcome(reason, text or SILENT, WHY.get(reason, "")), text)
+        calls = assign_call_ids(made, used, f"call-{self.iteration}")
+        if self.closing_reason is not None or self._over_budget():
+            reason: StopReason = self.closing_reason or "budget_exceeded"
+            return self._finish(
+                TurnOutcome(reason, text or NO_ANSWER, STOP_EXPLANATIONS.get(reason, "")), text
+            )
         if calls:
             self.empty_replies = 0
-            self.messages.append(Message("assistant", (*words_of(parts), *calls)))
+            self.messages.append(Message("assistant", (*text_parts(parts), *calls)))
             self.calls, self.results = calls, {}
             return self._judge(calls)
         if text:
-            return self._finish(Outcome("final_answer", text), text)
+            return self._finish(TurnOutcome("final_answer", text), text)
         return self._empty_reply()
 
-    def begins(self, call_ids: Sequence[str]) -> None:
+    def mark_started(self, call_ids: Sequence[str]) -> None:
         """Note that these calls are about to run: from now on their outcome may be unknown."""
         self.started |= frozenset(call_ids)
 
-    def observed(self, result: ToolResult) -> list[Event]:
+    def add_tool_result(self, result: ToolResult) -> list[Event]:
         """Take the result of a call in; a result that is there already stays."""
-        if result.call_id not in {call.call_id for call in self.calls} - self.needs.keys():
+        if (
+            result.call_id
+            not in {call.call_id for call in self.calls} - self.pending_approvals.keys()
+        ):
             return []
         whole_one = ToolResult(result.call_id, replace_surrogates(result.text), result.failed)
         self.results.setdefault(result.call_id, whole_one)
         return self._settle()
 
-    def told(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         """Take a person's words in: said to the model as soon as no call is open."""
         if text.strip():
-            self.unsaid += (replace_surrogates(text),)
+            self.pending_user_messages += (replace_surrogates(text),)
         if not self.calls:
             self._say()
 
-    def answered(self, answer: Answer) -> list[Event]:
+    def resolve(self, answer: Answer) -> list[Event]:
         """Take the answer to the open question in. An answer to another question is ignored."""
         question = self.question
         if question is None or answer.question_id != question.id:
             return []
         self.question = None
-        asked = [call for call in self.calls if call.call_id in self.needs]
-        ruling = resolve(question, answer, self.plan, asked, self.terms.workspace)
-        self.needs = {} if question.kind == "approval" else self.needs
+        asked = [call for call in self.calls if call.call_id in self.pending_approvals]
+        ruling = resolve(question, answer, self.plan, asked, self.config.workspace)
+        self.pending_approvals = {} if question.kind == "approval" else self.pending_approvals
         self.results.update(ruling.results)
-        self.plan, self.closing = ruling.plan, ruling.closing or self.closing
-        self.approved = ruling.approved or self.approved
+        self.plan, self.closing_reason = ruling.plan, ruling.closing or self.closing_reason
+        self.approved_plan = ruling.approved or self.approved_plan
         if ruling.again is not None:
-            self.question = about_plan(self._fresh_id(), ruling.again, question.call_id)
+            self.question = plan_question(self._fresh_id(), ruling.again, question.call_id)
         events = [*ruling.events, *self._settle()]
         self.outcome = ruling.outcome
         return events
 
-    def allowed(self, rules: Sequence[str]) -> None:
+    def allow_rules(self, rules: Sequence[str]) -> None:
         """Let the policy allow what people wrote as rules, besides what it allowed before."""
-        own = self.terms.policy
+        own = self.config.policy
         given = tuple(rule for rule in dict.fromkeys(rules) if rule not in own.allow)
         policy = msgspec.structs.replace(own, allow=(*own.allow, *given))
-        self.terms = msgspec.structs.replace(self.terms, policy=policy)
+        self.config = msgspec.structs.replace(self.config, policy=policy)
 
-    def previewed(self, previews: Mapping[str, Preview]) -> None:
+    def set_previews(self, previews: Mapping[str, Preview]) -> None:
         """Put what is seen of the open question's calls beside them, by call_id."""
         self.question = self.question and self.question.previewed(previews)
 
-    def interrupted(self) -> list[ToolCall]:
+    def settle_interrupted(self) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may run again.
 
         A call that is not idempotent gets a result that says so instead of a second try.
@@ -188,65 +199,67 @@ class Turn(msgspec.Struct, kw_only=True):
         for call in self.calls:
             if call.call_id in self.results or call.call_id not in self.started:
                 continue
-            spec = next((tool for tool in self.terms.tools if tool.name == call.name), None)
+            spec = next((tool for tool in self.config.tools if tool.name == call.name), None)
             if spec is not None and spec.idempotent:
                 again.append(call)
             else:
-                self.observed(ToolResult(call.call_id, INTERRUPTED, failed=True))
+                self.add_tool_result(ToolResult(call.call_id, INTERRUPTED, failed=True))
         self.started = frozenset(call.call_id for call in again)
         return again
 
-    def fit(self, budget: int, *, refused: bool = False) -> ContextCompression | None:
+    def fit_context(self, budget: int, *, refused: bool = False) -> ContextCompression | None:
         """Leave out old exchanges until the messages weigh at most `budget` tokens.
 
         `refused`: the provider said that they do not fit, so they weigh more than estimated.
         """
-        before = context_window.weight(self.messages, self.task_at, self.window)
+        before = context_window.window_tokens(self.messages, self.task_index, self.window)
         if refused:
             budget = min(budget, before) // 2
-        window = context_window.fit(self.messages, self.task_at, self.window, budget)
+        window = context_window.fit_window(self.messages, self.task_index, self.window, budget)
         if window == self.window:
             return None
-        shown = len(context_window.view(self.messages, self.task_at, self.window))
+        shown = len(context_window.select_messages(self.messages, self.task_index, self.window))
         self.window = window
         return ContextCompression(
             messages_before=shown,
-            messages_after=len(context_window.view(self.messages, self.task_at, window)),
+            messages_after=len(
+                context_window.select_messages(self.messages, self.task_index, window)
+            ),
             tokens_before=before,
-            tokens_after=context_window.weight(self.messages, self.task_at, window),
+            tokens_after=context_window.window_tokens(self.messages, self.task_index, window),
             budget_tokens=budget,
             reason="provider_refused" if refused else "window",
         )
 
-    def ended(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
+    def end(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
         """End the Turn from outside: a timeout, an error. What was said last is the answer."""
         if self.outcome is None:
-            said = [each.text.strip() for each in self.work() if each.role == "assistant"]
+            said = [each.text.strip() for each in self.run_messages() if each.role == "assistant"]
             answer = next(filter(None, reversed(said)), "")
-            self.outcome = Outcome(stop_reason, answer, error, error_code)
+            self.outcome = TurnOutcome(stop_reason, answer, error, error_code)
 
-    def work(self) -> list[Message]:
+    def run_messages(self) -> list[Message]:
         """Return the run's own messages, the task first, every open call answered, all said."""
-        messages = self.messages[self.task_at :]
+        messages = self.messages[self.task_index :]
         if self.calls:
             results = tuple(
                 self.results.get(call.call_id) or ToolResult(call.call_id, "not run", failed=True)
                 for call in self.calls
             )
             messages = [*messages, Message("user", results)]
-        return [*messages, *map(said_by_user, self.unsaid)]
+        return [*messages, *map(user_message, self.pending_user_messages)]
 
     def _spend(self, model: str, usage: Usage, cost: float | None) -> None:
-        spent = self.spent.get(model, Spent(cost=0.0))
+        spent = self.spending.get(model, ModelSpending(cost=0.0))
         total = None if cost is None or spent.cost is None else spent.cost + cost
-        self.spent = {**self.spent, model: Spent(spent.usage + usage, total)}
+        self.spending = {**self.spending, model: ModelSpending(spent.usage + usage, total)}
 
     def _over_budget(self) -> bool:
-        most = self.terms.limits.max_cost
-        known = sum(spent.cost or 0.0 for spent in self.spent.values())
+        most = self.config.limits.max_cost
+        known = sum(spent.cost or 0.0 for spent in self.spending.values())
         return most is not None and known > most
 
-    def _finish(self, outcome: Outcome, text: str) -> list[Event]:
+    def _finish(self, outcome: TurnOutcome, text: str) -> list[Event]:
         if text:
             self.messages.append(Message("assistant", (Text(text),)))
         self.outcome = outcome
@@ -254,25 +267,25 @@ class Turn(msgspec.Struct, kw_only=True):
 
     def _empty_reply(self) -> list[Event]:
         self.empty_replies += 1
-        if self.empty_replies >= MOST_EMPTY_REPLIES:
-            error = f"the model gave {MOST_EMPTY_REPLIES} empty replies"
-            return self._finish(Outcome("error", "", error), "")
-        self.told(NUDGE)
+        if self.empty_replies >= MAX_EMPTY_REPLIES:
+            error = f"the model gave {MAX_EMPTY_REPLIES} empty replies"
+            return self._finish(TurnOutcome("error", "", error), "")
+        self.add_user_message(EMPTY_REPLY_PROMPT)
         self._close_when_spent()
         return [DiagnosticError(phase="think", error="the model gave an empty reply")]
 
     def _judge(self, calls: tuple[ToolCall, ...]) -> list[Event]:
-        plan = (self.plan, self.open_step, self.approved, self.reviewed)
-        bench = ReviewState(*plan, self.corrections, self.released, self.questions)
-        judgement = review_calls(self.terms, bench, calls)
+        plan = (self.plan, self.open_step, self.approved_plan, self.plan_reviewed)
+        bench = ReviewState(*plan, self.corrections, self.released_gates, self.question_count)
+        judgement = review_calls(self.config, bench, calls)
         self.plan, self.open_step = judgement.plan, judgement.open_step
-        self.corrections, self.released = judgement.corrections, judgement.released
+        self.corrections, self.released_gates = judgement.corrections, judgement.released
         self.results.update(judgement.results)
-        self.needs = judgement.needs
+        self.pending_approvals = judgement.needs
         if judgement.question is not None:
-            self.questions += 1
+            self.question_count += 1
             self.question = judgement.question
-            self.reviewed |= judgement.question.kind == "plan"
+            self.plan_reviewed |= judgement.question.kind == "plan"
         return [*judgement.events, *self._settle()]
 
     def _settle(self) -> list[Event]:
@@ -281,37 +294,37 @@ class Turn(msgspec.Struct, kw_only=True):
         if self.question is not None or not self.calls:
             return []
         if missing:
-            if all(call_id in self.needs for call_id in missing):
+            if all(call_id in self.pending_approvals for call_id in missing):
                 self._open_approval()
             return []
         results = tuple(self.results[call.call_id] for call in self.calls)
         self.messages.append(Message("user", results))
         self.failures = self.failures + 1 if all(each.failed for each in results) else 0
-        self.calls, self.results, self.started, self.needs = (), {}, frozenset(), {}
+        self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}
         self._say()
         self._close_when_spent()
         return []
 
     def _open_approval(self) -> None:
-        self.question = approval(self._fresh_id(), tuple(self.needs.values()))
+        self.question = approval_question(self._fresh_id(), tuple(self.pending_approvals.values()))
 
     def _fresh_id(self) -> QuestionId:
-        self.questions += 1
-        return question_id(self.terms.run_id, self.questions)
+        self.question_count += 1
+        return question_id(self.config.run_id, self.question_count)
 
     def _say(self) -> None:
-        for text in self.unsaid:
-            self.messages.append(said_by_user(text))
-        self.unsaid = ()
+        for text in self.pending_user_messages:
+            self.messages.append(user_message(text))
+        self.pending_user_messages = ()
 
     def _close_when_spent(self) -> None:
         """Ask for last words when the iterations are used up or nothing works any more."""
-        limits = self.terms.limits
-        if self.closing is not None:
+        limits = self.config.limits
+        if self.closing_reason is not None:
             pass  # a person's no is the reason
         elif self.failures >= limits.max_consecutive_tool_failures:
-            self.closing = "error"
+            self.closing_reason = "error"
         elif self.iteration >= limits.max_iterations:
-            self.closing = "max_iterations"
-        if self.closing is not None:
-            self.messages.append(said_by_user(CLOSING[self.closing]))
+            self.closing_reason = "max_iterations"
+        if self.closing_reason is not None:
+            self.messages.append(user_message(CLOSING_PROMPTS[self.closing_reason]))

@@ -13,13 +13,13 @@ from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tasks import RunSpec
-from internal.agent.domain.usage import Limits, Price, PriceTable
+from internal.agent.domain.usage import Price, PriceTable, RunLimits
 
 READER = Profile("reader", tools=("read_file",), model="claude-small")
 DEFAULTS = TaskDefaults(
     profiles={"default": Profile(), "reader": READER},
     policy=Policy(Mode.ASK, allow=("shell(ls)",), deny=("shell(rm *)",)),
-    limits=Limits(20, 5.0, 60.0, 3),
+    limits=RunLimits(20, 5.0, 60.0, 3),
     gates="advisory",
     provider="anthropic",
     model="claude-x",
@@ -62,7 +62,7 @@ def test_options_are_taken() -> None:
     assert made.policy == Policy(
         Mode.FULL, allow=("shell(ls)", "write_file(out/**)"), deny=("shell(rm *)", "web_fetch")
     )
-    assert made.limits == Limits(3, 0.5, 1.5, 3)
+    assert made.limits == RunLimits(3, 0.5, 1.5, 3)
     assert (made.workspace, made.model) == ("/elsewhere", "claude-x-5")
 
 
@@ -132,7 +132,14 @@ def test_what_is_no_number_is_refused(value: float) -> None:
 
 def test_a_settings_workspace_must_be_absolute_too() -> None:
     crooked = TaskDefaults(
-        {"default": Profile()}, Policy(), Limits(), "off", "p", "m", PriceTable(), workspace="here"
+        {"default": Profile()},
+        Policy(),
+        RunLimits(),
+        "off",
+        "p",
+        "m",
+        PriceTable(),
+        workspace="here",
     )
     with pytest.raises(InvalidRequest, match="absolute"):
         build_run_spec(crooked, TaskOptions(), TALKER)

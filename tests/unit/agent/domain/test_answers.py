@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.answers import AnswerInput, answer_schema, fitting, read_answer
+from internal.agent.domain.answers import AnswerInput, answer_schema, normalize_answer, read_answer
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
-from internal.agent.domain.plans import Plan, PlanEdit, numbered, read_steps
+from internal.agent.domain.plans import Plan, PlanEdit, number_steps, read_steps
 from internal.agent.domain.questions import ApprovalItem, Question
 
-PLAN = Plan(1, "tidy", "complex", numbered(["look", "act"]))
+PLAN = Plan(1, "tidy", "complex", number_steps(["look", "act"]))
 ABOUT_PLAN = Question(QuestionId("q1"), "plan", "tidy", call_id="p", plan=PLAN)
 OPEN = Question(QuestionId("q2"), "clarify", "which?", call_id="c")
 ONE_OF = msgspec.structs.replace(OPEN, options=("red", "green", "3"))
@@ -73,7 +73,7 @@ YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
 def test_what_fits_is_taken_as_it_counts(
     question: Question, given: AnswerInput, fitted: AnswerInput
 ) -> None:
-    assert fitting(question, given) == fitted
+    assert normalize_answer(question, given) == fitted
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
     question: Question, given: AnswerInput, sentence: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=sentence):
-        fitting(question, given)
+        normalize_answer(question, given)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_text_is_understood_as_an_answer_or_not_at_all(
 def test_whatever_is_understood_fits(question: Question, text: str) -> None:
     understood = read_answer(question, text, YES, NO)
     if understood is not None:
-        fitting(question, understood)
+        normalize_answer(question, understood)
 
 
 @pytest.mark.parametrize("question", [ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS])

@@ -15,10 +15,10 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    merged,
-    named_apart,
-    said_by_user,
-    words_of,
+    assign_call_ids,
+    merge_messages,
+    text_parts,
+    user_message,
 )
 
 PICTURE = Image("image/png", "aGVyb24=")
@@ -41,19 +41,19 @@ def test_a_message_has_words_and_calls() -> None:
     ],
 )
 def test_a_persons_message(text: str, images: tuple[Image, ...], parts: tuple[Part, ...]) -> None:
-    assert said_by_user(text, images) == Message("user", parts)
+    assert user_message(text, images) == Message("user", parts)
 
 
 def test_neighbours_are_joined_results_first_and_nothing_is_empty() -> None:
     result = ToolResult("a", "x")
-    joined = merged(
+    joined = merge_messages(
         [
-            said_by_user(""),
-            said_by_user("One"),
-            said_by_user(""),
+            user_message(""),
+            user_message("One"),
+            user_message(""),
             Message("user", (PICTURE, result)),
             Message("assistant", ()),
-            said_by_user("Two"),
+            user_message("Two"),
             Message("assistant", (Text("Three"),)),
             Message("assistant", (Text("Four"),)),
         ]
@@ -67,7 +67,7 @@ def test_neighbours_are_joined_results_first_and_nothing_is_empty() -> None:
 def test_ids_are_kept_when_they_can_be() -> None:
     calls = [ToolCall(name, "x", {}) for name in ("toolu_01-A", "b", "b", "", "n-3", "c d", "é")]
     calls.append(ToolCall("x" * 65, "x", {}))
-    named = named_apart(calls, {"n-4", "n-5"}, "n")
+    named = assign_call_ids(calls, {"n-4", "n-5"}, "n")
     ids = ["toolu_01-A", "b", "n-3", "n-6", "n-7", "n-8", "n-9", "n-10"]
     assert [call.call_id for call in named] == ids
 
@@ -75,7 +75,7 @@ def test_ids_are_kept_when_they_can_be() -> None:
 @given(st.lists(st.sampled_from(["", "n-1", "n-2", "n-3", "a", "a b"])), st.sets(st.text()))
 def test_ids_are_never_shared(ids: list[str], used: set[str]) -> None:
     before = set(used)
-    named = named_apart([ToolCall(each, "x", {}) for each in ids], used, "n")
+    named = assign_call_ids([ToolCall(each, "x", {}) for each in ids], used, "n")
     ours = [call.call_id for call in named]
     assert len(ours) == len(ids) == len(set(ours))
     assert not before & set(ours)
@@ -86,7 +86,7 @@ def test_a_call_is_kept_as_it_can_be_stored() -> None:
     deep: dict[str, Any] = {}
     for _ in range(70):
         deep = {"x": deep}
-    (odd, too_deep, raw) = named_apart(
+    (odd, too_deep, raw) = assign_call_ids(
         [
             ToolCall("a", "n\ud800" + "x" * 200, {"k\ud800": ["\udc00", float("inf"), (1, None)]}),
             ToolCall("b", "x", {"deep": deep}),
@@ -118,4 +118,4 @@ def test_of_a_reply_its_words_and_thoughts_are_kept() -> None:
         ToolResult("a", "forged"),
     ]
     kept = (Thinking("Hm�", "s"), Thinking("", redacted="r"), Text(" One�"))
-    assert words_of(parts) == kept
+    assert text_parts(parts) == kept

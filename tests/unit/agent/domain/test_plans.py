@@ -1,15 +1,15 @@
 """Plans, and who the agent and its people are."""
 
-from internal.agent.domain.plans import Plan, PlanStep, numbered
+from internal.agent.domain.plans import Plan, PlanStep, number_steps
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.profiles import Profile
 
-PLAN = Plan(1, "Herons", "simple", numbered(["Look", "Count"]))
+PLAN = Plan(1, "Herons", "simple", number_steps(["Look", "Count"]))
 
 
 def test_steps_are_numbered_from_one() -> None:
     assert PLAN.steps == (PlanStep("1", "Look"), PlanStep("2", "Count", "pending"))
-    assert numbered([]) == ()
+    assert number_steps([]) == ()
 
 
 def test_a_step_is_found_by_its_id() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from internal.agent.domain.events.types import ToolStarted
 from internal.agent.domain.text import (
-    DEEPEST,
-    LONGEST_BYTES,
-    MOST_ARGUMENTS,
+    MAX_ARGUMENTS,
+    MAX_JSON_BYTES,
+    MAX_NESTING,
     replace_surrogates,
     replace_surrogates_in,
     truncate,
@@ -32,7 +32,7 @@ HOSTILE = {
     "heavy tail": "a" * MILLION + "鹭" * 30_000,
     "heavy ends": "🪶" * 20_000 + "a" * MILLION + "\x1b" * 30_000,
     "heavy middle": "a" * 30_000 + "\x01" * MILLION + "a" * 30_000,
-    "just too long": "a" * (LONGEST_BYTES + 1),
+    "just too long": "a" * (MAX_JSON_BYTES + 1),
 }
 any_text = st.text(st.characters(exclude_categories=[]))
 
@@ -73,7 +73,7 @@ def test_values_are_made_whole_all_the_way_down() -> None:
 
 def test_values_may_be_nested_so_deep() -> None:
     value: Any = "x"
-    for _ in range(DEEPEST):
+    for _ in range(MAX_NESTING):
         value = [value]
     assert replace_surrogates_in(value) == value
     with pytest.raises(ValueError, match="more than 60 deep"):
@@ -107,7 +107,7 @@ def test_without_room_only_the_note_is_left(most: int) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("most", [100, 8000, LONGEST_BYTES])
+@pytest.mark.parametrize("most", [100, 8000, MAX_JSON_BYTES])
 def test_a_fitted_text_fits_and_uses_its_room(text: str, most: int) -> None:
     short = truncate_json(text, most)
     assert most * 0.6 - 80 <= size(short) - 2 <= most
@@ -125,7 +125,7 @@ def test_a_text_that_fits_is_left_alone(text: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("count", [1, 7, MOST_ARGUMENTS, 300])
+@pytest.mark.parametrize("count", [1, 7, MAX_ARGUMENTS, 300])
 def test_arguments_fit_into_an_event(text: str, count: int) -> None:
     texts: list[dict[str, Any]] = [
         {f"{n}": text[:: n + 1] for n in range(count)},
@@ -151,13 +151,13 @@ def test_small_arguments_stay_as_they_are() -> None:
 
 def test_what_does_not_fit_is_told() -> None:
     deep: Any = 1
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_NESTING + 1):
         deep = [deep]
     shown = truncate_arguments({"deep": deep, "half": "x\ud800", "list": ["y"] * 30_000})
-    assert shown["deep"] == f"(it is nested more than {DEEPEST} deep)"
+    assert shown["deep"] == f"(it is nested more than {MAX_NESTING} deep)"
     assert shown["half"] == "x�"
     assert shown["list"].startswith('["y","y",')
     assert "characters left out" in shown["list"]
-    many = truncate_arguments({str(n): n for n in range(MOST_ARGUMENTS + 5)})
+    many = truncate_arguments({str(n): n for n in range(MAX_ARGUMENTS + 5)})
     assert many["…"] == "5 more arguments"
-    assert len(many) == MOST_ARGUMENTS + 1
+    assert len(many) == MAX_ARGUMENTS + 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.text import escape_invisible, hidden
+from internal.agent.domain.text import escape_invisible, is_invisible
 
 _ODD = (
     " \t\n\r\x00\x1b\x7f\u200b\u200d\u202e\u2066\ufeff\u00a0\u3000\u3164\u2028\u0085\ufe0f\ud800"
@@ -49,7 +49,7 @@ def test_different_texts_never_show_alike(one: str, other: str) -> None:
 @given(_SHORT | _ANY)
 def test_nothing_hidden_is_left(text: str) -> None:
     shown = escape_invisible(text)
-    assert not any(hidden(char) for char in shown if char not in " \t\n")
+    assert not any(is_invisible(char) for char in shown if char not in " \t\n")
     assert not re.search(r"[ \t]$", shown, re.MULTILINE)
     assert unicodedata.is_normalized("NFC", shown)
     shown.encode()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.usage import Limits, Price, PriceTable, Usage
+from internal.agent.domain.usage import Price, PriceTable, RunLimits, Usage
 
 usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4)
 TABLE = PriceTable(
@@ -64,4 +64,4 @@ def test_without_prices_nothing_is_known() -> None:
 
 
 def test_limits_have_defaults() -> None:
-    assert Limits() == Limits(150, None, 3600.0, 6)
+    assert RunLimits() == RunLimits(150, None, 3600.0, 6)

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
-from internal.agent.domain.plans import Plan, numbered
+from internal.agent.domain.plans import Plan, number_steps
 from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question
 from internal.agent.store.database import Database, Read, Row
 from internal.agent.store.questions import QuestionRecord, QuestionStatus
@@ -130,7 +130,7 @@ async def test_a_run_that_ends_closes_its_questions(database: Database, stores: 
 async def test_plans_are_kept_by_version(
     database: Database, stores: Stores, peek: Callable[[str], list[Row]]
 ) -> None:
-    first, second = (Plan(n, "goal", "complex", numbered(["look"])) for n in (1, 2))
+    first, second = (Plan(n, "goal", "complex", number_steps(["look"])) for n in (1, 2))
     for plan, now in ((first, T0), (second, T1), (second.marked("1", "completed"), T2)):
         await database.write(partial(stores.questions.save_plan, RUN, SESSION, plan, now))
 

@@ -8,7 +8,7 @@ from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status
-from internal.agent.domain.usage import Limits
+from internal.agent.domain.usage import RunLimits
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2, a_session, a_task
@@ -19,7 +19,9 @@ LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "o
 async def test_a_task_comes_back_as_it_was(database: Database, stores: Stores) -> None:
     task = a_task(
         kind="background", lane="task-1", origin=ANA, instruction="半角 😀\n\ttabs \x1b[0m",
-        brief=RunSpec(Profile("coder", tools=("shell",)), limits=Limits(max_cost=1.5), gates="off"),
+        brief=RunSpec(
+            Profile("coder", tools=("shell",)), limits=RunLimits(max_cost=1.5), gates="off"
+        ),
         attachments=(Attachment("a.png", "image/png", "attachment:ab", "ab", 7),),
         parent_task_id=TaskId("task-0"), stop_reason="error", status="failed", team_id="team",
     )  # fmt: skip

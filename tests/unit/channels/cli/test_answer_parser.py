@@ -5,17 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.answers import AnswerInput, fitting
+from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
-from internal.agent.domain.plans import Plan, PlanEdit, numbered
+from internal.agent.domain.plans import Plan, PlanEdit, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question
 from internal.channels.cli.answer_parser import DecisionText, describe_answer, parse_answer
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.phrases import Phrases
 
 ID = QuestionId("question-1")
-PLAN = Question(ID, "plan", "Go?", plan=Plan(1, "report", "complex", numbered(["a", "b"])))
+PLAN = Question(ID, "plan", "Go?", plan=Plan(1, "report", "complex", number_steps(["a", "b"])))
 CALLS = Question(
     ID,
     "approval",
@@ -38,7 +38,7 @@ def view(question: Question) -> dict[str, Any]:
 def given(question: Question, words: str, **more: Any) -> AnswerInput:
     """Return the answer as it counts."""
     said = parse_answer(view(question), DecisionText(words, **more))
-    return fitting(question, msgspec.convert(said, AnswerInput))
+    return normalize_answer(question, msgspec.convert(said, AnswerInput))
 
 
 @pytest.mark.parametrize("question", [PLAN, CALLS])

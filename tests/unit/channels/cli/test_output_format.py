@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.events.control import Connected, Control, Heartbeat
-from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.control import Connected, ControlFrame, Heartbeat
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
     InputReceived,
@@ -20,7 +20,7 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.plans import Plan, numbered
+from internal.agent.domain.plans import Plan, number_steps
 from internal.agent.domain.questions import ApprovalItem, QuestionKind
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
@@ -37,7 +37,7 @@ IDS = Ids("session-1", "task-1", "run-1")
 
 
 def enveloped(event: Event, run: RunIds = OURS, seq: int | None = 1) -> bytes:
-    return encoded(wrap(run, event, "2026-01-31T08:00:00.000Z", seq))
+    return encode_envelope(wrap_event(run, event, "2026-01-31T08:00:00.000Z", seq))
 
 
 def final(reason: StopReason = "final_answer", text: str = "done", **more: Any) -> ResultFinal:
@@ -172,7 +172,7 @@ def test_a_waiting_run_ends_the_shot_and_says_how_to_answer() -> None:
 
 
 def test_a_waiting_plan_is_shown_with_its_steps() -> None:
-    plan = Plan(1, "report", "complex", numbered(["collect", "write"]))
+    plan = Plan(1, "report", "complex", number_steps(["collect", "write"]))
     assert remarks_of(asks("plan", title="Go?", plan=plan)) == [
         "? Go?",
         "  report",
@@ -275,7 +275,7 @@ def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
         ),
     ],
 )
-def test_stream_control_is_no_row(control: Control) -> None:
+def test_stream_control_is_no_row(control: ControlFrame) -> None:
     report = RunReport("stream-json", IDS)
     report.take("", render_control(control).partition(b"data: ")[2])
     assert report.lines() == b""

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
@@ -18,8 +18,8 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.plans import numbered
-from internal.agent.domain.tasks import STATUS_OF, StopReason
+from internal.agent.domain.plans import number_steps
+from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
 from internal.agent.domain.usage import Usage
 from internal.agent.store.outbox import OutgoingMessage
 from internal.channels.chat.command_parser import (
@@ -344,7 +344,7 @@ def test_every_end_reads_like_a_person_wrote_it(reason: StopReason, said: ChatPh
         assert text
         assert body in text
         assert "RAW" not in text
-        if STATUS_OF[reason] in {"failed", "cancelled"} or reason == "max_iterations":
+        if STATUS_BY_STOP_REASON[reason] in {"failed", "cancelled"} or reason == "max_iterations":
             assert "run-1" in text
 
 
@@ -373,7 +373,7 @@ def test_work_is_folded_from_events() -> None:
     assert not work.worth_showing
     take(work, LifecycleUpdated(status="running", phase="prepare"))
     assert work.title(EN) == "Working"
-    steps = numbered(["read *all* of it", "tell"])
+    steps = number_steps(["read *all* of it", "tell"])
     take(work, PlanUpdated(version=1, goal="g", complexity="simple", steps=steps))
     for number in range(20):
         take(
@@ -409,4 +409,4 @@ def test_work_is_folded_from_events() -> None:
 
 def take(work: Work, event: Event) -> None:
     ids = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
-    work.take(event.name, encoded(wrap(ids, event, "2026-01-31T08:00:00.000Z", 1)))
+    work.take(event.name, encode_envelope(wrap_event(ids, event, "2026-01-31T08:00:00.000Z", 1)))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.answers import AnswerInput, fitting
+from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
-from internal.agent.domain.plans import Plan, PlanEdit, numbered
+from internal.agent.domain.plans import Plan, PlanEdit, number_steps
 from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question, QuestionKind
 from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.channels.chat.question_text import late, moment, outcome
@@ -59,7 +59,7 @@ texts = st.text(max_size=40) | st.builds(
     st.integers(1, 20_000),
 )
 plans = st.builds(
-    lambda goal, steps: Plan(1, goal, "complex", numbered(steps)),
+    lambda goal, steps: Plan(1, goal, "complex", number_steps(steps)),
     texts,
     st.lists(texts, min_size=1, max_size=50),
 )
@@ -172,7 +172,7 @@ def test_whatever_is_pressed_is_an_answer_or_none(
         return
     assert isinstance(given_, AnswerInput)
     with suppress(InvalidRequest):
-        fitting(question, given_)
+        normalize_answer(question, given_)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.agent.domain.events.control import CONTROLS, Control
+from internal.agent.domain.events.control import CONTROLS, ControlFrame
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.schema import typescript
 from internal.agent.domain.events.types import EVENTS
@@ -24,7 +24,7 @@ def test_the_types_of_the_api_are_fresh() -> None:
 
 
 @pytest.mark.parametrize("kind", [*EVENTS, *CONTROLS], ids=lambda kind: kind.name)
-def test_everything_that_can_be_sent_is_known_to_the_page(kind: type[Event | Control]) -> None:
+def test_everything_that_can_be_sent_is_known_to_the_page(kind: type[Event | ControlFrame]) -> None:
     text = typescript()
     assert f'"{kind.name}": {kind.__name__};' in text
     assert f"export interface {kind.__name__} {{" in text

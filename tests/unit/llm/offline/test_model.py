@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.messages import (
-    Message,
-    Part,
-    Text,
-    ToolCall,
-    ToolResult,
-    said_by_user,
-)
+from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanEdit, PlanReview
 from internal.agent.domain.questions import Decision, Question
@@ -49,7 +42,7 @@ class Told:
         self.results: dict[str, tuple[str, bool]] = {}
 
     async def ask(self, text: str) -> str:
-        self.messages.append(said_by_user(text))
+        self.messages.append(user_message(text))
         for _ in range(30):
             reply = await self.hear()
             self.messages.append(Message("assistant", reply.parts))
@@ -239,7 +232,7 @@ async def test_a_new_request_is_a_new_job_also_in_the_middle_of_another() -> Non
     # steering comes in the same message as the results
     call = ToolCall("c1", "list_dir", {"path": "."})
     steered = Message("user", (ToolResult("c1", "a.txt"), Text("what is 2+2?")))
-    told.messages += [said_by_user("list the files here"), Message("assistant", (call,)), steered]
+    told.messages += [user_message("list the files here"), Message("assistant", (call,)), steered]
     reply = await told.hear()
     assert Message("assistant", reply.parts).text.startswith("2+2 = 4")
 
@@ -349,7 +342,7 @@ class Watched:
 
     async def until_asked(self, ask: str = "") -> Question:
         if ask:
-            self.turn.messages[-1] = said_by_user(ask)
+            self.turn.messages[-1] = user_message(ask)
         while True:
             match self.turn.next():
                 case Pause(question):
@@ -375,11 +368,11 @@ class Watched:
         pieces = [piece async for piece in OfflineModel().stream(request)]
         reply = pieces[-1]
         assert isinstance(reply, ModelResponse)
-        self.turn.heard(reply.parts, MODEL, reply.usage, 0.0)
+        self.turn.add_reply(reply.parts, MODEL, reply.usage, 0.0)
 
     def say(self, decision: Decision, text: str = "", **more: Any) -> None:
         given = rig.answer(self.turn, decision, text)
-        self.turn.answered(msgspec.structs.replace(given, **more))
+        self.turn.resolve(msgspec.structs.replace(given, **more))
 
 
 async def test_a_command_waits_for_a_yes() -> None:

@@ -5,7 +5,7 @@ import re
 from tree_sitter import Node
 
 from internal.agent.domain.permissions.shell.words import from_parser, source_of
-from internal.agent.domain.text import hidden
+from internal.agent.domain.text import is_invisible
 
 MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and gaps; beyond it the parser's error recovery takes seconds
@@ -16,7 +16,7 @@ _DELIMITER = re.compile(r"(\\?)(['\"]?)(\w+)\2")
 
 def odd_character(text: str) -> str:
     """The first character that a person cannot see or that cuts words differently, or ""."""
-    return next((each for each in _FOREIGN.findall(text) if hidden(each)), "")
+    return next((each for each in _FOREIGN.findall(text) if is_invisible(each)), "")
 
 
 def odd_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """Open ends: what a log says was begun and not finished is closed, the inner ones first."""
 
 from internal.agent.app.runs.unfinished_work import INTERRUPTED, UNKNOWN, find_unfinished_work
-from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
@@ -25,7 +25,7 @@ def log(*events: Event) -> list[StoredEvent]:
             IDS.run_id,
             seq,
             event.name,
-            encoded(wrap(IDS, event, "2026-01-31T08:00:00.000Z", seq)),
+            encode_envelope(wrap_event(IDS, event, "2026-01-31T08:00:00.000Z", seq)),
         )
         for seq, event in enumerate(events, 1)
     ]

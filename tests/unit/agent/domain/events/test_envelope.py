@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from internal.agent.domain import ids
-from internal.agent.domain.events.envelope import RunIds, encoded, rfc3339, wrap
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, rfc3339, wrap_event
 from internal.agent.domain.events.types import LifecycleUpdated, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 
@@ -16,7 +16,9 @@ NOW = "2026-01-31T08:00:00.000Z"
 
 
 def test_a_durable_event_of_a_core_run() -> None:
-    line = encoded(wrap(CORE, NodeStarted(node_id="iter:1", kind="iteration"), NOW, 7))
+    line = encode_envelope(
+        wrap_event(CORE, NodeStarted(node_id="iter:1", kind="iteration"), NOW, 7)
+    )
     assert json.loads(line) == {
         "version": 1,
         "event_id": "evt-2Abc-7",
@@ -46,7 +48,7 @@ def test_an_ephemeral_event_of_a_subagent() -> None:
         causation_id="call-1",
     )
     envelope = json.loads(
-        encoded(wrap(run, OutputDelta(node_id="a", k=1, n=1, text="x"), NOW, None))
+        encode_envelope(wrap_event(run, OutputDelta(node_id="a", k=1, n=1, text="x"), NOW, None))
     )
     assert not {"event_id", "seq"} & envelope.keys()
     assert envelope["agent_level"] == "subagent"
@@ -58,7 +60,7 @@ def test_an_ephemeral_event_of_a_subagent() -> None:
 
 def test_an_event_without_a_node() -> None:
     envelope = json.loads(
-        encoded(wrap(CORE, LifecycleUpdated(status="queued", phase="accept"), NOW, 1))
+        encode_envelope(wrap_event(CORE, LifecycleUpdated(status="queued", phase="accept"), NOW, 1))
     )
     assert not {"node_id", "node_kind"} & envelope.keys()
 
@@ -88,13 +90,13 @@ def test_ids_say_what_they_name() -> None:
     for prefix, name in made.items():
         assert name.startswith(f"{prefix}-")
         assert len(name.removeprefix(f"{prefix}-")) == 27
-        assert len(name) <= ids.LONGEST
+        assert len(name) <= ids.MAX_ID_CHARS
     assert len({ids.new_run_id() for _ in range(1000)}) == 1000
 
 
 def test_derived_ids_are_the_same_each_time() -> None:
     run = ids.new_run_id()
-    bare = ids.bare(run)
+    bare = ids.ksuid_part(run)
     assert run == f"run-{bare}"
     assert ids.event_id(run, 3) == f"evt-{bare}-3"
     assert ids.question_id(run, 2) == f"question-{bare}-2"

@@ -8,8 +8,8 @@ import pytest
 from msgspec import UNSET
 
 from internal.agent.domain.errors import ModelError, ModelOverloaded, RunStopped
-from internal.agent.domain.events.control import CONTROLS, Control
-from internal.agent.domain.events.envelope import RunIds, encoded, wrap
+from internal.agent.domain.events.control import CONTROLS, ControlFrame
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event, NodeKind
 from internal.agent.domain.events.types import (
     EVENTS,
@@ -198,7 +198,7 @@ def test_every_event_is_in_the_roster() -> None:
 
 
 def test_every_control_is_in_its_roster() -> None:
-    ours = {each for each in all_below(Control) if each.__module__.startswith("inter")}
+    ours = {each for each in all_below(ControlFrame) if each.__module__.startswith("inter")}
     assert set(CONTROLS) == ours
 
 
@@ -231,14 +231,16 @@ def test_an_event_comes_back_from_json_as_it_was(event: Event) -> None:
     needed = {field.name for field in fields if field.required}
     small = type(event)(**{name: getattr(event, name) for name in needed})
     for each in (event, small):
-        line = encoded(wrap(IDS, each, NOW, 1))
+        line = encode_envelope(wrap_event(IDS, each, NOW, 1))
         assert b"\n" not in line
         envelope = json.loads(line)
         assert msgspec.convert(envelope["payload"], type=type(each)) == each
         assert envelope["event"] == each.name
         assert "name" not in envelope["payload"]
     optional = {field.name for field in fields if getattr(small, field.name) is UNSET}
-    assert not optional & json.loads(encoded(wrap(IDS, small, NOW, 1)))["payload"].keys()
+    assert (
+        not optional & json.loads(encode_envelope(wrap_event(IDS, small, NOW, 1)))["payload"].keys()
+    )
 
 
 @pytest.mark.parametrize(("event", "node"), FULL, ids=[event.name for event in EXAMPLES])

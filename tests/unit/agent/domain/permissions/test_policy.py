@@ -9,26 +9,26 @@ import pytest
 
 from internal.agent.domain.permissions.policy import (
     Allowed,
+    ApprovalNeeded,
     Denied,
     Mode,
-    Needed,
     Policy,
     Risk,
     RuleError,
     Verdict,
     call_hash,
-    judge,
+    evaluate_call,
     parse_allow_rule,
     parse_rule,
 )
 from tests import ROOT
 from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING, Row
 
-_LETTERS = {Allowed: "A", Denied: "D", Needed: "N"}
+_LETTERS = {Allowed: "A", Denied: "D", ApprovalNeeded: "N"}
 
 
 def shell(policy: Policy, command: str) -> Verdict:
-    return judge(policy, "shell", "exec", {"command": command})
+    return evaluate_call(policy, "shell", "exec", {"command": command})
 
 
 def named(row: Row) -> str:
@@ -56,7 +56,7 @@ def test_the_table_is_long_enough_and_has_no_doubles() -> None:
 @pytest.mark.parametrize("row", [r for r in ALLOWING if r.expected == "N"], ids=named)
 def test_what_is_suggested_is_enough(row: Row) -> None:
     verdict = shell(Policy(allow=ALLOW), row.command)
-    assert isinstance(verdict, Needed)
+    assert isinstance(verdict, ApprovalNeeded)
     if verdict.rules:
         again = shell(Policy(allow=(*ALLOW, *verdict.rules)), row.command)
         assert isinstance(again, Allowed)
@@ -90,7 +90,7 @@ def test_what_is_suggested_is_enough(row: Row) -> None:
 )
 def test_the_narrowest_rules_are_suggested(command: str, rules: tuple[str, ...]) -> None:
     verdict = shell(Policy(), command)
-    assert isinstance(verdict, Needed)
+    assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rules == rules
     assert verdict.rule == " and ".join(rules)
     if rules:
@@ -99,15 +99,15 @@ def test_the_narrowest_rules_are_suggested(command: str, rules: tuple[str, ...])
 
 def test_reasons_show_what_is_hidden_and_how_much_is_left_out() -> None:
     verdict = shell(Policy(), "rm \u202ex\x1b")
-    assert isinstance(verdict, Needed)
+    assert isinstance(verdict, ApprovalNeeded)
     assert "\\u202e" in verdict.reason
     assert "\u202e" not in verdict.reason
     many = shell(Policy(), "; ".join(f"rm {n}" for n in range(20)))
-    assert isinstance(many, Needed)
+    assert isinstance(many, ApprovalNeeded)
     assert "and 4 more" in many.reason
     assert "…" in many.reason
     kept = shell(Policy(), "A=1; ls > x; cat < /y")
-    assert isinstance(kept, Needed)
+    assert isinstance(kept, ApprovalNeeded)
     assert "A=1 (it sets a variable for what follows)" in kept.reason
     assert "write x" in kept.reason
     assert "read /y" in kept.reason
@@ -119,7 +119,7 @@ def test_allowed_names_its_rules() -> None:
     )
     assert shell(Policy(), "> /dev/null") == Allowed()
     assert shell(Policy(allow=("shell",)), "sudo $X > /dev/sda") == Allowed("shell")
-    assert isinstance(shell(Policy(allow=("shell",)), "sudo ("), Needed)
+    assert isinstance(shell(Policy(allow=("shell",)), "sudo ("), ApprovalNeeded)
 
 
 RISKS: dict[Risk, str] = {
@@ -143,7 +143,7 @@ ARGUMENTS: dict[str, Any] = {"command": "ls", "path": "a", "url": "https://a.exa
     ],
 )
 def test_modes(mode: Mode, expected: str) -> None:
-    verdicts = [judge(Policy(mode=mode), t, r, ARGUMENTS) for r, t in RISKS.items()]
+    verdicts = [evaluate_call(Policy(mode=mode), t, r, ARGUMENTS) for r, t in RISKS.items()]
     assert "".join(_LETTERS[type(verdict)] for verdict in verdicts) == expected
 
 
@@ -151,7 +151,7 @@ def test_deny_wins_in_every_mode() -> None:
     for mode in Mode:
         for risk, tool in RISKS.items():
             policy = Policy(mode=mode, allow=(tool,), deny=(tool,))
-            assert isinstance(judge(policy, tool, risk, ARGUMENTS), Denied)
+            assert isinstance(evaluate_call(policy, tool, risk, ARGUMENTS), Denied)
 
 
 def test_plan_mode_stands_above_allow_rules() -> None:
@@ -212,10 +212,10 @@ PATHS = [
 @pytest.mark.parametrize(("glob", "path", "expected"), PATHS)
 def test_path_allow(glob: str, path: str, expected: str) -> None:
     policy = Policy(allow=(f"write_file({glob})",))
-    verdict = judge(policy, "write_file", "write", {"path": path})
+    verdict = evaluate_call(policy, "write_file", "write", {"path": path})
     assert _LETTERS[type(verdict)] == expected
-    other = judge(policy, "edit_file", "write", {"path": path})
-    assert isinstance(other, Needed)
+    other = evaluate_call(policy, "edit_file", "write", {"path": path})
+    assert isinstance(other, ApprovalNeeded)
 
 
 @pytest.mark.parametrize(
@@ -248,16 +248,16 @@ def test_path_allow(glob: str, path: str, expected: str) -> None:
 )
 def test_path_deny(glob: str, path: str, denied: bool) -> None:
     policy = Policy(mode=Mode.FULL, deny=(f"read_file({glob})",))
-    verdict = judge(policy, "read_file", "read", {"path": path})
+    verdict = evaluate_call(policy, "read_file", "read", {"path": path})
     assert isinstance(verdict, Denied) is denied
 
 
 def test_a_search_does_not_begin_above_a_denied_place() -> None:
     policy = Policy(mode=Mode.FULL, deny=("search_files(a/secret/*)",))
     for path, denied in [(".", 1), ("a", 1), ("./a", 1), ("..", 1), ("b", 0), ("a/b", 0)]:
-        verdict = judge(policy, "search_files", "read", {"path": path})
+        verdict = evaluate_call(policy, "search_files", "read", {"path": path})
         assert isinstance(verdict, Denied) is bool(denied), path
-    assert isinstance(judge(policy, "search_files", "read", {}), Denied)
+    assert isinstance(evaluate_call(policy, "search_files", "read", {}), Denied)
 
 
 @pytest.mark.parametrize(
@@ -276,11 +276,11 @@ def test_a_search_does_not_begin_above_a_denied_place() -> None:
     ],
 )
 def test_path_suggestions(path: str, rule: str) -> None:
-    verdict = judge(Policy(), "write_file", "write", {"path": path})
-    assert isinstance(verdict, Needed)
+    verdict = evaluate_call(Policy(), "write_file", "write", {"path": path})
+    assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rule == rule
     if rule:
-        again = judge(Policy(allow=verdict.rules), "write_file", "write", {"path": path})
+        again = evaluate_call(Policy(allow=verdict.rules), "write_file", "write", {"path": path})
         assert again == Allowed(rule)
 
 
@@ -350,7 +350,7 @@ HOSTS = [
 
 @pytest.mark.parametrize(("host", "url", "expected"), HOSTS)
 def test_host_allow(host: str, url: str, expected: str) -> None:
-    verdict = judge(Policy(allow=(f"web_fetch({host})",)), "web_fetch", "net", {"url": url})
+    verdict = evaluate_call(Policy(allow=(f"web_fetch({host})",)), "web_fetch", "net", {"url": url})
     assert _LETTERS[type(verdict)] == expected
 
 
@@ -383,7 +383,7 @@ def test_host_allow(host: str, url: str, expected: str) -> None:
 )
 def test_host_deny(host: str, url: str, expected: str) -> None:
     policy = Policy(mode=Mode.FULL, deny=(f"web_fetch({host})",))
-    verdict = judge(policy, "web_fetch", "net", {"url": url})
+    verdict = evaluate_call(policy, "web_fetch", "net", {"url": url})
     assert _LETTERS[type(verdict)] == expected
 
 
@@ -396,11 +396,13 @@ def test_host_deny(host: str, url: str, expected: str) -> None:
     ],
 )
 def test_host_suggestions(url: str, rule: str) -> None:
-    verdict = judge(Policy(), "web_fetch", "net", {"url": url})
-    assert isinstance(verdict, Needed)
+    verdict = evaluate_call(Policy(), "web_fetch", "net", {"url": url})
+    assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rule == rule
     if rule:
-        assert judge(Policy(allow=(rule,)), "web_fetch", "net", {"url": url}) == Allowed(rule)
+        assert evaluate_call(Policy(allow=(rule,)), "web_fetch", "net", {"url": url}) == Allowed(
+            rule
+        )
 
 
 @pytest.mark.parametrize(
@@ -410,20 +412,22 @@ def test_host_suggestions(url: str, rule: str) -> None:
 def test_odd_arguments_are_never_allowed_by_a_pattern(tool: str, rule: str) -> None:
     for odd in (None, 1, ["a"], {"a": "a"}, True):
         arguments = {"command": odd, "path": odd, "url": odd}
-        asked = judge(Policy(allow=(rule,)), tool, "exec", arguments)
-        assert isinstance(asked, Needed)
+        asked = evaluate_call(Policy(allow=(rule,)), tool, "exec", arguments)
+        assert isinstance(asked, ApprovalNeeded)
         assert not asked.rules
-        vague = judge(Policy(mode=Mode.FULL, deny=(rule,)), tool, "exec", arguments)
-        assert isinstance(vague, Needed)
+        vague = evaluate_call(Policy(mode=Mode.FULL, deny=(rule,)), tool, "exec", arguments)
+        assert isinstance(vague, ApprovalNeeded)
 
 
 def test_other_tools_are_judged_whole() -> None:
-    verdict = judge(Policy(), "crm.update", "write", {"path": "x"})
-    assert isinstance(verdict, Needed)
+    verdict = evaluate_call(Policy(), "crm.update", "write", {"path": "x"})
+    assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rules == ("crm.update",)
-    assert judge(Policy(allow=("crm.update",)), "crm.update", "write", {}) == Allowed("crm.update")
-    odd = judge(Policy(), "no tool (", "write", {})
-    assert isinstance(odd, Needed)
+    assert evaluate_call(Policy(allow=("crm.update",)), "crm.update", "write", {}) == Allowed(
+        "crm.update"
+    )
+    odd = evaluate_call(Policy(), "no tool (", "write", {})
+    assert isinstance(odd, ApprovalNeeded)
     assert not odd.rules
 
 
@@ -497,10 +501,12 @@ def test_a_policy_survives_storage() -> None:
         msgspec.json.decode(b'{"deny": ["shell("]}', type=Policy)
 
 
-@pytest.mark.parametrize("verdict", [Allowed(), Denied("no"), Needed("why", ("shell(ls)",))])
+@pytest.mark.parametrize(
+    "verdict", [Allowed(), Denied("no"), ApprovalNeeded("why", ("shell(ls)",))]
+)
 def test_verdicts_survive_storage(verdict: Verdict) -> None:
     stored = msgspec.json.encode(verdict)
-    assert msgspec.json.decode(stored, type=Allowed | Denied | Needed) == verdict
+    assert msgspec.json.decode(stored, type=Allowed | Denied | ApprovalNeeded) == verdict
 
 
 def test_call_hash_names_the_call() -> None:
@@ -531,7 +537,7 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "beside"),
+    ("command", "detail"),
     [
         ("make x", ""),
         ("git log && make x", "no rule allows make x"),
@@ -540,8 +546,10 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
     ],
 )
 def test_whoever_sees_the_call_is_told_what_else_there_is_to_know(
-    command: str, beside: str
+    command: str, detail: str
 ) -> None:
-    verdict = judge(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
-    assert isinstance(verdict, Needed)
-    assert verdict.beside == beside
+    verdict = evaluate_call(
+        Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command}
+    )
+    assert isinstance(verdict, ApprovalNeeded)
+    assert verdict.reason_detail == detail

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from internal.agent.domain.permissions.policy import (
     Allowed,
+    ApprovalNeeded,
     Denied,
     Mode,
-    Needed,
     Policy,
     Verdict,
-    judge,
+    evaluate_call,
 )
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, read_script
 from internal.agent.domain.permissions.shell.words import for_parser, from_parser
@@ -52,11 +52,11 @@ words = st.one_of(
 
 
 def shell(policy: Policy, command: str) -> Verdict:
-    return judge(policy, "shell", "exec", {"command": command})
+    return evaluate_call(policy, "shell", "exec", {"command": command})
 
 
 def openness(verdict: Verdict) -> int:
-    return (Denied, Needed, Allowed).index(type(verdict))
+    return (Denied, ApprovalNeeded, Allowed).index(type(verdict))
 
 
 @given(texts, modes, allow_rules, deny_rules)
@@ -67,9 +67,9 @@ def test_judge_never_raises(
     verdict = shell(Policy(mode=mode, allow=allow, deny=deny), text)
     assert openness(verdict) in {0, 1, 2}
     for tool in ("read_file", "web_fetch", "search_files", "plan", text):
-        judge(Policy(mode=mode), tool, "net", {"path": text, "url": text})
+        evaluate_call(Policy(mode=mode), tool, "net", {"path": text, "url": text})
         rules = ("read_file(a/**)", "web_fetch(a.example)", "search_files(**/x)")
-        judge(Policy(deny=rules, allow=rules), tool, "net", {"path": text, "url": text})
+        evaluate_call(Policy(deny=rules, allow=rules), tool, "net", {"path": text, "url": text})
 
 
 @given(texts, modes, allow_rules, allow_rules, deny_rules)
@@ -98,7 +98,7 @@ def test_a_deny_rule_never_opens_anything(
 @settings(max_examples=600, deadline=None)
 def test_suggested_rules_allow(text: str, allow: tuple[str, ...]) -> None:
     verdict = shell(Policy(allow=allow), text)
-    if isinstance(verdict, Needed) and verdict.rules:
+    if isinstance(verdict, ApprovalNeeded) and verdict.rules:
         assert isinstance(shell(Policy(allow=allow + verdict.rules), text), Allowed)
 
 

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from internal.agent.domain.events.types import DiagnosticError, PlanUpdated, ToolCompleted
-from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, said_by_user
+from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision
-from internal.agent.domain.react.review_state import MOST_ASKED, NOBODY
+from internal.agent.domain.react.review_state import MAX_APPROVAL_ITEMS, NOBODY
 from internal.agent.domain.react.steps import Act
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec
@@ -118,7 +118,7 @@ def test_half_a_rule_is_never_offered() -> None:
 def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
     turn = asking(write("a"), read("b"), ls("c"), read("d"))
     assert turn.next() == Act((read("b"), read("d")))
-    turn.observed(ToolResult("a", "never run"))  # nobody agreed to it yet
+    turn.add_tool_result(ToolResult("a", "never run"))  # nobody agreed to it yet
     assert "a" not in turn.results
     act(turn)
     question = paused(turn)
@@ -136,7 +136,7 @@ def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
 def test_a_yes_runs_all_and_the_results_are_in_call_order() -> None:
     turn = asking(write("a"), read("b"), ls("c"))
     act(turn, "early")
-    assert turn.answered(answer(turn, "approve")) == []
+    assert turn.resolve(answer(turn, "approve")) == []
     assert turn.next() == Act((write("a"), ls("c")))
     act(turn, "late")
     assert list(results(turn).values()) == [
@@ -148,7 +148,7 @@ def test_a_yes_runs_all_and_the_results_are_in_call_order() -> None:
 
 def test_an_answer_may_be_given_item_by_item() -> None:
     turn = asking(write("a"), ls("b"), write("c"))
-    events = turn.answered(answer(turn, "approve", "not that one ", b=False, zzz=True))
+    events = turn.resolve(answer(turn, "approve", "not that one ", b=False, zzz=True))
     assert turn.next() == Act((write("a"), write("c")))
     sentence = "Not run: ada said no: not that one ."
     assert events == [
@@ -166,7 +166,7 @@ def test_an_answer_may_be_given_item_by_item() -> None:
 
 def test_a_no_with_one_yes_among_it() -> None:
     turn = asking(write("a"), ls("b"))
-    turn.answered(answer(turn, "reject", b=True))
+    turn.resolve(answer(turn, "reject", b=True))
     assert act(turn) == ("b",)
     assert results(turn)["a"].text == "Not run: ada said no."
 
@@ -182,7 +182,7 @@ def test_a_no_with_one_yes_among_it() -> None:
 )
 def test_all_but_a_yes_is_a_no(decision: Decision, by: str, sentence: str) -> None:
     turn = asking(write("a"), ls("b"))
-    turn.answered(Answer(paused(turn).id, decision, by, "web"))
+    turn.resolve(Answer(paused(turn).id, decision, by, "web"))
     assert {each.text for each in results(turn).values()} == {sentence}
     assert all(each.failed for each in results(turn).values())
     asked(turn)
@@ -190,7 +190,7 @@ def test_all_but_a_yes_is_a_no(decision: Decision, by: str, sentence: str) -> No
 
 def test_too_late_is_too_late_for_every_item() -> None:
     turn = asking(write("a"))
-    turn.answered(answer(turn, "expired", a=True))
+    turn.resolve(answer(turn, "expired", a=True))
     assert results(turn)["a"].failed
 
 
@@ -198,7 +198,7 @@ def test_a_call_that_changed_is_not_run() -> None:
     turn = asking(ls("a"), write("b"))
     reply = answer(turn, "approve")
     turn.calls = (call("a", "shell", command="rm -rf /"), turn.calls[1])
-    events = turn.answered(reply)
+    events = turn.resolve(reply)
     assert turn.next() == Act((write("b"),))
     act(turn)
     sentence = "Not run: this is not the call that a person agreed to."
@@ -208,8 +208,8 @@ def test_a_call_that_changed_is_not_run() -> None:
 
 def test_a_call_in_another_workspace_is_another_call() -> None:
     turn = asking(ls("a"))
-    turn.terms = msgspec.structs.replace(turn.terms, workspace="/elsewhere")
-    turn.answered(answer(turn, "approve"))
+    turn.config = msgspec.structs.replace(turn.config, workspace="/elsewhere")
+    turn.resolve(answer(turn, "approve"))
     assert results(turn)["a"].failed
 
 
@@ -218,7 +218,7 @@ def test_an_answer_holds_for_what_was_stored() -> None:
     turn = asking(big, ToolCall("b", "write_file", {"path": "b", "odd": float("inf")}))
     point = CheckpointEncoder().encode(turn)
     again = decode_checkpoint(point.head, list(point.messages))
-    again.answered(answer(turn, "approve"))
+    again.resolve(answer(turn, "approve"))
     assert act(again) == ("a", "b")
 
 
@@ -226,20 +226,20 @@ def test_an_answer_to_another_question_is_ignored() -> None:
     turn = asking(write("a"))
     before = msgspec.json.encode(turn)
     other = msgspec.structs.replace(answer(turn, "approve"), question_id="question-x")
-    assert turn.answered(other) == []
+    assert turn.resolve(other) == []
     assert msgspec.json.encode(turn) == before
     mine = answer(turn, "approve")
-    turn.answered(mine)
+    turn.resolve(mine)
     act(turn)
-    assert turn.answered(mine) == []
+    assert turn.resolve(mine) == []
 
 
 def test_questions_of_a_run_have_numbers() -> None:
     turn = asking(write("a"))
-    turn.answered(answer(turn, "reject"))
+    turn.resolve(answer(turn, "reject"))
     hear(turn, call("q", "request_user", question="Why?"))
     assert paused(turn).id == "question-2Abc-2"
-    turn.answered(answer(turn, "text", "Because."))
+    turn.resolve(answer(turn, "text", "Because."))
     hear(turn, write("b"))
     assert paused(turn).id == "question-2Abc-3"
     assert paused(turn).title == "Allow write_file?"
@@ -247,13 +247,13 @@ def test_questions_of_a_run_have_numbers() -> None:
 
 def test_too_many_calls_in_need_are_asked_for_in_turn() -> None:
     turn = begin(terms(policy=ASK, people=True))
-    events = hear(turn, *(write(f"w{n}") for n in range(MOST_ASKED + 2)))
+    events = hear(turn, *(write(f"w{n}") for n in range(MAX_APPROVAL_ITEMS + 2)))
     assert [event.call_id for event in events if isinstance(event, DiagnosticError)] == [
         "w16",
         "w17",
     ]
-    assert len(paused(turn).calls) == MOST_ASKED
-    turn.answered(answer(turn, "approve"))
+    assert len(paused(turn).calls) == MAX_APPROVAL_ITEMS
+    turn.resolve(answer(turn, "approve"))
     act(turn)
     assert "Call it again later." in results(turn)["w17"].text
     assert not results(turn)["w17"].failed
@@ -279,7 +279,7 @@ def test_a_question_to_the_person_is_the_calls_result(
         ("N", "S"),
     )
     assert question.call_id == "q"
-    assert turn.answered(answer(turn, decision, text)) == []
+    assert turn.resolve(answer(turn, decision, text)) == []
     assert results(turn) == {"q": ToolResult("q", result, failed)}
 
 
@@ -289,7 +289,7 @@ def test_clarify_may_ask_while_it_opens_the_step() -> None:
     hear(turn, call("q", "clarify", **ask))
     assert paused(turn).title == "Which?"
     assert turn.open_step == "1"
-    turn.answered(answer(turn, "text", "All."))
+    turn.resolve(answer(turn, "text", "All."))
     hear(turn, call("r", "clarify", **ask, question="Sure?"))
     assert paused(turn).title == "Sure?"
 
@@ -310,10 +310,10 @@ def test_one_question_at_a_time() -> None:
         read("a"),
     )
     assert paused(turn).title == "First?"
-    turn.answered(answer(turn, "text", "Yes."))
+    turn.resolve(answer(turn, "text", "Yes."))
     act(turn)
     assert paused(turn).kind == "approval"
-    turn.answered(answer(turn, "approve"))
+    turn.resolve(answer(turn, "approve"))
     act(turn)
     given = results(turn)
     assert [given[key].text for key in ("q", "w", "a")] == ["Yes.", "ok", "ok"]
@@ -339,19 +339,19 @@ def test_no_event_of_a_judgement_is_too_big(text: str) -> None:
         for reply in replies:
             for event in hear(turn, *reply):
                 assert len(msgspec.json.encode(event)) <= LIMIT
-            turn.interrupted()
+            turn.settle_interrupted()
             if turn.calls:
                 act(turn)
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("count", [1, MOST_ASKED, 40])
+@pytest.mark.parametrize("count", [1, MAX_APPROVAL_ITEMS, 40])
 def test_no_question_is_too_big(text: str, count: int) -> None:
     many = [call(f"c{n}", "shell", command=f"{n} {text[:10_000]}") for n in range(count)]
     turn = asking(*many)
     question = paused(turn)
     assert len(msgspec.json.encode(question)) <= LIMIT - 1000
-    for event in turn.answered(answer(turn, "reject", "no: " + text)):
+    for event in turn.resolve(answer(turn, "reject", "no: " + text)):
         assert len(msgspec.json.encode(event)) <= LIMIT
     turn = asking(call("q", "request_user", question=text[:4000], options=[text[:4000]] * 20))
     assert len(msgspec.json.encode(paused(turn))) <= LIMIT - 1000
@@ -368,7 +368,7 @@ def test_a_plan_with_hostile_steps_is_shown_in_events_that_fit() -> None:
 
 
 def test_a_call_among_history_is_never_judged_again() -> None:
-    history = [said_by_user("Hi"), Message("assistant", (write("old"),))]
+    history = [user_message("Hi"), Message("assistant", (write("old"),))]
     history += [Message("user", (ToolResult("old", "done"),)), Message("assistant", (Text("."),))]
     turn = begin(terms(policy=ASK, people=True), history)
     hear(turn, write("old"))

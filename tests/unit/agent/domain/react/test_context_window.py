@@ -14,19 +14,19 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    said_by_user,
+    user_message,
 )
 from internal.agent.domain.react.context_window import (
     IMAGE_TOKENS,
     OVERHEAD_TOKENS,
     SHORTEST_RESULT,
     ContextWindow,
-    fit,
+    fit_window,
     message_tokens,
+    select_messages,
     text_tokens,
     tools_tokens,
-    view,
-    weight,
+    window_tokens,
 )
 from tests.support.strict_provider import check
 from tests.support.turn_driver import TOOLS, read
@@ -45,18 +45,18 @@ def conversations(draw: st.DrawFn) -> tuple[list[Message], int, list[str]]:
     """Return messages, where the task is, and what the person said from there on."""
     history: list[Message] = []
     for n in range(draw(st.integers(0, 4))):
-        history.append(said_by_user(draw(texts)))
+        history.append(user_message(draw(texts)))
         for m in range(draw(st.integers(0, 2))):
             history += exchange(f"h{n}-{m}", draw(texts))
         if draw(st.booleans()):
             history.append(Message("assistant", (Text("An answer."),)))
     said = ["The task."]
-    work = [said_by_user("The task.")]
+    work = [user_message("The task.")]
     for n in range(draw(st.integers(0, 6))):
         work += exchange(f"w{n}", draw(texts), draw(st.integers(1, 3)))
         if draw(st.booleans()):
             said.append(f"Steering {n}.")
-            work.append(said_by_user(said[-1]))
+            work.append(user_message(said[-1]))
     return [*history, *work], len(history), said
 
 
@@ -96,52 +96,52 @@ def test_schemas_weigh() -> None:
 
 
 def test_nothing_is_left_out_of_what_fits() -> None:
-    messages = [said_by_user("The task."), *exchange("a", "x" * 3000), *exchange("b", "x")]
+    messages = [user_message("The task."), *exchange("a", "x" * 3000), *exchange("b", "x")]
     window = ContextWindow()
-    assert fit(messages, 0, window, weight(messages, 0, window)) is window
+    assert fit_window(messages, 0, window, window_tokens(messages, 0, window)) is window
 
 
 def test_the_oldest_conversation_goes_first() -> None:
     history: list[Message] = []
     for n in range(4):
-        history += [said_by_user(f"{n}" * 900), *exchange(f"h{n}", "x" * 900)]
+        history += [user_message(f"{n}" * 900), *exchange(f"h{n}", "x" * 900)]
         history.append(Message("assistant", (Text("Done."),)))
-    messages = [*history, said_by_user("The task."), *exchange("w", "x" * 900)]
-    window = fit(messages, 16, ContextWindow(), 2000)
+    messages = [*history, user_message("The task."), *exchange("w", "x" * 900)]
+    window = fit_window(messages, 16, ContextWindow(), 2000)
     assert window == ContextWindow(history_from=12)
-    kept = view(messages, 16, window)
+    kept = select_messages(messages, 16, window)
     assert kept == tuple(messages[12:])
-    assert weight(messages, 16, window) <= 1400
+    assert window_tokens(messages, 16, window) <= 1400
 
 
 def test_then_the_oldest_work_but_never_the_persons_words() -> None:
-    messages = [said_by_user("Hi"), Message("assistant", (Text("Hello."),)), said_by_user("Task.")]
+    messages = [user_message("Hi"), Message("assistant", (Text("Hello."),)), user_message("Task.")]
     for n in range(5):
-        messages += [*exchange(f"w{n}", "x" * 1500), said_by_user(f"Steering {n}.")]
-    window = fit(messages, 2, ContextWindow(), 2000)
+        messages += [*exchange(f"w{n}", "x" * 1500), user_message(f"Steering {n}.")]
+    window = fit_window(messages, 2, ContextWindow(), 2000)
     assert (window.history_from, window.result_limit) == (2, None)
-    kept = view(messages, 2, window)
+    kept = select_messages(messages, 2, window)
     check(kept, ["Task.", *(f"Steering {n}." for n in range(5))])
     assert [call.call_id for message in kept for call in message.calls] == ["w3-0", "w4-0"]
 
 
 def test_last_of_all_results_are_shortened() -> None:
-    messages = [said_by_user("Task."), *exchange("a", "b" * 90), *exchange("c", "d" * 90_000, 2)]
-    window = fit(messages, 0, ContextWindow(), 5000)
+    messages = [user_message("Task."), *exchange("a", "b" * 90), *exchange("c", "d" * 90_000, 2)]
+    window = fit_window(messages, 0, ContextWindow(), 5000)
     assert window == ContextWindow(0, 3, 4096)
-    shown = view(messages, 0, window)[-1].parts[0]
+    shown = select_messages(messages, 0, window)[-1].parts[0]
     assert isinstance(shown, ToolResult)
     assert len(shown.text) == 4096
     assert "characters left out" in shown.text
-    harder = fit(messages, 0, window, 10)
+    harder = fit_window(messages, 0, window, 10)
     assert harder == ContextWindow(0, 3, SHORTEST_RESULT)
-    assert fit(messages, 0, harder, 10) == harder
-    check(view(messages, 0, harder), ["Task."])
+    assert fit_window(messages, 0, harder, 10) == harder
+    check(select_messages(messages, 0, harder), ["Task."])
 
 
 def test_a_result_a_little_too_long_is_not_made_heavier() -> None:
-    messages = [said_by_user("Task."), *exchange("a", "x" * (SHORTEST_RESULT + 1))]
-    assert weight(messages, 0, ContextWindow(0, 0, SHORTEST_RESULT)) <= weight(
+    messages = [user_message("Task."), *exchange("a", "x" * (SHORTEST_RESULT + 1))]
+    assert window_tokens(messages, 0, ContextWindow(0, 0, SHORTEST_RESULT)) <= window_tokens(
         messages, 0, ContextWindow()
     )
 
@@ -155,16 +155,16 @@ def test_any_trim_is_lawful(
     window = ContextWindow()
     for goal in (budget, second, 0):
         before = window
-        window = fit(messages, task_at, before, goal)
-        shown = view(messages, task_at, window)
+        window = fit_window(messages, task_at, before, goal)
+        shown = select_messages(messages, task_at, window)
         check(shown, said)
-        assert weight(messages, task_at, window) <= weight(messages, task_at, before)
-        assert fit(messages, task_at, window, goal) == window
+        assert window_tokens(messages, task_at, window) <= window_tokens(messages, task_at, before)
+        assert fit_window(messages, task_at, window, goal) == window
         assert window.history_from >= before.history_from
         assert window.work_from >= before.work_from
         newest = [message for message in messages[task_at:] if message.calls][-1:]
         assert all(message in shown for message in newest)
-        if weight(messages, task_at, window) > goal:
+        if window_tokens(messages, task_at, window) > goal:
             assert is_smallest(window, messages, task_at)
         if window.work_from > task_at:
             assert window.history_from == task_at
@@ -191,5 +191,7 @@ def test_estimates_only_grow(
     messages, task_at, _ = conversation
     window = ContextWindow(result_limit=limit)
     longer = [*messages, *exchange("z", "z" * more)]
-    assert weight(messages, task_at, window) < weight(longer, task_at, window)
-    assert weight(messages, task_at, window) <= weight(messages, task_at, ContextWindow())
+    assert window_tokens(messages, task_at, window) < window_tokens(longer, task_at, window)
+    assert window_tokens(messages, task_at, window) <= window_tokens(
+        messages, task_at, ContextWindow()
+    )

@@ -16,19 +16,19 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
 )
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.plans import MOST_STEPS
+from internal.agent.domain.plans import MAX_STEPS
 from internal.agent.domain.react.gates import (
+    CONTROL_CALLS,
+    CONTROL_SPECS,
     GATES,
-    MOST_OPTIONS,
-    PATIENCE,
-    UI_CALLS,
-    UI_SPECS,
-    ui_call,
+    MAX_CORRECTIONS,
+    MAX_OPTIONS,
+    parse_control_call,
 )
 from internal.agent.domain.react.steps import Act
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
-from internal.agent.domain.usage import Limits
+from internal.agent.domain.usage import RunLimits
 from tests.support.turn_driver import (
     act,
     asked,
@@ -193,7 +193,7 @@ def test_a_step_that_is_not_there_is_named(ui: ToolCall, known: str) -> None:
 
 
 def test_a_correction_is_not_a_tool_failure() -> None:
-    turn = begin(terms("strict", limits=Limits(max_consecutive_tool_failures=1)))
+    turn = begin(terms("strict", limits=RunLimits(max_consecutive_tool_failures=1)))
     events = hear(turn, write("a"))
     assert not results(turn)["a"].failed
     assert not any(isinstance(event, ToolCompleted) for event in events)
@@ -209,25 +209,26 @@ def test_a_gate_lets_go_after_two_corrections_in_a_row(
 ) -> None:
     turn = begin(terms("strict"))
     hear(turn, *reply)
-    assert turn.released == frozenset()
+    assert turn.released_gates == frozenset()
     events = hear(turn, *reply)
     assert events[-1] == DiagnosticError(
-        phase="gate", error=f"the gate “{gate}” lets go after {PATIENCE} corrections in a row"
+        phase="gate",
+        error=f"the gate “{gate}” is off after {MAX_CORRECTIONS} corrections in a row",
     )
     assert len(corrections(events)) == 2  # the second reply is still corrected
-    assert turn.released == {gate}
+    assert turn.released_gates == {gate}
     events = hear(turn, *reply)
     assert corrections(events) == {}
     act(turn)
     hear(turn, *reply)
-    assert turn.released == {gate}
+    assert turn.released_gates == {gate}
 
 
 def test_the_step_gate_lets_go_as_well() -> None:
     turn = complex_plan()
     hear(turn, write("a"))
     hear(turn, write("b"))
-    assert turn.released == {"step"}
+    assert turn.released_gates == {"step"}
     assert hear(turn, write("c")) == []
 
 
@@ -236,16 +237,16 @@ def test_corrections_are_counted_afresh_after_a_lawful_reply() -> None:
     for _ in range(3):
         hear(turn, write("w"))
         hear(turn, moved("m", "1", "completed"))
-    assert turn.released == frozenset()
+    assert turn.released_gates == frozenset()
     hear(turn, write("w"))
     hear(turn, planned("p"), write("w"))  # another gate's correction
-    assert turn.released == frozenset()
+    assert turn.released_gates == frozenset()
     assert turn.corrections == {"solo": 1}
 
 
 def test_without_the_alone_rule_the_plan_counts_for_what_follows_it() -> None:
     turn = begin(terms("strict"))
-    for _ in range(PATIENCE):
+    for _ in range(MAX_CORRECTIONS):
         hear(turn, planned("p"), write("w"))
     events = hear(turn, write("a"), planned("p"), write("b"))
     assert corrections(events) == {"a": FIRST.format("write_file")}
@@ -253,8 +254,8 @@ def test_without_the_alone_rule_the_plan_counts_for_what_follows_it() -> None:
 
 
 def test_every_tool_of_the_turn_has_a_schema() -> None:
-    assert [spec.name for spec in UI_SPECS] == [kind.tool for kind in UI_CALLS]
-    for spec in UI_SPECS:
+    assert [spec.name for spec in CONTROL_SPECS] == [kind.tool for kind in CONTROL_CALLS]
+    for spec in CONTROL_SPECS:
         assert spec.risk == "ui"
         assert spec.idempotent
         assert spec.parameters["type"] == "object"
@@ -268,7 +269,7 @@ def test_every_tool_of_the_turn_has_a_schema() -> None:
     [
         ("plan", {}, "required field `goal`"),
         ("plan", {"goal": "g", "steps": []}, "length >= 1"),
-        ("plan", {"goal": "g", "steps": ["s"] * (MOST_STEPS + 1)}, f"length <= {MOST_STEPS}"),
+        ("plan", {"goal": "g", "steps": ["s"] * (MAX_STEPS + 1)}, f"length <= {MAX_STEPS}"),
         ("plan", {"goal": "g" * 4001, "steps": ["s"]}, "length <= 4000"),
         ("plan", {"goal": "g", "steps": ["s"], "complexity": "hard"}, "$.complexity"),
         ("update_plan", {"step_id": "1", "status": "pending"}, "$.status"),
@@ -277,8 +278,8 @@ def test_every_tool_of_the_turn_has_a_schema() -> None:
         ("request_user", {"question": ""}, "length >= 1"),
         (
             "request_user",
-            {"question": "q", "options": ["o"] * (MOST_OPTIONS + 1)},
-            f"length <= {MOST_OPTIONS}",
+            {"question": "q", "options": ["o"] * (MAX_OPTIONS + 1)},
+            f"length <= {MAX_OPTIONS}",
         ),
     ],
 )
@@ -292,7 +293,7 @@ def test_bad_arguments_are_named(tool: str, arguments: dict[str, Any], complaint
 
 
 def test_other_tools_are_not_the_turns_own() -> None:
-    assert ui_call("read_file", {}) is None
+    assert parse_control_call("read_file", {}) is None
 
 
 _values = st.recursive(
@@ -304,7 +305,7 @@ _FIELDS = ["goal", "steps", "step_id", "status", "success_criteria", "question",
 
 
 @given(
-    st.sampled_from([kind.tool for kind in UI_CALLS]),
+    st.sampled_from([kind.tool for kind in CONTROL_CALLS]),
     st.dictionaries(st.sampled_from(_FIELDS) | st.text(max_size=3), _values),
 )
 def test_no_arguments_break_the_turn(tool: str, arguments: dict[str, Any]) -> None:

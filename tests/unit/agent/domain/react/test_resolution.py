@@ -18,7 +18,7 @@ def agreed(*calls: ToolCall) -> Turn:
     """Return a Turn in which a person just said yes to these calls."""
     turn = begin(terms(policy=Policy(), people=True))
     hear(turn, *calls)
-    turn.answered(answer(turn, "approve"))
+    turn.resolve(answer(turn, "approve"))
     return turn
 
 
@@ -38,7 +38,7 @@ def test_a_yes_runs_the_call_once_and_the_same_call_is_asked_again() -> None:
 def test_a_yes_to_one_call_is_none_to_its_twin_in_the_same_reply() -> None:
     turn = begin(terms(policy=Policy(), people=True))
     hear(turn, push("a"), push("b"))
-    turn.answered(answer(turn, "approve", b=False))
+    turn.resolve(answer(turn, "approve", b=False))
     assert act(turn) == ("a",)
     assert results(turn)["b"].failed
 
@@ -47,11 +47,11 @@ def test_a_yes_is_not_heard_twice() -> None:
     turn = begin(terms(policy=Policy(), people=True))
     hear(turn, push("a"))
     yes = answer(turn, "approve")
-    turn.answered(yes)
+    turn.resolve(yes)
     act(turn)
     hear(turn, push("b"))
     before = msgspec.json.encode(turn)
-    assert turn.answered(yes) == []
+    assert turn.resolve(yes) == []
     assert msgspec.json.encode(turn) == before
     paused(turn)
 
@@ -94,8 +94,8 @@ def test_a_call_that_changed_between_question_and_answer_is_not_run(
     hear(turn, push("a"))
     yes = answer(turn, "approve")
     turn.calls = (ToolCall("a", tool, arguments),)
-    turn.terms = msgspec.structs.replace(turn.terms, workspace=workspace)
-    turn.answered(yes)
+    turn.config = msgspec.structs.replace(turn.config, workspace=workspace)
+    turn.resolve(yes)
     assert not isinstance(turn.next(), Act)
     assert results(turn)["a"].text == "Not run: this is not the call that a person agreed to."
     assert results(turn)["a"].failed

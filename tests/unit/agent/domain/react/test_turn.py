@@ -12,13 +12,17 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    said_by_user,
+    user_message,
 )
-from internal.agent.domain.react.closing_prompts import CLOSING, NUDGE, SILENT
-from internal.agent.domain.react.steps import Act, Outcome, Spent
-from internal.agent.domain.react.turn import INTERRUPTED, MOST_EMPTY_REPLIES, Turn
-from internal.agent.domain.tasks import STATUS_OF, StopReason
-from internal.agent.domain.usage import Limits, Usage
+from internal.agent.domain.react.closing_prompts import (
+    CLOSING_PROMPTS,
+    EMPTY_REPLY_PROMPT,
+    NO_ANSWER,
+)
+from internal.agent.domain.react.steps import Act, ModelSpending, TurnOutcome
+from internal.agent.domain.react.turn import INTERRUPTED, MAX_EMPTY_REPLIES, Turn
+from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
+from internal.agent.domain.usage import RunLimits, Usage
 from tests.support import turn_driver as rig
 from tests.support.strict_provider import check
 from tests.support.turn_driver import act, asked, begin, hear, outcome, read, results, terms, write
@@ -27,7 +31,7 @@ from tests.support.turn_driver import act, asked, begin, hear, outcome, read, re
 def test_a_reply_without_calls_is_the_answer() -> None:
     turn = begin(terms("strict"))
     assert hear(turn, Thinking("Hm."), "  Seven", " herons.\n") == []
-    assert outcome(turn) == Outcome("final_answer", "Seven herons.")
+    assert outcome(turn) == TurnOutcome("final_answer", "Seven herons.")
     assert turn.messages[-1] == Message("assistant", (Text("Seven herons."),))
 
 
@@ -38,9 +42,9 @@ def test_results_are_given_back_in_the_order_of_the_calls() -> None:
     assert isinstance(move, Act)
     assert [call.call_id for call in move.calls] == ["a", "b", "c"]
     for call_id in ("c", "a"):
-        turn.observed(ToolResult(call_id, call_id.upper()))
+        turn.add_tool_result(ToolResult(call_id, call_id.upper()))
     assert turn.next() == Act((write("b"),))
-    turn.observed(ToolResult("b", "B"))
+    turn.add_tool_result(ToolResult("b", "B"))
     assert asked(turn).messages[1:] == (
         Message("assistant", (Text("I look."), read("a"), write("b"), read("c"))),
         Message("user", (ToolResult("a", "A"), ToolResult("b", "B"), ToolResult("c", "C"))),
@@ -50,23 +54,23 @@ def test_results_are_given_back_in_the_order_of_the_calls() -> None:
 def test_a_second_result_and_that_of_a_stranger_change_nothing() -> None:
     turn = begin(terms())
     hear(turn, read("a"), read("b"))
-    turn.observed(ToolResult("a", "first"))
-    turn.observed(ToolResult("a", "second"))
-    turn.observed(ToolResult("z", "stranger"))
-    turn.observed(ToolResult("b", ""))
-    turn.observed(ToolResult("b", "too late"))
+    turn.add_tool_result(ToolResult("a", "first"))
+    turn.add_tool_result(ToolResult("a", "second"))
+    turn.add_tool_result(ToolResult("z", "stranger"))
+    turn.add_tool_result(ToolResult("b", ""))
+    turn.add_tool_result(ToolResult("b", "too late"))
     assert {key: each.text for key, each in results(turn).items()} == {"a": "first", "b": ""}
 
 
 def test_words_wait_until_every_call_is_answered() -> None:
     turn = begin(terms())
     hear(turn, read("a"))
-    turn.told("Also the egrets.")
-    turn.told(" \n")
-    turn.told("And the ibises.")
-    assert turn.unsaid == ("Also the egrets.", "And the ibises.")
+    turn.add_user_message("Also the egrets.")
+    turn.add_user_message(" \n")
+    turn.add_user_message("And the ibises.")
+    assert turn.pending_user_messages == ("Also the egrets.", "And the ibises.")
     act(turn)
-    turn.told("Thank you.")
+    turn.add_user_message("Thank you.")
     last = asked(turn).messages[-1]
     words = ("Also the egrets.", "And the ibises.", "Thank you.")
     assert last == Message("user", (ToolResult("a", "ok"), *map(Text, words)))
@@ -75,16 +79,16 @@ def test_words_wait_until_every_call_is_answered() -> None:
 def test_words_that_nobody_heard_are_kept_when_the_run_is_cut_short() -> None:
     turn = begin(terms())
     hear(turn, read("a"))
-    turn.told("Also the egrets.")
-    turn.ended("user_stop", "stopped")
-    assert turn.work()[2:] == [
+    turn.add_user_message("Also the egrets.")
+    turn.end("user_stop", "stopped")
+    assert turn.run_messages()[2:] == [
         Message("user", (ToolResult("a", "not run", failed=True),)),
-        said_by_user("Also the egrets."),
+        user_message("Also the egrets."),
     ]
 
 
 def test_ids_that_repeat_are_told_apart() -> None:
-    history = [said_by_user("Hi"), Message("assistant", (read("x"), read("call-1-1")))]
+    history = [user_message("Hi"), Message("assistant", (read("x"), read("call-1-1")))]
     history.append(Message("user", (ToolResult("x", ""), ToolResult("call-1-1", ""))))
     turn = begin(terms(), history)
     hear(turn, read("x"), read(""), read("call-1-2"), read("a b"), read("new"))
@@ -96,13 +100,13 @@ def test_ids_that_repeat_are_told_apart() -> None:
 
 def test_nothing_is_said_three_times() -> None:
     turn = begin(terms())
-    for _ in range(MOST_EMPTY_REPLIES - 1):
+    for _ in range(MAX_EMPTY_REPLIES - 1):
         (event,) = hear(turn, " \n", Thinking("…"))
         assert event == DiagnosticError(phase="think", error="the model gave an empty reply")
-        assert asked(turn).messages[-1].text.endswith(NUDGE)
+        assert asked(turn).messages[-1].text.endswith(EMPTY_REPLY_PROMPT)
         assert not asked(turn).final
     hear(turn)
-    assert outcome(turn) == Outcome("error", "", "the model gave 3 empty replies")
+    assert outcome(turn) == TurnOutcome("error", "", "the model gave 3 empty replies")
 
 
 def test_a_call_forgives_empty_replies() -> None:
@@ -116,30 +120,33 @@ def test_a_call_forgives_empty_replies() -> None:
 
 
 def test_an_empty_reply_uses_an_iteration_up() -> None:
-    turn = begin(terms(limits=Limits(max_iterations=1)))
+    turn = begin(terms(limits=RunLimits(max_iterations=1)))
     hear(turn)
     assert asked(turn).final
-    assert asked(turn).messages[-1].text == f"{rig.TASK}{NUDGE}{CLOSING['max_iterations']}"
+    assert (
+        asked(turn).messages[-1].text
+        == f"{rig.TASK}{EMPTY_REPLY_PROMPT}{CLOSING_PROMPTS['max_iterations']}"
+    )
 
 
-@pytest.mark.parametrize(("words", "answer"), [("Seven.", "Seven."), (" ", SILENT)])
+@pytest.mark.parametrize(("words", "answer"), [("Seven.", "Seven."), (" ", NO_ANSWER)])
 def test_iterations_end_with_last_words(words: str, answer: str) -> None:
-    turn = begin(terms(limits=Limits(max_iterations=2)))
+    turn = begin(terms(limits=RunLimits(max_iterations=2)))
     for call_id in ("a", "b"):
         assert not asked(turn).final
         hear(turn, read(call_id))
         act(turn)
     ask = asked(turn)
     assert ask.final
-    assert ask.messages[-1].text == CLOSING["max_iterations"]
+    assert ask.messages[-1].text == CLOSING_PROMPTS["max_iterations"]
     hear(turn, words, read("c"))
-    assert outcome(turn) == Outcome("max_iterations", answer)
+    assert outcome(turn) == TurnOutcome("max_iterations", answer)
     assert turn.iteration == 3
     assert all(call.call_id != "c" for message in turn.messages for call in message.calls)
 
 
 def test_failures_in_a_row_end_the_run() -> None:
-    turn = begin(terms(limits=Limits(max_consecutive_tool_failures=3)))
+    turn = begin(terms(limits=RunLimits(max_consecutive_tool_failures=3)))
     for call_id, failed in (("a", True), ("b", True), ("c", False), ("d", True), ("e", True)):
         hear(turn, read(call_id), read(f"{call_id}2"))
         act(turn, failed=failed)
@@ -147,33 +154,33 @@ def test_failures_in_a_row_end_the_run() -> None:
     hear(turn, read("f"), read("f2"))
     act(turn, failed=True)
     assert asked(turn).final
-    assert asked(turn).messages[-1].text == CLOSING["error"]
+    assert asked(turn).messages[-1].text == CLOSING_PROMPTS["error"]
     hear(turn, "It cannot be done.")
-    expected = Outcome("error", "It cannot be done.", "the last tool calls all failed")
+    expected = TurnOutcome("error", "It cannot be done.", "the last tool calls all failed")
     assert outcome(turn) == expected
 
 
 def test_one_success_among_failures_is_a_success() -> None:
-    turn = begin(terms(limits=Limits(max_consecutive_tool_failures=1)))
+    turn = begin(terms(limits=RunLimits(max_consecutive_tool_failures=1)))
     hear(turn, read("a"), read("b"))
-    turn.observed(ToolResult("a", "no", failed=True))
-    turn.observed(ToolResult("b", "yes"))
+    turn.add_tool_result(ToolResult("a", "no", failed=True))
+    turn.add_tool_result(ToolResult("b", "yes"))
     assert turn.failures == 0
     assert not asked(turn).final
 
 
 def test_the_budget_ends_the_run_with_what_was_said() -> None:
-    turn = begin(terms(limits=Limits(max_cost=0.25)))
+    turn = begin(terms(limits=RunLimits(max_cost=0.25)))
     hear(turn, read("a"), cost=0.25)
     act(turn)
     hear(turn, "Four so far.", read("b"), cost=0.01)
-    assert outcome(turn) == Outcome("budget_exceeded", "Four so far.", "the budget is used up")
-    check([*turn.work(), said_by_user("Go on")])
+    assert outcome(turn) == TurnOutcome("budget_exceeded", "Four so far.", "the budget is used up")
+    check([*turn.run_messages(), user_message("Go on")])
 
 
 def test_what_is_known_to_be_spent_counts_beside_a_model_without_a_price() -> None:
-    turn = begin(terms(limits=Limits(max_cost=0.25)))
-    turn.heard([read("a")], "fallback", Usage(1, 1), None)
+    turn = begin(terms(limits=RunLimits(max_cost=0.25)))
+    turn.add_reply([read("a")], "fallback", Usage(1, 1), None)
     act(turn)
     assert turn.cost is None
     hear(turn, read("b"), cost=0.2)
@@ -186,25 +193,28 @@ def test_what_is_known_to_be_spent_counts_beside_a_model_without_a_price() -> No
 def test_usage_and_cost_are_kept_by_model() -> None:
     turn = begin(terms())
     assert turn.cost == 0
-    turn.heard([read("a")], "one", Usage(1, 2, 3, 4), 0.5)
+    turn.add_reply([read("a")], "one", Usage(1, 2, 3, 4), 0.5)
     act(turn)
-    turn.heard([read("b")], "two", Usage(10, 20), 0.25)
+    turn.add_reply([read("b")], "two", Usage(10, 20), 0.25)
     act(turn)
-    turn.heard([read("c")], "one", Usage(1, 1), 0.5)
-    assert turn.spent == {"one": Spent(Usage(2, 3, 3, 4), 1.0), "two": Spent(Usage(10, 20), 0.25)}
+    turn.add_reply([read("c")], "one", Usage(1, 1), 0.5)
+    assert turn.spending == {
+        "one": ModelSpending(Usage(2, 3, 3, 4), 1.0),
+        "two": ModelSpending(Usage(10, 20), 0.25),
+    }
     assert (turn.cost, turn.usage) == (1.25, Usage(12, 23, 3, 4))
-    turn.heard([], "two", Usage(), None)
-    turn.heard([], "two", Usage(), 0.1)
-    assert turn.spent["two"].cost is None
+    turn.add_reply([], "two", Usage(), None)
+    turn.add_reply([], "two", Usage(), 0.1)
+    assert turn.spending["two"].cost is None
 
 
 def test_only_what_may_be_repeated_runs_again() -> None:
     turn = begin(terms())
     hear(turn, read("a"), write("b"), read("c"), write("d"), read("e"))
-    turn.begins(["a", "b", "c", "d"])
-    turn.observed(ToolResult("c", "done"))
-    turn.observed(ToolResult("d", "done"))
-    assert turn.interrupted() == [read("a")]
+    turn.mark_started(["a", "b", "c", "d"])
+    turn.add_tool_result(ToolResult("c", "done"))
+    turn.add_tool_result(ToolResult("d", "done"))
+    assert turn.settle_interrupted() == [read("a")]
     assert turn.next() == Act((read("a"), read("e")))
     act(turn)
     given = results(turn)
@@ -217,26 +227,26 @@ def test_only_what_may_be_repeated_runs_again() -> None:
 def test_a_call_of_a_tool_that_is_gone_is_not_repeated() -> None:
     turn = begin(terms())
     hear(turn, read("a"))
-    turn.begins(["a"])
-    turn.terms = msgspec.structs.replace(turn.terms, tools=())
-    assert turn.interrupted() == []
+    turn.mark_started(["a"])
+    turn.config = msgspec.structs.replace(turn.config, tools=())
+    assert turn.settle_interrupted() == []
     assert results(turn)["a"].text == INTERRUPTED
 
 
 @pytest.mark.parametrize("stop_reason", ["timeout", "error", "user_stop"])
 def test_an_end_from_outside_keeps_what_was_said_last(stop_reason: StopReason) -> None:
-    turn = begin(terms(), [said_by_user("Hi"), Message("assistant", (Text("Hello."),))])
-    turn.ended(stop_reason, "enough")
-    assert outcome(turn) == Outcome(stop_reason, "", "enough")
+    turn = begin(terms(), [user_message("Hi"), Message("assistant", (Text("Hello."),))])
+    turn.end(stop_reason, "enough")
+    assert outcome(turn) == TurnOutcome(stop_reason, "", "enough")
     turn = begin(terms())
     hear(turn, " Four so far.\n", read("a"))
     act(turn)
     hear(turn, read("b"))
-    turn.ended(stop_reason, "enough")
-    turn.ended("error", "a second time")
-    assert outcome(turn) == Outcome(stop_reason, "Four so far.", "enough")
-    assert STATUS_OF[stop_reason] in {"failed", "cancelled"}
-    check([*turn.work(), Message("assistant", (Text("Go on."),)), said_by_user("Yes")])
+    turn.end(stop_reason, "enough")
+    turn.end("error", "a second time")
+    assert outcome(turn) == TurnOutcome(stop_reason, "Four so far.", "enough")
+    assert STATUS_BY_STOP_REASON[stop_reason] in {"failed", "cancelled"}
+    check([*turn.run_messages(), Message("assistant", (Text("Go on."),)), user_message("Yes")])
 
 
 def test_a_trim_says_what_it_left_out() -> None:
@@ -244,18 +254,18 @@ def test_a_trim_says_what_it_left_out() -> None:
     for n in range(6):
         hear(turn, read(f"c{n}"))
         act(turn, "x" * 3000)
-    assert turn.fit(100_000) is None
-    event = turn.fit(3000)
+    assert turn.fit_context(100_000) is None
+    event = turn.fit_context(3000)
     assert event is not None
     assert (event.reason, event.budget_tokens, event.messages_before) == ("window", 3000, 13)
     assert event.messages_after == len(asked(turn).messages) == 5
     assert event.tokens_after <= 0.7 * 3000 < 3000 < event.tokens_before
-    harder = turn.fit(3000, refused=True)
+    harder = turn.fit_context(3000, refused=True)
     assert harder is not None
     assert harder.reason == "provider_refused"
     assert harder.tokens_after <= event.tokens_after // 2
-    assert turn.fit(1, refused=True) is not None
-    assert turn.fit(1, refused=True) is None
+    assert turn.fit_context(1, refused=True) is not None
+    assert turn.fit_context(1, refused=True) is None
     check(asked(turn).messages, [rig.TASK])
 
 
@@ -263,10 +273,10 @@ def test_half_characters_stop_at_the_door() -> None:
     turn = begin(terms(people=True))
     path = {"path": "c\udc00", "x": ["\ud83d"]}
     hear(turn, "a\ud83d", Thinking("b\ud83d"), ToolCall("a", "read_file", path))
-    turn.told("d\ud83d\ude00\ud83d")
-    turn.observed(ToolResult("a", "e\udfff"))
+    turn.add_user_message("d\ud83d\ude00\ud83d")
+    turn.add_tool_result(ToolResult("a", "e\udfff"))
     hear(turn, rig.call("q", "request_user", question="f\udfff", options=["g\ud800"]))
-    turn.answered(rig.answer(turn, "text", "h\udfff"))
+    turn.resolve(rig.answer(turn, "text", "h\udfff"))
     hear(turn, ToolCall("m\ud800", "n\ud800", {}, "o\ud800"))
     hear(turn, "p\ud800")
     encoded = msgspec.json.encode(turn).decode()
@@ -292,10 +302,14 @@ def test_it_is_stored_as_it_is() -> None:
     hear(turn, rig.planned("p", "Look", "Count", complexity="complex"))
     hear(turn, rig.opened("o", "1"))
     hear(turn, "Now.", read("a"), write("b"))
-    turn.begins(["a"])
-    turn.told("Also the egrets.")
+    turn.mark_started(["a"])
+    turn.add_user_message("Also the egrets.")
     stored = msgspec.json.encode(turn)
     again = msgspec.json.decode(stored, type=Turn)
     assert msgspec.json.encode(again) == stored
     assert again.next() == turn.next()
-    assert (again.plan, again.calls, again.unsaid) == (turn.plan, turn.calls, turn.unsaid)
+    assert (again.plan, again.calls, again.pending_user_messages) == (
+        turn.plan,
+        turn.calls,
+        turn.pending_user_messages,
+    )

@@ -18,14 +18,14 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    merged,
-    said_by_user,
+    merge_messages,
+    user_message,
 )
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
-from internal.agent.domain.usage import Limits, Usage
+from internal.agent.domain.usage import RunLimits, Usage
 from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from internal.agent.store.runs import CheckpointDelta
 from tests.support import turn_driver as rig
@@ -98,15 +98,15 @@ pictures = Image("image/png", "aGVyb24=")
 histories: st.SearchStrategy[list[Message]] = st.sampled_from(
     [
         [],
-        [said_by_user("Hello"), Message("assistant", (Text("Hello."),))],
-        [said_by_user("Stopped before a word")],
+        [user_message("Hello"), Message("assistant", (Text("Hello."),))],
+        [user_message("Stopped before a word")],
         [
             Message("user", (pictures, Text("What is it?"))),
             Message("assistant", (rig.read("call-1-1"), rig.read("a"))),
             Message("user", (ToolResult("call-1-1", ""), ToolResult("a", "x" * 2000))),
-            said_by_user("Go on"),
+            user_message("Go on"),
             Message("assistant", (Text("A heron."),)),
-            said_by_user("And now?"),
+            user_message("And now?"),
             Message("assistant", (rig.write("call-2-1"),)),
             Message("user", (ToolResult("call-2-1", "not run", failed=True),)),
         ],
@@ -116,7 +116,7 @@ decisions: st.SearchStrategy[Decision] = st.sampled_from(["approve", "reject", "
 
 
 limits = st.builds(
-    Limits,
+    RunLimits,
     max_iterations=st.sampled_from([1, 2, 6, 12, 12]),
     max_cost=st.sampled_from([None, None, 0.5]),
     max_consecutive_tool_failures=st.sampled_from([1, 3, 6]),
@@ -166,7 +166,7 @@ class Life:
             case "t":
                 self.context_is_trimmed()
             case "e" if len(self.turn.messages) > 12:
-                self.turn.ended(self.draw(stop_reasons), "enough")
+                self.turn.end(self.draw(stop_reasons), "enough")
             case _:
                 self.goes_on()
         if self.draw(st.booleans()):
@@ -185,14 +185,14 @@ class Life:
 
     def model_replies(self, parts: list[Part]) -> None:
         cost = self.draw(st.sampled_from([0.0, 0.1, None]))
-        fits_into_the_log(self.turn.heard(parts, "claude-x", Usage(1, 1), cost))
+        fits_into_the_log(self.turn.add_reply(parts, "claude-x", Usage(1, 1), cost))
 
     def tools_run(self, *, all_of_them: bool) -> None:
         """Run calls: results out of order, doubled, of nobody's; perhaps not all of them."""
         move = self.turn.next()
         assert isinstance(move, Act)
         ids = [call.call_id for call in move.calls]
-        self.turn.begins(ids)
+        self.turn.mark_started(ids)
         self.save()  # a commit: no tool starts before it
         for call in move.calls:
             if call.call_id not in self.running:
@@ -202,10 +202,10 @@ class Life:
         finished = len(ids) if all_of_them else self.draw(st.integers(0, len(ids)))
         for call_id in self.draw(st.permutations(ids))[:finished]:
             text = self.draw(texts)
-            self.turn.observed(ToolResult(call_id, text, self.draw(st.booleans())))
+            self.turn.add_tool_result(ToolResult(call_id, text, self.draw(st.booleans())))
             first = self.turn.results.get(call_id)
-            self.turn.observed(ToolResult(call_id, "a second result"))
-            self.turn.observed(ToolResult("nobody's", "x"))
+            self.turn.add_tool_result(ToolResult(call_id, "a second result"))
+            self.turn.add_tool_result(ToolResult("nobody's", "x"))
             assert self.turn.results.get(call_id) == first
             if self.draw(st.booleans()):
                 self.save()
@@ -213,7 +213,7 @@ class Life:
             self.process_dies()
 
     def may_run(self, call: ToolCall) -> None:
-        policy, agreed = self.turn.terms.policy, call.call_id in self.agreed
+        policy, agreed = self.turn.config.policy, call.call_id in self.agreed
         free = {Mode.ACCEPT_EDITS: {"write_file"}, Mode.FULL: RISKY}.get(policy.mode, set())
         listed = call.arguments.get("command") == "ls"
         assert call.name == "read_file" or call.name in free or listed or agreed
@@ -223,7 +223,7 @@ class Life:
         text = self.draw(texts)
         if isinstance(self.turn.next(), Done):
             return
-        self.turn.told(text)
+        self.turn.add_user_message(text)
         if text.strip():
             self.said.append(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
@@ -232,13 +232,13 @@ class Life:
         self.save()
         yes = self.draw(st.lists(st.booleans(), max_size=12))
         items = {each.call_id: one for each, one in zip(question.calls, yes, strict=False)}
-        other = question_id(self.turn.terms.run_id, 1000)
-        assert self.turn.answered(Answer(other, decision, "ada", "web", text, items)) == []
+        other = question_id(self.turn.config.run_id, 1000)
+        assert self.turn.resolve(Answer(other, decision, "ada", "web", text, items)) == []
         assert self.turn.next() == Pause(question)
         self.crash()  # a pause frees the process: another one reads the answer
         answer = Answer(question.id, decision, "ada", "web", text, items)
-        fits_into_the_log(self.turn.answered(answer))
-        assert self.turn.answered(answer) == []
+        fits_into_the_log(self.turn.resolve(answer))
+        assert self.turn.resolve(answer) == []
         if decision != "expired":
             self.agreed |= {
                 each.call_id
@@ -250,20 +250,20 @@ class Life:
         budget, refused = self.draw(st.integers(0, 3000)), self.draw(st.booleans())
         if not isinstance(self.turn.next(), Ask):
             return
-        event = self.turn.fit(budget, refused=refused)
+        event = self.turn.fit_context(budget, refused=refused)
         if event is not None:
             fits_into_the_log([event])
             assert event.tokens_after <= event.tokens_before
-        assert self.turn.fit(budget) is None
+        assert self.turn.fit_context(budget) is None
 
     def process_dies(self) -> None:
         self.crash()
         names = {call.call_id: call.name for call in self.turn.calls}
         begun, known = self.turn.started, {*self.turn.results}
-        again = self.turn.interrupted()
+        again = self.turn.settle_interrupted()
         ids = {call.call_id for call in again}
         assert ids == {each for each in begun - known if names[each] in IDEMPOTENT}
-        assert self.turn.interrupted() == again
+        assert self.turn.settle_interrupted() == again
         self.save()
 
     def crash(self) -> None:
@@ -279,34 +279,34 @@ class Life:
         move = self.turn.next()
         assert self.turn.next() == move
         assert msgspec.json.encode(self.turn) == before
-        assert self.turn.iteration <= self.turn.terms.limits.max_iterations + 1
+        assert self.turn.iteration <= self.turn.config.limits.max_iterations + 1
         assert all(times <= 1 for times in self.ran.values())
         match move:
             case Ask(messages, final):
                 check(messages, self.said)
-                check_on_the_wire(messages, self.turn.terms, final=final)
-                assert not self.turn.unsaid
+                check_on_the_wire(messages, self.turn.config, final=final)
+                assert not self.turn.pending_user_messages
             case Act(to_run):
                 assert to_run
                 assert len({call.call_id for call in to_run}) == len(to_run)
                 assert {call.name for call in to_run} <= {"read_file", *RISKY}
                 assert all(call.call_id not in self.turn.results for call in to_run)
             case Pause(question):
-                assert self.turn.terms.people
+                assert self.turn.config.people
                 assert question.kind == "clarify" or question.calls
                 open_ids = {call.call_id for call in self.turn.calls} - self.turn.results.keys()
                 assert {each.call_id for each in question.calls} <= open_ids
             case Done(outcome):
                 assert outcome == self.turn.outcome
         said = [] if isinstance(move, Done) else self.said
-        check(merged([*self.turn.work(), said_by_user("the next task")]), said)
+        check(merge_messages([*self.turn.run_messages(), user_message("the next task")]), said)
 
     def comes_to_an_end(self) -> None:
         """Reply on and on: the Turn closes by itself, and its last reply is the answer."""
-        for _ in range(5 * self.turn.terms.limits.max_iterations + 8):
+        for _ in range(5 * self.turn.config.limits.max_iterations + 8):
             match self.turn.next():
                 case Ask(final=True):
-                    self.turn.heard([Text("the end")], "claude-x", Usage(1, 1), 0.0)
+                    self.turn.add_reply([Text("the end")], "claude-x", Usage(1, 1), 0.0)
                     assert self.turn.outcome is not None
                     assert self.turn.outcome.answer == "the end"
                 case Ask():

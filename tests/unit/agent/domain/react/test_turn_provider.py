@@ -2,18 +2,11 @@
 
 import pytest
 
-from internal.agent.domain.messages import (
-    Image,
-    Message,
-    Text,
-    Thinking,
-    ToolResult,
-    said_by_user,
-)
+from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolResult, user_message
 from tests.support.strict_provider import Objection, check
 from tests.support.turn_driver import read
 
-HI = said_by_user("Hi")
+HI = user_message("Hi")
 CALL = Message("assistant", (read("a"), read("b")))
 GIVEN = (ToolResult("a", ""), ToolResult("b", ""))
 RESULTS = Message("user", GIVEN)
@@ -33,7 +26,7 @@ def test_it_takes_what_is_right() -> None:
         ([HI, HI], "role"),
         ([HI, Message("assistant", ())], "is empty"),
         ([HI, Message("assistant", (Text("Hi"),))], "the model's own"),
-        ([said_by_user(""), CALL], "is empty"),
+        ([user_message(""), CALL], "is empty"),
         ([Message("user", (Text(" \n"),))], "an empty text"),
         ([HI, CALL], "calls without results"),
         ([HI, CALL, HI], "answers"),
@@ -60,9 +53,9 @@ def test_it_objects(messages: list[Message], objection: str) -> None:
 @pytest.mark.parametrize("said", [["Ho"], ["Hi", "Hi"], ["there", "Hi"]])
 def test_it_misses_words(said: list[str]) -> None:
     with pytest.raises(Objection, match="missing or out of order"):
-        check([said_by_user("Hi there")], said)
+        check([user_message("Hi there")], said)
 
 
 def test_it_sees_half_characters() -> None:
     with pytest.raises(UnicodeEncodeError):
-        check([said_by_user("x\ud83d")])
+        check([user_message("x\ud83d")])
