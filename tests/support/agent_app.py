@@ -19,8 +19,8 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
-from internal.agent.store.questions import QuestionRecord
 from internal.config.loader import load
 from larkspur.build import GatewayHouse, gateway_house
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic

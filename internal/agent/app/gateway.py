@@ -32,17 +32,16 @@ from internal.agent.app.task_commands import (
     submit_task,
 )
 from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
 from internal.agent.domain.principals import Principal
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Channel, Session, Status
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.access import AuditEntry, PermissionRule
 from internal.agent.store.database import Database, Write
-from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.outbox import OutgoingMessage
-from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 
 

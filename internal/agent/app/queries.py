@@ -8,13 +8,14 @@ from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.principals import Principal
+from internal.agent.domain.questions import QuestionRecord, QuestionStatus
 from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
+from internal.agent.domain.usage import UsageKey
 from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
 from internal.agent.store.database import Database
 from internal.agent.store.events import LogBounds, StoredEvent
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.agent.store.stores import Stores
-from internal.agent.store.usage import UsageKey, UsageSum
+from internal.agent.store.usage import UsageSum
 
 
 class Queries:

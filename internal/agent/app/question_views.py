@@ -15,9 +15,10 @@ from internal.agent.domain.questions import (
     Decision,
     Grant,
     QuestionKind,
+    QuestionRecord,
+    QuestionStatus,
 )
 from internal.agent.domain.tasks import Channel, Task
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
 
 LONGEST_TASK = 200
 """Characters of the task that are shown beside its question."""

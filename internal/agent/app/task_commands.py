@@ -15,14 +15,13 @@ from internal.agent.app.runs.creation import (
     open_session,
 )
 from internal.agent.app.runs.finalization import cancel_resting
+from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
 from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Write
-from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
 
 INTERRUPTED = "interrupted by a new message"

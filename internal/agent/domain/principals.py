@@ -21,3 +21,18 @@ class Principal(msgspec.Struct, frozen=True):
 
 LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))
 """Whoever holds the local token or can open the data folder."""
+
+
+AuditAction = Literal[
+    "question.asked",
+    "question.answered",
+    "question.refused",
+    "task.stopped",
+    "rule.written",
+    "rule.removed",
+    "pairing.offered",
+    "pairing.taken",
+    "pairing.refused",
+    "person.removed",
+    "session.deleted",
+]

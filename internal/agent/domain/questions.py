@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import Attachment, grant_scope
 from internal.agent.domain.text import truncate
 
 QuestionKind = Literal["plan", "clarify", "approval"]
@@ -130,3 +130,31 @@ def refusal_reason(asking: ApprovalItem, answer: Answer, call_hash: str) -> str 
     if call_hash != asking.call_hash:
         return "Not run: this is not the call that a person agreed to."
     return None
+
+
+QuestionStatus = Literal["open", "answered", "expired", "closed"]
+
+
+class QuestionRecord(NamedTuple):
+    """A stored question and its state.
+
+    `principal` submitted the task, `chat` names the chat it was submitted in ("" for none) and
+    `audience` says who may answer. Instants are RFC 3339.
+    """
+
+    question: Question
+    run_id: RunId
+    task_id: TaskId
+    session_id: SessionId
+    principal: str
+    chat: str
+    audience: Audience
+    asked: str
+    expires: str
+    status: QuestionStatus = "open"
+    answer: Answer | None = None
+
+    @property
+    def rule_scope(self) -> str:
+        """The scope of permission rules that hold for all tasks submitted from the same place."""
+        return grant_scope(self.chat, self.principal)

@@ -1,6 +1,7 @@
 """What a run uses and may use: tokens, money, iterations, time."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -82,3 +83,6 @@ class RunLimits(msgspec.Struct, frozen=True):
     max_cost: float | None = None
     timeout_seconds: float = 3600.0
     max_consecutive_tool_failures: int = 6
+
+
+UsageKey = Literal["day", "session", "model"]

@@ -1,8 +1,8 @@
 """Rules that people wrote, their rights, and their deeds, in tables."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from internal.agent.domain.principals import Right
+from internal.agent.domain.principals import AuditAction, Right
 from internal.agent.store.database import Read, Statement, Write
 from internal.agent.store.encoding import plain
 
@@ -27,21 +27,6 @@ class RoleAssignment(NamedTuple):
     role: Right
     via: str
     created: str
-
-
-AuditAction = Literal[
-    "question.asked",
-    "question.answered",
-    "question.refused",
-    "task.stopped",
-    "rule.written",
-    "rule.removed",
-    "pairing.offered",
-    "pairing.taken",
-    "pairing.refused",
-    "person.removed",
-    "session.deleted",
-]
 
 
 class AuditEntry(NamedTuple):

@@ -1,17 +1,8 @@
 """What the agent asks of the store of chats: how the tasks of a chat are wanted."""
 
-from typing import NamedTuple
-
-from internal.agent.domain.plans import PlanReview
+from internal.agent.domain.chats import ChatSettings
 from internal.agent.store.database import Read, Statement, Write
 from internal.agent.store.encoding import plain
-
-
-class ChatSettings(NamedTuple):
-    """What people of a chat asked for its coming tasks; None and "" leave it to the settings."""
-
-    plan_review: PlanReview | None = None
-    model: str = ""
 
 
 class ChatStore:

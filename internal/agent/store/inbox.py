@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import (
@@ -12,18 +13,6 @@ from internal.agent.domain.tasks import (
 )
 from internal.agent.store.database import Batch, Read, Statement, Write
 from internal.agent.store.encoding import plain
-
-
-class InboundMessage(msgspec.Struct, frozen=True):
-    """A raw message of a channel, before it means anything. `raw` is JSON."""
-
-    channel: Channel
-    app: str
-    message_id: str
-    chat_id: str
-    principal: str
-    raw: str
-    received: str
 
 
 class Steering(NamedTuple):

@@ -1,52 +1,9 @@
 """The outbox in a table."""
 
-from typing import NamedTuple
-
-import msgspec
-
-from internal.agent.domain.tasks import Channel, StopReason
+from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
+from internal.agent.domain.tasks import Channel
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import plain
-
-
-class OutgoingMessage(msgspec.Struct, frozen=True):
-    """Something that was promised to a chat, such as the one reply of a run.
-
-    `key` is unique and stays the same for ever: a resend is made under it. `reply_to` is the
-    message that is answered, "" for none. `stop_reason` and `error` tell how a run ended; words
-    that are no run's answer have neither. With a `question_id` it is that question, or, when its
-    key ends in `:closed`, the news of what became of it.
-    """
-
-    key: str
-    channel: Channel
-    app: str
-    chat_id: str
-    reply_to: str
-    body: str
-    run_id: str = ""
-    stop_reason: StopReason | None = None
-    error: str = ""
-    question_id: str = ""
-
-
-class PendingMessage(NamedTuple):
-    """An outgoing message that is not settled. `first_tried` is RFC 3339, None before that."""
-
-    number: int
-    outgoing: OutgoingMessage
-    attempts: int
-    first_tried: str | None
-
-
-class DeadLetter(NamedTuple):
-    """An outgoing message that was given up. `doubtful`: it may have been sent."""
-
-    number: int
-    outgoing: OutgoingMessage
-    doubtful: bool
-    failure: str
-    settled: str
 
 
 class OutboxStore:

@@ -1,44 +1,19 @@
 """Questions and plans in tables."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Audience, Question
-from internal.agent.domain.tasks import grant_scope
+from internal.agent.domain.questions import (
+    Answer,
+    Question,
+    QuestionRecord,
+    QuestionStatus,
+)
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import to_json
-
-QuestionStatus = Literal["open", "answered", "expired", "closed"]
-
-
-class QuestionRecord(NamedTuple):
-    """A stored question and its state.
-
-    `principal` submitted the task, `chat` names the chat it was submitted in ("" for none) and
-    `audience` says who may answer. Instants are RFC 3339.
-    """
-
-    question: Question
-    run_id: RunId
-    task_id: TaskId
-    session_id: SessionId
-    principal: str
-    chat: str
-    audience: Audience
-    asked: str
-    expires: str
-    status: QuestionStatus = "open"
-    answer: Answer | None = None
-
-    @property
-    def rule_scope(self) -> str:
-        """The scope of permission rules that hold for all tasks submitted from the same place."""
-        return grant_scope(self.chat, self.principal)
-
 
 _question = msgspec.json.Decoder(Question)
 _answer = msgspec.json.Decoder(Answer)

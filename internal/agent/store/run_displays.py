@@ -1,18 +1,9 @@
 """Showings in a table."""
 
-from typing import NamedTuple
-
+from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.ids import RunId
 from internal.agent.store.database import Read, Statement, Write
 from internal.agent.store.encoding import plain
-
-
-class RunDisplay(NamedTuple):
-    """What a door has shown of a run: up to which position, and its own state as JSON."""
-
-    run_id: RunId
-    last_position: int
-    state: str
 
 
 class RunDisplayStore:

@@ -1,12 +1,10 @@
 """What models were used and what they cost, in a table."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import Usage, UsageKey
 from internal.agent.store.database import Read, Statement, Write
-
-UsageKey = Literal["day", "session", "model"]
 
 
 class UsageSum(NamedTuple):

@@ -5,9 +5,9 @@ from functools import partial
 
 from internal.agent.app.access import TooManyTries, WrongCode
 from internal.agent.app.gateway import Gateway
+from internal.agent.domain.chats import ChatSettings
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.chats import ChatSettings
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.channels.chat.command_parser import Command

@@ -17,11 +17,10 @@ import msgspec
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.recall import Recall
 from internal.agent.app.runs.questions import Actor
+from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.tasks import chat_name
 from internal.agent.store.database import Database
-from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
 from internal.channels.chat.command_handlers import Obeying, Said
 from internal.channels.chat.command_parser import read_command

@@ -6,11 +6,12 @@ import random
 from datetime import datetime, timedelta
 from functools import partial
 
+from internal.agent.domain.chats import PendingMessage
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
-from internal.agent.store.outbox import OutboxStore, PendingMessage
+from internal.agent.store.outbox import OutboxStore
 from internal.channels.chat.poll_loop import Rounds
 from internal.channels.chat.text import truncate_text
 from internal.channels.lark.api import LarkBusy, LarkRefused

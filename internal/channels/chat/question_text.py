@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Answer
-from internal.agent.store.questions import QuestionRecord
+from internal.agent.domain.questions import Answer, QuestionRecord
 from internal.channels.chat.text import truncate_text
 from internal.i18n.chat import ChatPhrases
 

@@ -9,12 +9,12 @@ from functools import partial
 
 from internal.agent.app.events.stream_items import Frame
 from internal.agent.app.events.subscription import Shown
+from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, Run, Status
-from internal.agent.store.run_displays import RunDisplay
 from internal.channels.lark.progress_card import LEASE_SECONDS, Progress, Screen, is_resting
 from internal.i18n.chat import ChatPhrases, phrases_for
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import MAX_ANSWER_CHARS, AnswerInput, read_answer
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, RunId
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.store.database import Database
-from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, moment
 from internal.channels.chat.text import truncate_text

@@ -19,9 +19,9 @@ from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
 from internal.agent.store.database import Database, Read
-from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, outcome
 from internal.channels.chat.text import truncate_text

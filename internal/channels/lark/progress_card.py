@@ -14,12 +14,12 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.cursor import Cursor
 from internal.agent.app.events.stream_items import Frame
 from internal.agent.app.gateway import Gateway
+from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.tasks import Origin, Run
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
-from internal.agent.store.run_displays import RunDisplay
 from internal.agent.store.stores import Stores
 from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.run_state import COLOURS, Work

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from internal.agent.domain.questions import Answer, ApprovalItem, Question
-from internal.agent.store.questions import QuestionRecord
+from internal.agent.domain.questions import Answer, ApprovalItem, Question, QuestionRecord
 from internal.channels.chat.question_text import allowed, by_whom, moment, outcome
 from internal.channels.chat.text import size, truncate_text
 from internal.channels.lark.api_calls import as_json

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from cachetools import TTLCache
 
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.inbox import InboundMessage
 from internal.channels.chat.text import truncate_text
 from internal.channels.lark.events import read_event
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.task_commands import INTERRUPTED
+from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
-from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
 from internal.channels.lark.api import PATIENT, LarkRefused
 from internal.channels.lark.api_calls import LarkCalls, as_json

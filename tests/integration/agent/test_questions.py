@@ -12,6 +12,7 @@ from internal.agent.app.runs.creation import Submission
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import (
     Conflict,
     Forbidden,
@@ -22,7 +23,6 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Channel
-from internal.agent.store.inbox import InboundMessage
 from tests.support.agent_app import Core, core, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 

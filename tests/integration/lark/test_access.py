@@ -14,8 +14,8 @@ from typing import TypeVar
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
-from internal.agent.store.questions import QuestionRecord
 from internal.channels.chat.policy import GroupRules
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim

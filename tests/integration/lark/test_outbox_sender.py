@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.chats import DeadLetter, InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
-from internal.agent.domain.questions import Question
-from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.outbox import DeadLetter, OutgoingMessage
-from internal.agent.store.questions import QuestionRecord
+from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import Sender
 from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience

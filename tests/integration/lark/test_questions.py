@@ -16,7 +16,7 @@ from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.questions import QuestionRecord
+from internal.agent.domain.questions import QuestionRecord
 from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import Chat, Json, Message, Person

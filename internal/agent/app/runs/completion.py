@@ -26,7 +26,7 @@ from internal.agent.domain.events.types import (
     ResultFinal,
 )
 from internal.agent.domain.messages import Message, user_message
-from internal.agent.domain.questions import CLOCK, NOBODY, Question
+from internal.agent.domain.questions import CLOCK, NOBODY, Question, QuestionRecord
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Task
@@ -35,7 +35,6 @@ from internal.agent.domain.usage import Usage
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Database, Write
-from internal.agent.store.questions import QuestionRecord
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 

@@ -5,6 +5,7 @@ import msgspec
 from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.events.records import record_resting
 from internal.agent.domain import ids as new
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import InputReceived, LifecycleUpdated
@@ -23,7 +24,6 @@ from internal.agent.domain.tasks import (
 )
 from internal.agent.domain.text import truncate_json
 from internal.agent.store.database import Write
-from internal.agent.store.inbox import InboundMessage
 from internal.agent.store.stores import Stores
 
 LONGEST_INSTRUCTION = 200_000

@@ -9,6 +9,7 @@ from internal.agent.app.events.records import record_resting
 from internal.agent.app.runs.creation import FreshIds, Submission, add_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.runs.unfinished_work import find_unfinished_work
+from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, ResultCancelled
@@ -17,7 +18,6 @@ from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Origin, Run, Task
 from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Write
-from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 

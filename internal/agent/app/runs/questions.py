@@ -7,19 +7,17 @@ from msgspec import UNSET
 from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.events.records import record_resting
 from internal.agent.domain.answers import AnswerInput, normalize_answer
+from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, QuestionAnswered
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import Principal
-from internal.agent.domain.questions import CLOCK, NOBODY, Answer
+from internal.agent.domain.questions import CLOCK, NOBODY, Answer, QuestionRecord, QuestionStatus
 from internal.agent.domain.tasks import Channel
 from internal.agent.domain.text import replace_surrogates, truncate, truncate_json
 from internal.agent.store.access import AuditEntry, PermissionRule
 from internal.agent.store.database import Write
-from internal.agent.store.inbox import InboundMessage
-from internal.agent.store.outbox import OutgoingMessage
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.agent.store.stores import Stores
 
 

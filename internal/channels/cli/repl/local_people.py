@@ -11,7 +11,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
+from internal.agent.domain.questions import QuestionRecord, QuestionStatus
 from internal.channels.cli.client import (
     AuditItem,
     GatewayError,

@@ -9,9 +9,8 @@ from internal.agent.app.question_views import view_of_question
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import read_answer
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Question
+from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.tasks import Task
-from internal.agent.store.questions import QuestionRecord
 
 
 def view_of(found: QuestionRecord, task: Task) -> dict[str, Any]:

@@ -5,8 +5,7 @@ import re
 import msgspec
 
 from internal.agent.domain.errors import NotFound
-from internal.agent.domain.principals import Right
-from internal.agent.store.access import AuditAction
+from internal.agent.domain.principals import AuditAction, Right
 from internal.channels.web.endpoints import Call
 from internal.channels.web.schemas import Given, Limit, Nothing
 

@@ -10,8 +10,8 @@ from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId
+from internal.agent.domain.questions import QuestionRecord, QuestionStatus
 from internal.agent.domain.tasks import Task
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.channels.web.endpoints import Call
 from internal.channels.web.schemas import Given, Id, Limit, Nothing
 

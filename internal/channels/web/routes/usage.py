@@ -3,8 +3,7 @@
 import msgspec
 
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.usage import Usage
-from internal.agent.store.usage import UsageKey
+from internal.agent.domain.usage import Usage, UsageKey
 from internal.channels.web.endpoints import Call
 from internal.channels.web.schemas import Given, Id, Limit, Nothing
 

@@ -4,9 +4,8 @@ from functools import partial
 
 import msgspec
 
-from internal.agent.store.chats import ChatSettings
+from internal.agent.domain.chats import ChatSettings, OutgoingMessage
 from internal.agent.store.database import Database
-from internal.agent.store.outbox import OutgoingMessage
 from internal.agent.store.stores import Stores
 from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1
 

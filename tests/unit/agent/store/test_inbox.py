@@ -6,11 +6,12 @@ from functools import partial
 import msgspec
 import pytest
 
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Channel
 from internal.agent.store.database import Database, Row
-from internal.agent.store.inbox import InboundMessage, Steering
+from internal.agent.store.inbox import Steering
 from internal.agent.store.stores import Stores
 from tests.support.store_facts import HARMLESS, HOSTILE, T0
 

@@ -4,10 +4,9 @@ from functools import partial
 
 import msgspec
 
+from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage, RunDisplay
 from internal.agent.domain.ids import RunId
 from internal.agent.store.database import Database
-from internal.agent.store.outbox import DeadLetter, OutgoingMessage, PendingMessage
-from internal.agent.store.run_displays import RunDisplay
 from internal.agent.store.stores import Stores
 from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2, T3
 

@@ -7,9 +7,15 @@ import pytest
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, number_steps
-from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question
+from internal.agent.domain.questions import (
+    Answer,
+    ApprovalItem,
+    Decision,
+    Question,
+    QuestionRecord,
+    QuestionStatus,
+)
 from internal.agent.store.database import Database, Read, Row
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
 from internal.agent.store.stores import Stores
 from tests.support.store_facts import T0, T1, T2, T3
 

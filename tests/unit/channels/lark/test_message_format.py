@@ -8,6 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
@@ -21,7 +22,6 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import number_steps
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
 from internal.agent.domain.usage import Usage
-from internal.agent.store.outbox import OutgoingMessage
 from internal.channels.chat.command_parser import (
     Command,
     Name,

@@ -12,8 +12,15 @@ from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit, number_steps
-from internal.agent.domain.questions import Answer, ApprovalItem, Decision, Question, QuestionKind
-from internal.agent.store.questions import QuestionRecord, QuestionStatus
+from internal.agent.domain.questions import (
+    Answer,
+    ApprovalItem,
+    Decision,
+    Question,
+    QuestionKind,
+    QuestionRecord,
+    QuestionStatus,
+)
 from internal.channels.chat.question_text import late, moment, outcome
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.question_card import news_forms, question_card, question_forms

@@ -1,0 +1,79 @@
+"""Records that chat channels exchange with the agent: messages in and out, settings, displays."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.plans import PlanReview
+from internal.agent.domain.tasks import (
+    Channel,
+    StopReason,
+)
+
+
+class InboundMessage(msgspec.Struct, frozen=True):
+    """A message as its channel received it: `raw` is JSON, `received` RFC 3339."""
+
+    channel: Channel
+    app: str
+    message_id: str
+    chat_id: str
+    principal: str
+    raw: str
+    received: str
+
+
+class OutgoingMessage(msgspec.Struct, frozen=True):
+    """A message to a chat, such as the reply to a run.
+
+    `key` is unique and stable: every attempt to send the message uses it. `reply_to` is the message
+    to answer, "" for none. `stop_reason` and `error` tell how a run ended and are unset for other
+    messages. With a `question_id` the message is that question or, when the key ends in `:closed`,
+    the notice that the question was settled.
+    """
+
+    key: str
+    channel: Channel
+    app: str
+    chat_id: str
+    reply_to: str
+    body: str
+    run_id: str = ""
+    stop_reason: StopReason | None = None
+    error: str = ""
+    question_id: str = ""
+
+
+class PendingMessage(NamedTuple):
+    """An outgoing message to send. `first_tried` is RFC 3339, None before the first attempt."""
+
+    number: int
+    outgoing: OutgoingMessage
+    attempts: int
+    first_tried: str | None
+
+
+class DeadLetter(NamedTuple):
+    """An outgoing message that was given up. `doubtful`: it may have been sent nevertheless."""
+
+    number: int
+    outgoing: OutgoingMessage
+    doubtful: bool
+    failure: str
+    settled: str
+
+
+class ChatSettings(NamedTuple):
+    """Settings for the tasks of one chat; None and "" mean the value of the configuration."""
+
+    plan_review: PlanReview | None = None
+    model: str = ""
+
+
+class RunDisplay(NamedTuple):
+    """The display of a run in a channel: the last shown position and the channel's state (JSON)."""
+
+    run_id: RunId
+    last_position: int
+    state: str
