@@ -16,9 +16,9 @@ from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.http_client import Door
 from internal.channels.cli.repl.dependencies import ReplServices, ToolItem
 from internal.channels.cli.repl.local_client import LocalHost
+from internal.channels.cli.repl.messages import resolve_language
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.channels.cli.repl.request_threads import in_thread
-from internal.channels.cli.repl.words import language_of
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
 from internal.config.settings import ConfigError
@@ -67,7 +67,7 @@ def _kit(
 ) -> ReplServices:
     return ReplServices(
         client=host,
-        language=language_of(language, facts.locale),
+        language=resolve_language(language, facts.locale),
         tools=lambda: [
             ToolItem(each.spec.name, each.spec.risk, each.spec.description) for each in TOOLS
         ],

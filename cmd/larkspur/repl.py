@@ -14,11 +14,11 @@ from prompt_toolkit.output.color_depth import ColorDepth
 
 from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
 from internal.channels.cli.http_client import Door
-from internal.channels.cli.repl.choices import Choices
+from internal.channels.cli.repl.app import ReplOptions, run_repl_session
 from internal.channels.cli.repl.dependencies import ReplServices
+from internal.channels.cli.repl.messages import resolve_language
 from internal.channels.cli.repl.request_threads import in_thread
-from internal.channels.cli.repl.start import Start, run_session
-from internal.channels.cli.repl.words import language_of
+from internal.channels.cli.repl.session import TaskChoices
 from internal.channels.cli.task_request import read_files
 from internal.config import home as home_folder
 from internal.config.terminal_env import TerminalFacts, terminal_facts
@@ -42,7 +42,7 @@ def run_repl(wanted: Namespace) -> int:
     address = None if remote is None else home_folder.find_gateway(home)
     folder = working_folder()
     fixed = {name: getattr(wanted, name) for name in _FIXED}
-    choices = Choices(
+    choices = TaskChoices(
         fixed={"workspace": folder, **{name: one for name, one in fixed.items() if one}},
         mode=wanted.permission_mode or "ask",
         allow=list(wanted.allow),
@@ -51,11 +51,11 @@ def run_repl(wanted: Namespace) -> int:
         profile=wanted.profile,
         chose_mode=wanted.permission_mode is not None,
     )
-    start = Start(
+    start = ReplOptions(
         choices=choices,
         folder=Path(folder),
         history=home / "history",
-        language=language_of(facts.language or "auto", facts.locale),
+        language=resolve_language(facts.language or "auto", facts.locale),
         version=VERSION,
         model="" if address is None else address.model,
         prompt=wanted.prompt,
@@ -75,7 +75,7 @@ def run_repl(wanted: Namespace) -> int:
         async with behind.open_kit(wanted.config, remote, facts, trouble) as kit:
             yield kit
 
-    return asyncio.run(run_session(start, opened))
+    return asyncio.run(run_repl_session(start, opened))
 
 
 def _check_terminal(facts: TerminalFacts, prompt: str | None) -> None:

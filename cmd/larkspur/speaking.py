@@ -1,10 +1,11 @@
 """In which language the commands speak."""
 
-from internal.channels.cli.repl.words import Language, language_of
+from internal.channels.cli.repl.messages import resolve_language
 from internal.config.terminal_env import terminal_facts
+from internal.i18n.catalog import Language
 
 
 def language() -> Language:
     """Return the language of the environment: `LARKSPUR_UI__LANGUAGE`, else the locale's."""
     facts = terminal_facts()
-    return language_of(facts.language or "auto", facts.locale)
+    return resolve_language(facts.language or "auto", facts.locale)

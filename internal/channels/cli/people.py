@@ -10,8 +10,8 @@ from internal.channels.cli.exit_codes import OK, USAGE, CliExit
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.question_text import answer_command
-from internal.channels.cli.render.event_rows import columns
-from internal.channels.cli.render.text import one_line, plain
+from internal.channels.cli.render.event_rows import align_columns
+from internal.channels.cli.render.text import plain_text, truncate_line
 
 _MANY = 500
 _CELL = 60
@@ -35,7 +35,7 @@ class People(NamedTuple):
         if self.as_json:
             return self._json([dict(one.view) for one in found])
         for one in found:
-            self._say("  ".join(one_line(cell, _CELL) for cell in one.shown))
+            self._say("  ".join(truncate_line(cell, _CELL) for cell in one.shown))
             if one.status == "open":
                 until = self.phrases("until", time=_minute(one.expires))
                 self._say(f"  {answer_command(one.view, self.phrases)}  ({until})")
@@ -92,8 +92,8 @@ class People(NamedTuple):
             return self._json(found)
         if not rows:
             return self._none(none) if none else OK
-        for line in columns([[one_line(cell, _CELL) for cell in row] for row in rows]):
-            self._say(plain(line.body).rstrip())
+        for line in align_columns([[truncate_line(cell, _CELL) for cell in row] for row in rows]):
+            self._say(plain_text(line.body).rstrip())
         return OK
 
     def _none(self, phrase: str) -> int:
@@ -132,7 +132,7 @@ def find_question_id(written: str, known: Sequence[str]) -> str:
     found = [written] if written in known else [one for one in known if _names(written, one)]
     if len(found) == 1:
         return found[0]
-    shown = one_line(written, _CELL)
+    shown = truncate_line(written, _CELL)
     if not found:
         raise CliExit(USAGE, f"Nothing here begins or ends with {shown}.")
     raise CliExit(USAGE, f"{shown} is not enough: {len(found)} begin or end with it.")

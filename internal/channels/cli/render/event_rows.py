@@ -3,9 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from internal.channels.cli.render.text import Fragments, Line, cells, one_line, safe
+from internal.channels.cli.render.text import (
+    Fragments,
+    StyledLine,
+    cell_width,
+    sanitize,
+    truncate_line,
+)
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.words import Words
+from internal.channels.cli.repl.messages import ReplMessages
 
 _TELLING = ("command", "path", "url", "pattern", "query", "title", "instruction")
 """Arguments that say most about a call, the most telling first."""
@@ -18,28 +24,30 @@ _MINUTE, _HOUR = 60, 3600
 _THOUSAND, _MILLION = 1_000, 1_000_000
 
 
-class Rows:
+class EventRows:
     """Makes lines of facts, in a language and with the signs of a terminal."""
 
-    def __init__(self, words: Words, glyphs: Glyphs) -> None:
+    def __init__(self, words: ReplMessages, glyphs: Glyphs) -> None:
         self._words = words
         self.glyphs = glyphs
 
-    def you(self, text: str, remark: str = "") -> Iterator[Line]:
+    def you(self, text: str, remark: str = "") -> Iterator[StyledLine]:
         """Yield a person's words, and a remark behind them."""
-        *before, last = safe(text.rstrip()).split("\n")
+        *before, last = sanitize(text.rstrip()).split("\n")
         mark: Fragments = (("class:faint", f"{self.glyphs.you} "),)
         behind: Fragments = (("class:faint", f"  {remark}"),) if remark else ()
         for number, one in enumerate((*before, last)):
             body: Fragments = (("class:you", one),) if one else ()
             if number == len(before):
                 body = (*body, *behind)
-            yield Line(body, mark if number == 0 else (("", "  "),), (("", "  "),))
+            yield StyledLine(body, mark if number == 0 else (("", "  "),), (("", "  "),))
 
-    def tool(self, started: Mapping[str, Any], done: Mapping[str, Any], width: int) -> list[Line]:
+    def tool(
+        self, started: Mapping[str, Any], done: Mapping[str, Any], width: int
+    ) -> list[StyledLine]:
         """Return what is left of a call when it is over: one line, and the change it made."""
         metadata, error = done.get("metadata", {}), done.get("error")
-        name = one_line(str(done["tool_name"]), _LONGEST_NAME)
+        name = truncate_line(str(done["tool_name"]), _LONGEST_NAME)
         if metadata.get("denied"):
             return list(self._denied(name, done))
         state, glyph = ("failed", self.glyphs.failed) if error else ("ok", self.glyphs.ok)
@@ -49,48 +57,48 @@ class Rows:
         right = " · ".join(facts)
         head = f"{glyph} {name}  "
         wide = min(width, _WIDEST)
-        detail = first_line(error) if error else telling(started.get("arguments", {}))
-        detail = one_line(detail, max(wide - cells(head) - cells(right) - 2, 8))
-        gap = max(wide - cells(head) - cells(detail) - cells(right), 2)
+        detail = first_line(error) if error else describe_arguments(started.get("arguments", {}))
+        detail = truncate_line(detail, max(wide - cell_width(head) - cell_width(right) - 2, 8))
+        gap = max(wide - cell_width(head) - cell_width(detail) - cell_width(right), 2)
         body: Fragments = (
             (f"class:{state}", glyph),
             ("", f" {name}  "),
             ("class:failed" if error else "", detail),
             ("class:faint", f"{' ' * gap}{right}"),
         )
-        lines = [Line(body, rest=(("", "  "),))]
+        lines = [StyledLine(body, rest=(("", "  "),))]
         if isinstance(diff := metadata.get("diff"), str) and not error:
             lines += self._diff(diff)
         return lines
 
-    def _denied(self, name: str, done: Mapping[str, Any]) -> Iterator[Line]:
+    def _denied(self, name: str, done: Mapping[str, Any]) -> Iterator[StyledLine]:
         metadata, rest = done["metadata"], (("", "  "),)
         rules = metadata.get("rules") or ([metadata["rule"]] if metadata.get("rule") else [])
         what = str(metadata.get("what") or name)
         if what.startswith(f"{name} {{"):
-            what = one_line(what, _LONGEST_CALL)  # the arguments as JSON: a file's text, say
-        first, *more = safe(what).rstrip().split("\n")
+            what = truncate_line(what, _LONGEST_CALL)  # the arguments as JSON: a file's text, say
+        first, *more = sanitize(what).rstrip().split("\n")
         mark = ("class:need", f"{self.glyphs.permission} {self._words.denied}  ")
-        yield Line((mark, ("", first)), rest=rest)
+        yield StyledLine((mark, ("", first)), rest=rest)
         for line in more[:_DIFF_LINES]:
-            yield Line((("", line),), rest, rest)
+            yield StyledLine((("", line),), rest, rest)
         if len(more) > _DIFF_LINES:
             yield self.faint(f"  {self._words.say('more_lines', count=len(more) - _DIFF_LINES)}")
         if not rules:
-            why = one_line(str(done.get("error", "")), 400)
-            yield Line((("class:faint", why),), rest, rest)
+            why = truncate_line(str(done.get("error", "")), 400)
+            yield StyledLine((("class:faint", why),), rest, rest)
         for rule in rules:
-            hint = self._words.say("allow_hint", rule=one_line(str(rule), 400))
-            yield Line((("class:faint", hint),), rest, rest)
+            hint = self._words.say("allow_hint", rule=truncate_line(str(rule), 400))
+            yield StyledLine((("class:faint", hint),), rest, rest)
 
-    def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[Line]:
+    def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[StyledLine]:
         """Yield every line of a unified diff but the names of its files."""
-        for line in safe(diff).splitlines():
+        for line in sanitize(diff).splitlines():
             if not line.startswith(("--- ", "+++ ")):
                 style = {"+": "class:ok", "-": "class:failed", "@": "class:faint"}.get(line[:1], "")
-                yield Line(((style, line),), edge, (*edge, ("", "  ")), verbatim=True)
+                yield StyledLine(((style, line),), edge, (*edge, ("", "  ")), verbatim=True)
 
-    def _diff(self, diff: str) -> Iterator[Line]:
+    def _diff(self, diff: str) -> Iterator[StyledLine]:
         lines = list(self.change(diff))
         yield from lines[:_DIFF_LINES]
         if len(lines) > _DIFF_LINES:
@@ -118,17 +126,17 @@ class Rows:
         one = name + "_one"
         return getattr(self._words, one) if count == 1 else self._words.say(name, count=count)
 
-    def plan(self, plan: Mapping[str, Any]) -> Line:
+    def plan(self, plan: Mapping[str, Any]) -> StyledLine:
         """Return a plan on one line, which may break."""
-        steps = [one_line(str(step["description"]), 60) for step in plan["steps"]]
+        steps = [truncate_line(str(step["description"]), 60) for step in plan["steps"]]
         title = self._words.plan_step
         if len(steps) != 1:
             title = self._words.say("plan", count=len(steps))
         arrow = f" {self.glyphs.arrow} "
         head: Fragments = (("class:accent", self.glyphs.plan), ("class:strong", f" {title}  "))
-        return Line((*head, ("", arrow.join(steps))), rest=(("", "  "),))
+        return StyledLine((*head, ("", arrow.join(steps))), rest=(("", "  "),))
 
-    def steps(self, plan: Mapping[str, Any]) -> Iterator[Line]:
+    def steps(self, plan: Mapping[str, Any]) -> Iterator[StyledLine]:
         """Yield a plan step by step, each with its status."""
         glyphs = self.glyphs
         marks = {
@@ -137,46 +145,46 @@ class Rows:
             "in_progress": ("class:running", glyphs.tool),
             "skipped": ("class:faint", glyphs.note),
         }
-        goal = one_line(str(plan["goal"]), 400)
-        yield Line(
+        goal = truncate_line(str(plan["goal"]), 400)
+        yield StyledLine(
             (("class:accent", glyphs.plan), ("class:strong", f" {goal}")), rest=(("", "  "),)
         )
         for step in plan["steps"]:
             mark = marks.get(step["status"], ("class:faint", glyphs.todo))
-            text = one_line(str(step["description"]), 400)
-            yield Line((mark, ("", f" {text}")), (("", "  "),), (("", "    "),))
+            text = truncate_line(str(step["description"]), 400)
+            yield StyledLine((mark, ("", f" {text}")), (("", "  "),), (("", "    "),))
 
-    def over(self, result: Mapping[str, Any], mark: str) -> Line:
+    def over(self, result: Mapping[str, Any], mark: str) -> StyledLine:
         """Return the dim line at the end of a turn."""
         usage = result["usage"]
         fed = sum(usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
         told = self._words.say(
             "over",
-            time=clock(result["duration_ms"] / 1000),
-            input=short(fed),
-            output=short(usage.get("output_tokens", 0)),
+            time=format_duration(result["duration_ms"] / 1000),
+            input=format_tokens(fed),
+            output=format_tokens(usage.get("output_tokens", 0)),
         )
         cost = result.get("cost")
-        price = f" · {dollars(cost)}" if cost else ""
+        price = f" · {format_cost(cost)}" if cost else ""
         return self.faint(f"{mark} {told}{price}")
 
-    def faint(self, text: str) -> Line:
+    def faint(self, text: str) -> StyledLine:
         """Return a dim remark."""
-        return Line((("class:faint", text),), rest=(("", "  "),))
+        return StyledLine((("class:faint", text),), rest=(("", "  "),))
 
-    def failed(self, sentence: str) -> Line:
+    def failed(self, sentence: str) -> StyledLine:
         """Return what went wrong."""
-        return Line(
-            (("class:failed", self.glyphs.failed), ("", f" {one_line(sentence, 2_000)}")),
+        return StyledLine(
+            (("class:failed", self.glyphs.failed), ("", f" {truncate_line(sentence, 2_000)}")),
             rest=(("", "  "),),
         )
 
-    def note(self, sentence: str) -> Line:
+    def note(self, sentence: str) -> StyledLine:
         """Return something that a person should know."""
-        return self.faint(f"{self.glyphs.note} {one_line(sentence, 2_000)}")
+        return self.faint(f"{self.glyphs.note} {truncate_line(sentence, 2_000)}")
 
 
-def telling(arguments: Mapping[str, Any]) -> str:
+def describe_arguments(arguments: Mapping[str, Any]) -> str:
     """Return the one argument that says what a call is about."""
     for name in _TELLING:
         if isinstance(value := arguments.get(name), str) and value.strip():
@@ -190,7 +198,7 @@ def first_line(text: object) -> str:
     return next((line for line in str(text).splitlines() if line.strip()), "")
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as people read it: 0.4s, 12s, 1m12s, 2h05m."""
     if seconds < 10:  # noqa: PLR2004 - tenths matter below ten seconds
         return f"{seconds:.1f}s"
@@ -202,7 +210,7 @@ def clock(seconds: float) -> str:
     return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
 
 
-def short(count: int) -> str:
+def format_tokens(count: int) -> str:
     """Return a number of tokens as people read it: 950, 12.4k, 3.1M."""
     if count < _THOUSAND:
         return str(count)
@@ -211,15 +219,15 @@ def short(count: int) -> str:
     return f"{count / _MILLION:.1f}M"
 
 
-def dollars(cost: float) -> str:
+def format_cost(cost: float) -> str:
     """Return a price: two digits behind the point, more for what is less than a cent."""
     return f"${cost:.2f}" if cost >= 0.01 or not cost else f"${cost:.4f}"  # noqa: PLR2004 - a cent
 
 
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
+def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[StyledLine]:
     """Yield rows in columns, the last one dim and as wide as it wants."""
-    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     for *before, last in rows:
         padded = zip(before, widths, strict=False)
-        text = "".join(f"{one}{' ' * (wide - cells(one) + 2)}" for one, wide in padded)
-        yield Line((("", text), ("class:faint", last)), rest=(("", "    "),))
+        text = "".join(f"{one}{' ' * (wide - cell_width(one) + 2)}" for one, wide in padded)
+        yield StyledLine((("", text), ("class:faint", last)), rest=(("", "    "),))

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from internal.channels.cli.render.tables import Side, Table, table_lines
-from internal.channels.cli.render.text import Fragment, Fragments, Line, plain, safe
+from internal.channels.cli.render.text import Fragment, Fragments, StyledLine, plain_text, sanitize
 from internal.channels.cli.render.theme import Glyphs
 
 _PARSER = (
@@ -28,28 +28,28 @@ _UNSETTLED = re.compile(r"[*_`~\[<&|\\]")
 _STYLES = {"strong": "class:strong", "em": "class:em", "s": "class:strike"}
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """A block of the top level. `source` is how many lines of the text lie before its end.
 
     `settled` counts the characters, all lines joined with line breaks, that stay as they are
     however the text goes on.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[StyledLine, ...]
     source: int
     settled: int
 
     @property
     def text(self) -> str:
         """The characters that `settled` counts."""
-        return "\n".join(plain(line.body) for line in self.lines)
+        return "\n".join(plain_text(line.body) for line in self.lines)
 
 
-def blocks(text: str, width: int, glyphs: Glyphs) -> list[Block]:
+def parse_blocks(text: str, width: int, glyphs: Glyphs) -> list[MarkdownBlock]:
     """Return the blocks of the top level for a terminal of `width` columns."""
-    found: list[Block] = []
+    found: list[MarkdownBlock] = []
     of_one: list[Token] = []
-    for token in _PARSER.parse(safe(text)):
+    for token in _PARSER.parse(sanitize(text)):
         of_one.append(token)
         if token.level == 0 and token.nesting <= 0:
             found.append(_Writer(width, glyphs).block(of_one))
@@ -72,7 +72,7 @@ class _Writer:
 
     width: int
     glyphs: Glyphs
-    lines: list[Line] = field(default_factory=list)
+    lines: list[StyledLine] = field(default_factory=list)
     holders: list[_Holder] = field(default_factory=list)
     numbers: list[int | None] = field(default_factory=list)
     leaf: int = 0
@@ -81,14 +81,14 @@ class _Writer:
     """How many characters of the last leaf are settled."""
     in_heading: bool = False
 
-    def block(self, tokens: Sequence[Token]) -> Block:
+    def block(self, tokens: Sequence[Token]) -> MarkdownBlock:
         """Return the block that these tokens are."""
         source = next((token.map[1] for token in tokens if token.map), 0)
         stream = iter(tokens)
         for token in stream:
             self._take(token, stream)
-        before = sum(len(plain(line.body)) + 1 for line in self.lines[: self.leaf])
-        return Block(tuple(self.lines), source, before + self.loose)
+        before = sum(len(plain_text(line.body)) + 1 for line in self.lines[: self.leaf])
+        return MarkdownBlock(tuple(self.lines), source, before + self.loose)
 
     def _take(self, token: Token, stream: Iterator[Token]) -> None:
         match token.type:
@@ -126,7 +126,7 @@ class _Writer:
             case "hr":
                 rule = self.glyphs.rule * min(_RULE_WIDTH, self._room())
                 self._begin()
-                self._add(Line((("class:faint", rule),), verbatim=True))
+                self._add(StyledLine((("class:faint", rule),), verbatim=True))
                 self.loose = len(rule)
             case _:
                 pass
@@ -142,7 +142,7 @@ class _Writer:
                 if settled is None and "code" not in one and (open_ := _UNSETTLED.search(text)):
                     settled = at + open_.start()
                 at += len(text)
-            self._add(Line(tuple(line)))
+            self._add(StyledLine(tuple(line)))
         self.loose = at if settled is None else settled
 
     def _code(self, content: str) -> None:
@@ -150,7 +150,7 @@ class _Writer:
         self.holders.append(_Holder((("", "  "),), (("", "  "),)))
         lines = content.removesuffix("\n").split("\n")
         for line in lines:
-            self._add(Line((("class:code", line),) if line else (), verbatim=True))
+            self._add(StyledLine((("class:code", line),) if line else (), verbatim=True))
         self.holders.pop()
         self.loose = sum(len(line) + 1 for line in lines[:-1])
 
@@ -192,16 +192,16 @@ class _Writer:
         if not self.holders:
             return
         if self.holders[-1].children:
-            self._add(Line(()))
+            self._add(StyledLine(()))
         self.holders[-1].children += 1
 
-    def _add(self, line: Line) -> None:
+    def _add(self, line: StyledLine) -> None:
         first = tuple(one for holder in self.holders for one in holder.first)
         rest = tuple(one for holder in self.holders for one in holder.rest)
         for holder in self.holders:
             holder.first = holder.rest
         self.lines.append(
-            Line(line.body, (*first, *line.first), (*rest, *line.rest), line.verbatim)
+            StyledLine(line.body, (*first, *line.first), (*rest, *line.rest), line.verbatim)
         )
 
     def _room(self) -> int:
@@ -252,7 +252,7 @@ class _Inline:
             self.lines[-1].append((" ".join((*self._styles, style)).strip(), text))
 
     def _name_address(self, address: str, start: int) -> None:
-        if plain(self.lines[-1][start:]) not in {address, address.removeprefix("mailto:")}:
+        if plain_text(self.lines[-1][start:]) not in {address, address.removeprefix("mailto:")}:
             self._say("class:faint", f" ({address})")
 
 

@@ -4,19 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from internal.channels.cli.render.event_rows import Rows
+from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.text import (
     Fragments,
-    Line,
-    cells,
-    fitting,
-    one_line,
-    rows_of,
-    safe,
+    StyledLine,
+    cell_width,
+    ellipsize,
+    sanitize,
+    truncate_line,
+    wrap_line,
 )
 from internal.channels.cli.render.theme import Glyphs
+from internal.channels.cli.repl.messages import ReplMessages
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.channels.cli.repl.words import Words
 
 _MOST_ROWS = 20
 """Rows of a command or a change that are shown before `… 34 more`; Ctrl+O shows all."""
@@ -26,10 +26,10 @@ _IN: Fragments = (("", "  "),)
 _SHOWN = 60
 
 
-class Panel:
+class QuestionPanel:
     """Draws questions, in a language and with the signs of a terminal."""
 
-    def __init__(self, words: Words, glyphs: Glyphs) -> None:
+    def __init__(self, words: ReplMessages, glyphs: Glyphs) -> None:
         self._words = words
         self._glyphs = glyphs
 
@@ -48,19 +48,24 @@ class Panel:
         shown, hidden = _clipped([head, *bodies], width, min(left, _MOST_ROWS + len(bodies) + 1))
         if hidden:
             more = f"  {self._words.say('more_rows', count=hidden)}"
-            shown.append((("class:faint", more if cells(more) <= width else fitting(more, width)),))
+            shown.append(
+                (("class:faint", more if cell_width(more) <= width else ellipsize(more, width)),)
+            )
         return [*shown, *(keys if armed else [()] * len(keys))]
 
-    def lines(self, asked: OpenQuestion) -> list[Line]:
+    def lines(self, asked: OpenQuestion) -> list[StyledLine]:
         """Return all of a question, and the command that answers it from elsewhere."""
         told = self._words.say("answer_with", id=asked.id)
-        return [*(line for part in self._parts(asked) for line in part), Line(_faint(told), _IN)]
+        return [
+            *(line for part in self._parts(asked) for line in part),
+            StyledLine(_faint(told), _IN),
+        ]
 
-    def keys(self, asked: OpenQuestion) -> Line:
+    def keys(self, asked: OpenQuestion) -> StyledLine:
         """Return the line that says which keys do what."""
         words = self._words
         if asked.writing:
-            return Line(_faint(words.say(f"writing_{asked.writing}")), _IN, _IN)
+            return StyledLine(_faint(words.say(f"writing_{asked.writing}")), _IN, _IN)
         many = len(asked.calls) > 1
         told = list[str]()
         match asked.kind:
@@ -78,14 +83,14 @@ class Panel:
                 told += [words.key_mark.format(last=asked.digits)] if asked.digits else []
         if asked.marked:
             told.append(words.say("key_enter", count=len(asked.marked)))
-        return Line((("class:need", "  ".join(told)),), _IN, _IN)
+        return StyledLine((("class:need", "  ".join(told)),), _IN, _IN)
 
     def closed(
         self, asked: OpenQuestion, answer: Mapping[str, Any], *, here: bool
-    ) -> Iterator[Line]:
+    ) -> Iterator[StyledLine]:
         """Yield what became of a question: what was asked, what was said, and by whom."""
         words, decision = self._words, str(answer["decision"])
-        said = one_line(str(answer.get("text") or ""), _TITLE)
+        said = truncate_line(str(answer.get("text") or ""), _TITLE)
         if decision != "text":
             known = getattr(words, f"said_{decision}")
             if answer.get("items"):
@@ -97,10 +102,10 @@ class Panel:
         style, glyph = self._mark(asked, decision)
         who = "" if here or decision == "expired" else self._by(answer)
         arrow = self._glyphs.arrow
-        yield Line(
+        yield StyledLine(
             (
                 (style, glyph),
-                ("", f" {one_line(self._title(asked), _SHOWN)}  {arrow} {said}"),
+                ("", f" {truncate_line(self._title(asked), _SHOWN)}  {arrow} {said}"),
                 *(_faint(f" · {who}") if who else ()),
             ),
             rest=_IN,
@@ -112,8 +117,8 @@ class Panel:
                 mark = (
                     ("class:ok", self._glyphs.ok) if yes else ("class:failed", self._glyphs.failed)
                 )
-                what = one_line(" ".join(_what(call)), _SHOWN)
-                yield Line((mark, ("", f" {what}")), _IN, _IN)
+                what = truncate_line(" ".join(_what(call)), _SHOWN)
+                yield StyledLine((mark, ("", f" {what}")), _IN, _IN)
 
     def _mark(self, asked: OpenQuestion, decision: str) -> tuple[str, str]:
         if decision in {"reject", "expired"}:
@@ -133,9 +138,11 @@ class Panel:
 
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
-        return self._words.say("answered_by", who=one_line(by, _SHOWN), via=answer.get("via", ""))
+        return self._words.say(
+            "answered_by", who=truncate_line(by, _SHOWN), via=answer.get("via", "")
+        )
 
-    def _parts(self, asked: OpenQuestion) -> Iterator[list[Line]]:
+    def _parts(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
         """Yield the head of a question, then what may be cut when there is no room for all."""
         glyphs, words = self._glyphs, self._words
         match asked.kind:
@@ -144,51 +151,62 @@ class Panel:
             case "plan":
                 plan = asked.view.get("plan") or {"goal": asked.view["title"], "steps": ()}
                 mark = (("class:need", f"{glyphs.plan} {words.plan_asked}  "),)
-                yield [Line((("", one_line(str(plan["goal"]), _TITLE)),), mark, _IN)]
+                yield [StyledLine((("", truncate_line(str(plan["goal"]), _TITLE)),), mark, _IN)]
                 yield [
-                    Line((("", _flat(step["description"])),), (("", f"  {n}. "),), (("", "     "),))
+                    StyledLine(
+                        (("", _flat(step["description"])),), (("", f"  {n}. "),), (("", "     "),)
+                    )
                     for n, step in enumerate(plan["steps"], 1)
                 ]
             case _:
                 title = str(asked.view["title"])
-                yield [Line((("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _IN)]
+                yield [
+                    StyledLine((("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _IN)
+                ]
                 body = str(asked.view.get("body") or "")
                 if body.strip() and body.strip() != title.strip():
                     yield list(_text(body))
                 yield [
-                    Line((("", _flat(option)),), (self._number(asked, n),), (("", "    "),))
+                    StyledLine((("", _flat(option)),), (self._number(asked, n),), (("", "    "),))
                     for n, option in enumerate(asked.options, 1)
                 ]
 
-    def _calls(self, asked: OpenQuestion) -> Iterator[list[Line]]:
+    def _calls(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
         mark, words = f"{self._glyphs.permission} ", self._words
         if len(asked.calls) == 1:
             (call,) = asked.calls
             first, *more = _what(call)
             head = (("class:need", f"{mark}{words.allow_asked}  "),)
-            yield [Line((("class:strong", first),), head, _IN, verbatim=True)]
-            yield [Line((("class:strong", line),), _IN, _IN, verbatim=True) for line in more]
+            yield [StyledLine((("class:strong", first),), head, _IN, verbatim=True)]
+            yield [StyledLine((("class:strong", line),), _IN, _IN, verbatim=True) for line in more]
             yield [self._why(call)]
-            yield list(Rows(words, self._glyphs).change(str(call.get("diff") or "")))
+            yield list(EventRows(words, self._glyphs).change(str(call.get("diff") or "")))
             return
         title = words.say("allow_calls", count=len(asked.calls))
-        yield [Line((("class:need", mark), ("class:strong", title)))]
+        yield [StyledLine((("class:need", mark), ("class:strong", title)))]
         deep: Fragments = (("", "    "),)
         for n, call in enumerate(asked.calls, 1):
             first, *more = _what(call)
             yield [
-                Line((("class:strong", first),), (self._number(asked, n),), deep, verbatim=True),
-                *(Line((("class:strong", line),), deep, deep, verbatim=True) for line in more),
+                StyledLine(
+                    (("class:strong", first),), (self._number(asked, n),), deep, verbatim=True
+                ),
+                *(
+                    StyledLine((("class:strong", line),), deep, deep, verbatim=True)
+                    for line in more
+                ),
                 self._why(call, deep),
-                *Rows(words, self._glyphs).change(str(call.get("diff") or ""), deep),
+                *EventRows(words, self._glyphs).change(str(call.get("diff") or ""), deep),
             ]
 
-    def _why(self, call: Mapping[str, Any], edge: Fragments = _IN) -> Line:
-        tool, risk, reason = (one_line(str(call[n]), _TITLE) for n in ("tool", "risk", "reason"))
+    def _why(self, call: Mapping[str, Any], edge: Fragments = _IN) -> StyledLine:
+        tool, risk, reason = (
+            truncate_line(str(call[n]), _TITLE) for n in ("tool", "risk", "reason")
+        )
         about = [risk, reason] if reason.startswith(tool) else [tool, risk, reason]
         if whole := call.get("whole"):
             about.append(self._words.say("call_too_long", count=f"{whole['size']:,}"))
-        return Line(_faint(" · ".join(one for one in about if one)), edge, edge)
+        return StyledLine(_faint(" · ".join(one for one in about if one)), edge, edge)
 
     def _number(self, asked: OpenQuestion, n: int) -> tuple[str, str]:
         chosen = n in asked.marked
@@ -202,10 +220,12 @@ def _what(call: Mapping[str, Any]) -> list[str]:
     named = _NAMED.search(str(call.get("diff") or ""))
     if named is not None and what.startswith(f"{tool} {{"):
         what = f"{tool}  {named[1]}"
-    return safe(what).rstrip().split("\n")
+    return sanitize(what).rstrip().split("\n")
 
 
-def _clipped(parts: Sequence[list[Line]], width: int, room: int) -> tuple[list[Fragments], int]:
+def _clipped(
+    parts: Sequence[list[StyledLine]], width: int, room: int
+) -> tuple[list[Fragments], int]:
     """Return the rows of these parts, and how many were left out: the longest parts give way."""
     drawn = [_rows(part, width) for part in parts if part]
     if sum(map(len, drawn)) <= room:
@@ -221,17 +241,17 @@ def _clipped(parts: Sequence[list[Line]], width: int, room: int) -> tuple[list[F
     return [row for rows, most in zip(drawn, kept, strict=True) for row in rows[:most]], hidden
 
 
-def _rows(lines: Sequence[Line], width: int) -> list[Fragments]:
-    return [row for line in lines for row, _ in rows_of(line, width)]
+def _rows(lines: Sequence[StyledLine], width: int) -> list[Fragments]:
+    return [row for line in lines for row, _ in wrap_line(line, width)]
 
 
-def _text(text: str) -> Iterator[Line]:
-    for line in safe(text).rstrip().split("\n"):
-        yield Line((("", line),), _IN, _IN)
+def _text(text: str) -> Iterator[StyledLine]:
+    for line in sanitize(text).rstrip().split("\n"):
+        yield StyledLine((("", line),), _IN, _IN)
 
 
 def _flat(text: object) -> str:
-    return " ".join(safe(str(text)).split())
+    return " ".join(sanitize(str(text)).split())
 
 
 def _faint(text: str) -> Fragments:

@@ -1,16 +1,16 @@
 """A reply that grows: what of it is final and goes above for good, and the tail below."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from internal.channels.cli.render.markdown import Block, blocks
-from internal.channels.cli.render.text import Fragments, Row, plain, rows_of
+from internal.channels.cli.render.markdown import MarkdownBlock, parse_blocks
+from internal.channels.cli.render.text import Fragments, WrappedRow, plain_text, wrap_line
 from internal.channels.cli.render.theme import Glyphs
 
 TAIL_ROWS = 6
 
 
-class Flowed(NamedTuple):
+class StreamRows(NamedTuple):
     """Rows to print above, once and for good, and those to show below until the next call."""
 
     final: list[Fragments]
@@ -24,7 +24,7 @@ class _Placed(NamedTuple):
     end: int
 
 
-class Flow:
+class BlockStream:
     """The text of one reply.
 
     Every block before the last is final once the line that begins the next is complete. Of the
@@ -56,14 +56,14 @@ class Flow:
             self._part = self._open_text()[: self._spot]
         self.text, self._start, self._spot, self._printed = "", 0, 0, []
 
-    def advance(self, width: int, *, complete: bool = False) -> Flowed:
+    def advance(self, width: int, *, complete: bool = False) -> StreamRows:
         """Return the rows that became final, and the tail. `complete`: no more text will come."""
         final: list[Fragments] = []
         for block in self._closed(width, complete=complete):
             final += self._finish(block, width)
-        rest = blocks(self.text[self._start :], width, self._glyphs)
+        rest = parse_blocks(self.text[self._start :], width, self._glyphs)
         if not rest:
-            return Flowed(final, [])
+            return StreamRows(final, [])
         rows = list(_rows(rest[0], self._spot, width))
         more: list[Fragments] = []
         for block in rest[1:]:
@@ -79,13 +79,13 @@ class Flow:
             self._spot = fixed[-1].end
         left = [*(row.shown for row in rows[len(fixed) :]), *more]
         above = self._apart() if left and not self._spot else []
-        return Flowed(final, [*above, *left][-TAIL_ROWS:])
+        return StreamRows(final, [*above, *left][-TAIL_ROWS:])
 
-    def _closed(self, width: int, *, complete: bool) -> Iterator[Block]:
+    def _closed(self, width: int, *, complete: bool) -> Iterator[MarkdownBlock]:
         """Yield the blocks behind which another one has begun, and step over them."""
         whole = len(self.text) if complete else self.text.rfind("\n") + 1
         text = self.text[self._start : whole]
-        found = blocks(text, width, self._glyphs)
+        found = parse_blocks(text, width, self._glyphs)
         lines = text.split("\n")
         base = self._start
         for block in found if complete else found[:-1]:
@@ -93,7 +93,7 @@ class Flow:
             self._start = base + len("\n".join(lines[: block.source])) + 1
             self._spot = 0
 
-    def _finish(self, block: Block, width: int) -> Iterator[Fragments]:
+    def _finish(self, block: MarkdownBlock, width: int) -> Iterator[Fragments]:
         """Yield what is left to print of a block that is complete."""
         text, self._printed = block.text, [*self._printed, block.text]
         if self._expected:
@@ -114,27 +114,107 @@ class Flow:
         return [()] if len(self._printed) > own else []
 
     def _open_text(self) -> str:
-        found = blocks(self.text[self._start :], 80, self._glyphs)
+        found = parse_blocks(self.text[self._start :], 80, self._glyphs)
         return found[0].text if found else ""
 
 
-def _rows(block: Block, start: int, width: int) -> Iterator[_Placed]:
+def _rows(block: MarkdownBlock, start: int, width: int) -> Iterator[_Placed]:
     """Yield the rows of a block from a character on."""
     base = 0
     for number, line in enumerate(block.lines):
-        length = len(plain(line.body))
+        length = len(plain_text(line.body))
         if base + length >= start and (start <= base or start < base + length):
             inside = max(start - base, 0)
             last = number == len(block.lines) - 1
-            for row in rows_of(line, width, inside):
+            for row in wrap_line(line, width, inside):
                 yield _Placed(row.shown, base + _end(row, length, last=last))
         base += length + 1
 
 
-def _end(row: Row, length: int, *, last: bool) -> int:
+def _end(row: WrappedRow, length: int, *, last: bool) -> int:
     """Return behind which character of its line a row ends.
 
     The end of a line takes the line break along: it is as final as what follows it. So does an
     empty last line, which is not final before something does.
     """
     return length + 1 if row.end >= length and not (last and length) else row.end
+
+
+_INDENT = 2
+_INDENT_FROM = 16
+"""From this width on a reply stands to the right of its sign."""
+CLIPPED_FROM = 10_000
+"""An event holds a text of this many characters whole for sure; a longer one may be clipped."""
+
+
+class ReplyRows(NamedTuple):
+    """Rows to print above now, and those below. `begins`: the reply's first row is among them."""
+
+    final: list[Fragments]
+    tail: list[Fragments]
+    begins: bool
+
+
+class ReplyStream:
+    """The words of one node of one run."""
+
+    def __init__(self, run_id: str, node_id: str, glyphs: Glyphs, text: str = "") -> None:
+        self.place = (run_id, node_id)
+        self._flow = BlockStream(glyphs)
+        self._flow.text = text
+        self._sign = ("class:accent", f"{glyphs.agent} ")
+        self._k = 0
+        self._hole = False
+        self._begun = False
+
+    @property
+    def text(self) -> str:
+        """What was said so far."""
+        return self._flow.text
+
+    def grow(self, delta: Mapping[str, Any]) -> None:
+        """Take the next words; behind a hole nothing more until all words so far come again."""
+        if delta["k"] - delta["n"] != self._k:
+            self._hole = True
+        if not self._hole:
+            self._k = delta["k"]
+            self._flow.text += delta["text"]
+
+    def set(self, partial: Mapping[str, Any]) -> bool:
+        """Take all words so far; True when the model begins anew what was shown already."""
+        text, anew = partial["text"], False
+        if not text.startswith(self._flow.text):
+            anew = self._flow.begun and not partial["k"]
+            self._flow.start_over()
+        self._flow.text, self._k, self._hole = text, partial["k"], False
+        return anew
+
+    def complete(self, content: str) -> None:
+        """Take the whole text. One so long that it may be clipped does not replace a longer one."""
+        clipped = len(content) > CLIPPED_FROM and len(self.text) >= len(content)
+        if self._hole or not clipped:
+            if not content.startswith(self.text):
+                self._flow.start_over()
+            self._flow.text = content
+
+    def rows(self, width: int, *, complete: bool) -> ReplyRows:
+        """Return what goes above now and what stays below."""
+        indent = _INDENT if width >= _INDENT_FROM else 0
+        final, tail = self._flow.advance(width - indent, complete=complete)
+        begins = bool(final) and not self._begun
+        shown = self._beside(final, indent, first=begins)
+        self._begun = self._begun or begins
+        return ReplyRows(shown, self._beside(tail, indent, first=not self._begun), begins)
+
+    @property
+    def begun(self) -> bool:
+        """Say whether a row of it is printed."""
+        return self._begun
+
+    def _beside(self, rows: list[Fragments], indent: int, *, first: bool) -> list[Fragments]:
+        if not indent:
+            return rows
+        return [
+            (self._sign if first and not number else ("", " " * indent), *row) if row else row
+            for number, row in enumerate(rows)
+        ]

@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from internal.channels.cli.render.text import Fragments, Line, cells, plain, rows_of
+from internal.channels.cli.render.text import (
+    Fragments,
+    StyledLine,
+    cell_width,
+    plain_text,
+    wrap_line,
+)
 
 Side = Literal["left", "right", "center"]
 _GAP = 2
@@ -19,14 +25,16 @@ class Table(NamedTuple):
     sides: tuple[Side, ...]
 
 
-def table_lines(table: Table, width: int, rule: str) -> Iterator[Line]:
+def table_lines(table: Table, width: int, rule: str) -> Iterator[StyledLine]:
     """Yield a table as lines of at most `width` columns. `rule` is drawn below the head."""
     widths = _widths(table, width)
     if widths is None:
         yield from _records(table)
         return
     yield from _row(_strong(table.head), widths, table.sides)
-    yield Line((("class:faint", (" " * _GAP).join(rule * one for one in widths)),), verbatim=True)
+    yield StyledLine(
+        (("class:faint", (" " * _GAP).join(rule * one for one in widths)),), verbatim=True
+    )
     for row in table.rows:
         yield from _row(row, widths, table.sides)
 
@@ -35,7 +43,8 @@ def _widths(table: Table, width: int) -> list[int] | None:
     """Return how wide each column is: its natural width if all fit, else the widest give way."""
     every = (table.head, *table.rows)
     natural = [
-        max(1, *(cells(plain(row[column])) for row in every)) for column in range(len(table.head))
+        max(1, *(cell_width(plain_text(row[column])) for row in every))
+        for column in range(len(table.head))
     ]
     room = width - _GAP * (len(natural) - 1)
     if room < sum(min(one, _NARROWEST) for one in natural):
@@ -49,27 +58,29 @@ def _widths(table: Table, width: int) -> list[int] | None:
     return widths
 
 
-def _row(row: Sequence[Fragments], widths: Sequence[int], sides: Sequence[Side]) -> Iterator[Line]:
+def _row(
+    row: Sequence[Fragments], widths: Sequence[int], sides: Sequence[Side]
+) -> Iterator[StyledLine]:
     columns = [
-        [shown for shown, _ in rows_of(Line(cell), width)]
+        [shown for shown, _ in wrap_line(StyledLine(cell), width)]
         for cell, width in zip(row, widths, strict=True)
     ]
     for number in range(max(map(len, columns))):
         body: list[tuple[str, str]] = []
         for cell, width, side in zip(columns, widths, sides, strict=True):
             shown = cell[number] if number < len(cell) else ()
-            before, behind = _blanks(width - cells(plain(shown)), side)
+            before, behind = _blanks(width - cell_width(plain_text(shown)), side)
             body += [("", " " * before), *shown, ("", " " * (behind + _GAP))]
-        yield Line(_trimmed(body), verbatim=True)
+        yield StyledLine(_trimmed(body), verbatim=True)
 
 
-def _records(table: Table) -> Iterator[Line]:
+def _records(table: Table) -> Iterator[StyledLine]:
     for number, row in enumerate(table.rows or ((),)):
         if number:
-            yield Line(())
+            yield StyledLine(())
         for column, name in enumerate(_strong(table.head)):
             value = row[column] if column < len(row) else ()
-            yield Line((*name, ("", ": "), *value), rest=(("", "  "),))
+            yield StyledLine((*name, ("", ": "), *value), rest=(("", "  "),))
 
 
 def _blanks(room: int, side: Side) -> tuple[int, int]:

@@ -32,7 +32,7 @@ _UNIT = re.compile(
 )
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """A line before it is broken: `first` stands before its first row, `rest` before the others.
 
     A `verbatim` line breaks at the edge, wherever that is, and keeps its blanks.
@@ -44,24 +44,24 @@ class Line(NamedTuple):
     verbatim: bool = False
 
 
-class Row(NamedTuple):
+class WrappedRow(NamedTuple):
     """A row as it is printed, and where in the line's own text the next one begins."""
 
     shown: Fragments
     end: int
 
 
-def safe(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return text that a terminal may get: nothing in it moves the cursor or hides anything."""
     return sanitize_terminal(text).expandtabs(_TAB)
 
 
-def plain(fragments: Iterable[Fragment]) -> str:
+def plain_text(fragments: Iterable[Fragment]) -> str:
     """Return the text without its styles."""
     return "".join(text for _, text in fragments)
 
 
-def cells(text: str) -> int:
+def cell_width(text: str) -> int:
     """Return how many columns the text takes.
 
     A sign that is asked to be shown as an emoji counts two: that is what most terminals do with it.
@@ -69,43 +69,45 @@ def cells(text: str) -> int:
     return get_cwidth(text) + text.count("\ufe0f")
 
 
-def one_line(text: str, width: int) -> str:
+def truncate_line(text: str, width: int) -> str:
     """Return the text on one line of at most `width` columns; an ellipsis stands for the rest."""
-    line = " ".join(safe(text[: width * 4 + 100]).split())
-    return fitting(line, width) if cells(line) > width or len(text) > width * 4 + 100 else line
+    line = " ".join(sanitize(text[: width * 4 + 100]).split())
+    return (
+        ellipsize(line, width) if cell_width(line) > width or len(text) > width * 4 + 100 else line
+    )
 
 
-def fitting(line: str, width: int) -> str:
+def ellipsize(line: str, width: int) -> str:
     """Return as much of a line as fits before an ellipsis."""
     room, kept = width - 1, 0
     for char in line:
-        room -= cells(char)
+        room -= cell_width(char)
         if room < 0:
             break
         kept += 1
     return f"{line[:kept].rstrip()}…" if width > 0 else ""
 
 
-def rows_of(line: Line, width: int, start: int = 0) -> Iterator[Row]:
+def wrap_line(line: StyledLine, width: int, start: int = 0) -> Iterator[WrappedRow]:
     """Break a line, from `start` characters on, into rows of at most `width` columns.
 
     Where a row ended, another call may go on, at another width too.
     """
-    text = plain(line.body)
+    text = plain_text(line.body)
     prefix = line.rest if start else line.first
     while True:
-        room = width - cells(plain(prefix))
+        room = width - cell_width(plain_text(prefix))
         if room < min(_LITTLE_ROOM, width):
             prefix, room = (), width
         end, after = _break(text, start, max(room, 1), verbatim=line.verbatim)
-        shown = (*prefix, *cut(line.body, start, end))
-        yield Row(shown if plain(shown).strip() else (), after)
+        shown = (*prefix, *slice_fragments(line.body, start, end))
+        yield WrappedRow(shown if plain_text(shown).strip() else (), after)
         start, prefix = after, line.rest
         if start >= len(text):
             return
 
 
-def cut(body: Fragments, start: int, end: int) -> Fragments:
+def slice_fragments(body: Fragments, start: int, end: int) -> Fragments:
     """Return the characters from `start` to `end`."""
     found: list[Fragment] = []
     at = 0
@@ -127,7 +129,7 @@ def _break(text: str, start: int, room: int, *, verbatim: bool) -> tuple[int, in
         word, at = unit[0], unit.start()
         if word.isspace() and at > start:
             continue  # it counts once a word follows it
-        taken = cells(text[end : unit.end()])
+        taken = cell_width(text[end : unit.end()])
         if taken <= room:
             room -= taken
             end = unit.end()
@@ -142,7 +144,7 @@ def _break(text: str, start: int, room: int, *, verbatim: bool) -> tuple[int, in
 def _hard_break(text: str, start: int, room: int) -> int:
     at = start
     while at < len(text):
-        room -= cells(text[at])
+        room -= cell_width(text[at])
         if room < 0 and at > start:
             break
         at += 1

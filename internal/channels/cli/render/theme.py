@@ -92,6 +92,6 @@ _ALWAYS = {
 }
 
 
-def style_of(theme: str) -> dict[str, str]:
+def theme_styles(theme: str) -> dict[str, str]:
     """Return the style of every class that the session uses."""
     return {**_ALWAYS, **THEMES[theme]}

@@ -27,7 +27,7 @@ class RunState:
     """It was at work before: what follows now comes after a pause."""
 
 
-class Work:
+class ActiveRuns:
     """The runs of a session that have not ended, by id, oldest first."""
 
     def __init__(self) -> None:

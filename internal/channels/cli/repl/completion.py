@@ -7,7 +7,7 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from internal.channels.cli.render.text import safe
+from internal.channels.cli.render.text import sanitize
 
 _MOST_FILES = 200
 _HIDDEN = "."
@@ -52,7 +52,7 @@ class SessionCompleter(Completer):
     def _value(self, name: str, rest: str) -> Iterable[Completion]:
         for value, meaning in self._values(name):
             if value.startswith(rest):
-                yield Completion(value, -len(rest), display_meta=safe(meaning))
+                yield Completion(value, -len(rest), display_meta=sanitize(meaning))
 
     def _file(self, written: str) -> Iterable[Completion]:
         folder, _, start = written.rpartition("/")

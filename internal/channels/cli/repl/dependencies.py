@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from internal.channels.cli.client import GatewayClient
-from internal.channels.cli.repl.words import Language
+from internal.i18n.catalog import Language
 
 
 class ToolItem(NamedTuple):

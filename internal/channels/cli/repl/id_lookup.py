@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.render.text import one_line
+from internal.channels.cli.render.text import truncate_line
 
 _SHOWN = 60
 _WHOLE_ID = 27
@@ -22,7 +22,7 @@ def find_id(written: str, known: Sequence[str]) -> str:
     ]
     if len(found) == 1:
         return found[0]
-    shown = one_line(written, _SHOWN)
+    shown = truncate_line(written, _SHOWN)
     if not found:
         raise GatewayError(f"Nothing here begins with {shown}.")
     raise GatewayError(f"{shown} is not enough: {len(found)} begin with it.")

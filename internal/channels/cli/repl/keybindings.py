@@ -15,10 +15,10 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from internal.channels.cli.exit_codes import INTERRUPTED, OK
-from internal.channels.cli.render.text import Line, safe
+from internal.channels.cli.render.text import StyledLine, sanitize
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.prompt import Prompt
-from internal.channels.cli.repl.session import HINT_SECONDS, Session
+from internal.channels.cli.repl.session import HINT_SECONDS, ReplSession
 
 _DECIDING = "yapne123456789"
 LONE_SECONDS = 0.25
@@ -28,7 +28,7 @@ LONE_SECONDS = 0.25
 class Doing(NamedTuple):
     """What keys set off: `command` runs a line that begins with a slash."""
 
-    session: Session
+    session: ReplSession
     prompt: Prompt
     box: Buffer
     command: Callable[[str], None]
@@ -36,7 +36,7 @@ class Doing(NamedTuple):
     leave_at_once: Callable[[int], None]
 
 
-class Keyboard:
+class KeyHandlers:
     """The meaning of every key that has one here. One handler for Ctrl+C and the real signal."""
 
     def __init__(self, doing: Doing) -> None:
@@ -208,8 +208,8 @@ class Keyboard:
             return
         tool, text = session.view.output
         title = session.view.rows.note(session.words.say("output_of", tool=tool))
-        lines = safe(text).rstrip("\n").split("\n")
-        bodies = [Line((("", line),) if line else (), verbatim=True) for line in lines]
+        lines = sanitize(text).rstrip("\n").split("\n")
+        bodies = [StyledLine((("", line),) if line else (), verbatim=True) for line in lines]
         session.note(title, *bodies)
 
     def _paste(self, event: KeyPressEvent) -> None:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from internal.channels.cli.client import By, GatewayClient, TaskItem
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.cli.output import Output
-from internal.channels.cli.render.event_rows import columns, dollars, short
-from internal.channels.cli.render.text import one_line, plain, rows_of
+from internal.channels.cli.render.event_rows import align_columns, format_cost, format_tokens
+from internal.channels.cli.render.text import plain_text, truncate_line, wrap_line
 from internal.channels.cli.render.theme import UNICODE
+from internal.channels.cli.render.transcript import transcript_markdown
 from internal.channels.cli.repl.id_lookup import find_id, is_complete
-from internal.channels.cli.repl.transcript import transcript_markdown
-from internal.channels.cli.repl.view import View
-from internal.channels.cli.repl.words import Words
+from internal.channels.cli.repl.messages import ReplMessages
+from internal.channels.cli.repl.view import SessionView
 
 _MANY = 500
 _RUNS_LOOKED_AT = 50
@@ -33,7 +33,7 @@ class Lookups(NamedTuple):
 
     client: GatewayClient
     output: Output
-    words: Words
+    words: ReplMessages
     width: int
     as_json: bool = False
 
@@ -75,9 +75,9 @@ class Lookups(NamedTuple):
         rows = [
             (
                 one.key,
-                f"{short(one.input_tokens)} in",
-                f"{short(one.output_tokens)} out",
-                self.words.cost_unknown if one.cost is None else dollars(one.cost),
+                f"{format_tokens(one.input_tokens)} in",
+                f"{format_tokens(one.output_tokens)} out",
+                self.words.cost_unknown if one.cost is None else format_cost(one.cost),
             )
             for one in found
         ]
@@ -110,7 +110,7 @@ class Lookups(NamedTuple):
     async def watch(self, written: str) -> int:
         """Show a task from its beginning to its end; the exit code says how it ended."""
         task = await self.task_of(written)
-        view, over = View(self.words, UNICODE), False
+        view, over = SessionView(self.words, UNICODE), False
         async with aclosing(self.client.watch(task.session_id, "")) as batches:
             async for batch in batches:
                 for envelope in batch.envelopes:
@@ -150,7 +150,7 @@ class Lookups(NamedTuple):
             found = await self.client.tasks(await self.session_of(written))
             at_work = [one for one in found if one.status in _OPEN]
             if not found:
-                raise CliExit(USAGE, f"There is no task in {one_line(written, _TITLE)} yet.")
+                raise CliExit(USAGE, f"There is no task in {truncate_line(written, _TITLE)} yet.")
             return (at_work[::-1] or found)[0]
         if written.startswith("task-") and is_complete(written):
             return (await self.client.task(written)).row
@@ -161,18 +161,18 @@ class Lookups(NamedTuple):
             by_id = {one.run_id: one.row for one in ends}
         return by_id[find_id(written, list(by_id))]
 
-    async def _print(self, view: View) -> None:
+    async def _print(self, view: SessionView) -> None:
         final, _ = view.print(self.width)
-        text = "".join(f"{plain(row).rstrip()}\n" for row in final)
+        text = "".join(f"{plain_text(row).rstrip()}\n" for row in final)
         # in a thread: a slow reader must not keep anything else from going on
         await asyncio.to_thread(self.output.write, text.encode())
 
     def _listed(self, found: list[dict[str, Any]], rows: Sequence[Sequence[str]]) -> int:
         if self.as_json:
             return self._json(found)
-        cut = [[one_line(cell, _TITLE) for cell in row] for row in rows]
-        for line in columns(cut) if cut else ():
-            self._say(plain(next(iter(rows_of(line, 1_000_000))).shown).rstrip())
+        cut = [[truncate_line(cell, _TITLE) for cell in row] for row in rows]
+        for line in align_columns(cut) if cut else ():
+            self._say(plain_text(next(iter(wrap_line(line, 1_000_000))).shown).rstrip())
         return OK
 
     def _json(self, found: list[dict[str, Any]]) -> int:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-Given = Mapping[str, Any]
+AnswerJson = Mapping[str, Any]
 """An answer as JSON, as `POST /api/questions/{id}/answer` takes it."""
 
-Writing = Literal["", "because", "rules", "steps"]
+Drafting = Literal["", "because", "rules", "steps"]
 """What is being written in the box: nothing for the question, a reason, rules, a plan's steps."""
 
 ENTER = "enter"
@@ -27,8 +27,8 @@ class OpenQuestion:
         self.multiple = bool(view.get("multiple"))
         self.marked: set[int] = set()
         """The numbers of the options or calls that are chosen so far."""
-        self.writing: Writing = ""
-        self.answer: Given | None = None
+        self.writing: Drafting = ""
+        self.answer: AnswerJson | None = None
         """What it was answered, by whomever."""
 
     @property
@@ -57,7 +57,7 @@ class OpenQuestion:
         letters = {"plan": "yne", "clarify": "", "approval": "yapne" if self.ruled else "yne"}
         return (*letters.get(self.kind, ""), *(str(n + 1) for n in range(self.digits)))
 
-    def refused(self, answer: Given) -> set[str]:
+    def refused(self, answer: AnswerJson) -> set[str]:
         """Return the calls that an answer says no to."""
         items, yes = answer.get("items") or {}, answer["decision"] == "approve"
         ids = (str(call["call_id"]) for call in self.calls)
@@ -67,13 +67,13 @@ class OpenQuestion:
         """Say whether a key does what cannot be undone: it must not be the start of a word."""
         return self.kind != "approval" or key in "yan"
 
-    def press(self, key: str) -> Given | str | None:
+    def press(self, key: str) -> AnswerJson | str | None:
         """Take a key: an answer comes of it, a text for the box, or None: a mark was moved."""
         if key == ENTER:
             return self._marks()
         return self._number(int(key)) if key.isdecimal() else self._letter(key)
 
-    def written(self, text: str, read_steps: Callable[[str], Sequence[str]]) -> Given:
+    def written(self, text: str, read_steps: Callable[[str], Sequence[str]]) -> AnswerJson:
         """Return the answer that stands in the box."""
         match self.writing:
             case "rules":
@@ -87,7 +87,7 @@ class OpenQuestion:
             case _:
                 return {"decision": "reject", "text": text.strip()}
 
-    def _letter(self, key: str) -> Given | str:
+    def _letter(self, key: str) -> AnswerJson | str:
         match key:
             case "a":
                 return {"decision": "approve", "grant": "session"}
@@ -108,13 +108,13 @@ class OpenQuestion:
         steps = (self.view.get("plan") or {}).get("steps", ())
         return [" ".join(str(step["description"]).split()) for step in steps]
 
-    def _number(self, number: int) -> Given | None:
+    def _number(self, number: int) -> AnswerJson | None:
         if self.kind == "clarify" and not self.multiple:
             return {"decision": "text", "choices": [number]}
         self.marked ^= {number}
         return None
 
-    def _marks(self) -> Given | None:
+    def _marks(self) -> AnswerJson | None:
         if not self.marked:
             return None
         if self.kind == "clarify":

@@ -10,7 +10,7 @@ _LONGEST = 100_000
 """A paste with more characters goes along as a file."""
 
 
-class Chips:
+class PasteChips:
     """Keeps pasted text by the name of its chip. `name` makes one from its number and lines."""
 
     def __init__(self, name: Callable[[int, int], str]) -> None:

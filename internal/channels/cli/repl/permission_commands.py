@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.render.event_rows import columns
-from internal.channels.cli.render.text import one_line
+from internal.channels.cli.render.event_rows import align_columns
+from internal.channels.cli.render.text import truncate_line
 from internal.channels.cli.repl.id_lookup import find_id
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.channels.cli.repl.session import Session
+from internal.channels.cli.repl.session import ReplSession
 
 MODES = ("ask", "plan", "accept-edits", "deny", "full")
 LISTED = 15
@@ -18,7 +18,7 @@ _REVIEWS = {"on": "always", "off": "off"}
 class Permitting:
     """The part of the commands behind a slash that is about people and what they allow."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ReplSession) -> None:
         self.session = session
 
     def say(self, *sentences: str) -> None:
@@ -28,7 +28,9 @@ class Permitting:
 
     def list(self, rows: Sequence[Sequence[str]]) -> None:
         """Print rows in columns."""
-        self.session.note(*columns([[one_line(cell, TITLE) for cell in row] for row in rows]))
+        self.session.note(
+            *align_columns([[truncate_line(cell, TITLE) for cell in row] for row in rows])
+        )
 
     async def plan(self, rest: str) -> None:
         """Show the plan, or choose whether plans wait for the person."""

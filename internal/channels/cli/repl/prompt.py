@@ -8,16 +8,16 @@ from contextlib import suppress
 from prompt_toolkit.buffer import Buffer
 
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.render.text import Fragments, Line, one_line
+from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line
 from internal.channels.cli.repl.dependencies import ReplServices
-from internal.channels.cli.repl.open_question import ENTER, Given, OpenQuestion
-from internal.channels.cli.repl.session import Session
+from internal.channels.cli.repl.open_question import ENTER, AnswerJson, OpenQuestion
+from internal.channels.cli.repl.session import ReplSession
 
 ARMING_SECONDS = 0.3
 """A question's keys mean something once it has stood there for this long: fingers that were under
 way when it came do not answer it."""
 
-LOOKS_SECONDS = 30
+QUESTIONS_POLL_SECONDS = 30
 """How often the open questions of other sessions are counted."""
 
 _MANY = 100
@@ -28,7 +28,7 @@ _SHORT = 200
 class Prompt:
     """Shows the question that waits longest, and makes answers of keys and words."""
 
-    def __init__(self, session: Session, box: Buffer) -> None:
+    def __init__(self, session: ReplSession, box: Buffer) -> None:
         self.session = session
         self._box = box
         self._seen = ("", 0.0)
@@ -126,7 +126,7 @@ class Prompt:
             return True
         words = self.session.chips.whole(text)
         if asked.writing:
-            given: Given | None = asked.written(words, services.read_steps)
+            given: AnswerJson | None = asked.written(words, services.read_steps)
         else:
             given = self._understood(asked, words, services)
         if given is None:
@@ -144,7 +144,7 @@ class Prompt:
         self.session.redraw()
         return True
 
-    def whole(self) -> Sequence[Line]:
+    def whole(self) -> Sequence[StyledLine]:
         """Return all of the question that waits, () without one."""
         asked = self.asked
         return () if asked is None else self.session.view.panel.lines(asked)
@@ -177,14 +177,16 @@ class Prompt:
         if not count:
             return []
         name = "elsewhere_one" if count == 1 else "elsewhere"
-        told = one_line(self.session.words.say(name, count=count), width)
+        told = truncate_line(self.session.words.say(name, count=count), width)
         return [(("class:faint", told),)]
 
     def _alone(self, asked: OpenQuestion) -> bool:
         """Say whether any words are an answer: they are when no other question is open here."""
         return asked.takes_words and len(self.session.view.questions) == 1
 
-    def _understood(self, asked: OpenQuestion, words: str, services: ReplServices) -> Given | None:
+    def _understood(
+        self, asked: OpenQuestion, words: str, services: ReplServices
+    ) -> AnswerJson | None:
         """Return the answer that words are; calls take the exact words alone."""
         if len(self.session.view.questions) > 1 or not (asked.takes_words or len(words) < _SHORT):
             return None
@@ -195,11 +197,11 @@ class Prompt:
         free = not asked.takes_words and given["decision"] == "text"
         return None if free else given
 
-    def _answer(self, asked: OpenQuestion, given: Given, text: str) -> None:
+    def _answer(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
         self.session.view.answering.add(asked.id)
         self.session.begin(self._send(asked, given, text))
 
-    async def _send(self, asked: OpenQuestion, given: Given, text: str) -> None:
+    async def _send(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
         session, client = self.session, (await self.session.ready()).client
         try:
             answered = await client.answer(asked.id, given)

@@ -21,8 +21,8 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import DynamicStyle, Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from internal.channels.cli.render.text import Fragments, cells, fitting, plain
-from internal.channels.cli.render.theme import Glyphs, style_of
+from internal.channels.cli.render.text import Fragments, cell_width, ellipsize, plain_text
+from internal.channels.cli.render.theme import Glyphs, theme_styles
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput
 
 REDRAWS_A_SECOND = 30
@@ -33,7 +33,7 @@ _ENOUGH_ROWS = 6
 _ESCAPE_SECONDS = 0.05
 
 
-class Shown(Protocol):
+class ScreenContent(Protocol):
     """What the screen shows. Asked anew for each frame."""
 
     def print(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
@@ -53,12 +53,12 @@ class Shown(Protocol):
         ...
 
 
-class Screen:
+class TerminalScreen:
     """Draws at most 30 frames a second, each in one piece."""
 
     def __init__(
         self,
-        shown: Shown,
+        shown: ScreenContent,
         box: Buffer,
         keys: KeyBindings,
         streams: tuple[PasteInput, FrameOutput],
@@ -68,7 +68,7 @@ class Screen:
         self._shown = shown
         self._input, self._output = streams
         self._glyphs, theme = looks
-        self._style = Style.from_dict(style_of(theme))
+        self._style = Style.from_dict(theme_styles(theme))
         self._tail: list[Fragments] = []
         self._panel: list[Fragments] = []
         self._raw: list[Any] | None = None
@@ -91,7 +91,7 @@ class Screen:
 
     def wear(self, theme: str) -> None:
         """Take the colours of a theme."""
-        self._style = Style.from_dict(style_of(theme))
+        self._style = Style.from_dict(theme_styles(theme))
 
     def refresh(self) -> None:
         """Draw soon."""
@@ -184,12 +184,12 @@ class Screen:
     def _status(self) -> StyleAndTextTuples:
         left, hint = self._shown.status()
         width = self.width
-        room = width - cells(plain(left))
+        room = width - cell_width(plain_text(left))
         if room < 0:
-            return [("", fitting(plain(left), width))]
-        if cells(hint) + 2 > room:
+            return [("", ellipsize(plain_text(left), width))]
+        if cell_width(hint) + 2 > room:
             return list(left)
-        gap = " " * (room - cells(hint))
+        gap = " " * (room - cell_width(hint))
         return [*left, ("class:faint", gap + hint)]
 
     def _prompt(self, line: int, wrapped: int) -> StyleAndTextTuples:
@@ -207,23 +207,23 @@ class Screen:
         first = max((chosen or 0) - _MENU_ROWS + 1, 0)
         found = state.completions[first : first + _MENU_ROWS]
         names = [one.display_text for one in found]
-        wide = max((cells(name) for name in names), default=0)
+        wide = max((cell_width(name) for name in names), default=0)
         rows: StyleAndTextTuples = []
         for number, (name, one) in enumerate(zip(names, found, strict=True), start=first):
             style = "class:menu.chosen" if number == chosen else ""
             meaning = one.display_meta_text
-            line = f"  {name}{' ' * (wide - cells(name))}  "
-            rows += [(style, fitting_in(line, self.width))]
-            room = self.width - cells(line)
+            line = f"  {name}{' ' * (wide - cell_width(name))}  "
+            rows += [(style, truncate_cells(line, self.width))]
+            room = self.width - cell_width(line)
             if meaning and room > 1:
-                rows += [("class:faint", fitting_in(meaning, room))]
+                rows += [("class:faint", truncate_cells(meaning, room))]
             rows += [("", "\n")]
         return rows[:-1]
 
 
-def fitting_in(text: str, width: int) -> str:
+def truncate_cells(text: str, width: int) -> str:
     """Return the text, cut to a width if it is wider."""
-    return text if cells(text) <= width else fitting(text, width)
+    return text if cell_width(text) <= width else ellipsize(text, width)
 
 
 def _line(text: Callable[[], StyleAndTextTuples]) -> Window:

@@ -3,20 +3,62 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any
 
 from internal.channels.cli.client import GatewayError, TaskItem, TaskRequest
-from internal.channels.cli.render.text import Fragments, Line
+from internal.channels.cli.render.text import Fragments, StyledLine
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.choices import Choices
 from internal.channels.cli.repl.dependencies import ReplServices
-from internal.channels.cli.repl.paste import Chips
-from internal.channels.cli.repl.status_line import at_work
-from internal.channels.cli.repl.view import View
-from internal.channels.cli.repl.words import Language, Words, words
+from internal.channels.cli.repl.messages import ReplMessages, load_messages
+from internal.channels.cli.repl.paste import PasteChips
+from internal.channels.cli.repl.status_line import render_status
+from internal.channels.cli.repl.view import SessionView
 from internal.channels.cli.task_request import File
+from internal.i18n.catalog import Language
+
+CYCLED_MODES = ("ask", "plan", "accept-edits")
+"""Through these Shift+Tab goes."""
+
+
+@dataclass
+class TaskChoices:
+    """`fixed` are the options of the command line, without what stands here."""
+
+    fixed: Mapping[str, Any]
+    mode: str = CYCLED_MODES[0]
+    allow: list[str] = field(default_factory=list)
+    deny: list[str] = field(default_factory=list)
+    model: str | None = None
+    profile: str | None = None
+    plan_review: str | None = None
+    """Which plans wait for the person: `always` or `off`; without a choice the settings decide."""
+    chose_mode: bool = False
+    """Without a choice the settings decide."""
+
+    def next_mode(self) -> str:
+        """Step to the next mode and return it."""
+        at = CYCLED_MODES.index(self.mode) if self.mode in CYCLED_MODES else -1
+        return self.take_mode(CYCLED_MODES[(at + 1) % len(CYCLED_MODES)])
+
+    def take_mode(self, mode: str) -> str:
+        """Choose a mode and return it."""
+        self.mode, self.chose_mode = mode, True
+        return mode
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a task, as `POST /api/tasks` takes them."""
+        chosen = {
+            "permission_mode": self.mode if self.chose_mode else None,
+            "allow": list(self.allow),
+            "deny": list(self.deny),
+            "model": self.model,
+            "plan_review": self.plan_review,
+        }
+        return {**self.fixed, **{name: value for name, value in chosen.items() if value}}
+
 
 HINT_SECONDS = 2.0
 _SHOWN_AGAIN = 6
@@ -24,15 +66,15 @@ _SHOWN_AGAIN = 6
 _OPEN = {"queued", "running", "waiting"}
 
 
-class Session:
+class ReplSession:
     """The state of a session. `redraw` is called whenever something to be shown has changed."""
 
-    def __init__(self, choices: Choices, glyphs: Glyphs, language: Language) -> None:
+    def __init__(self, choices: TaskChoices, glyphs: Glyphs, language: Language) -> None:
         self.choices = choices
-        self.words: Words = words(language)
+        self.words: ReplMessages = load_messages(language)
         self.session_id: str | None = None
         self.queue: deque[str] = deque()
-        self.chips = Chips(self._pasted)
+        self.chips = PasteChips(self._pasted)
         self.model = choices.model or ""
         self.place = ""
         self.title: str | None = None
@@ -49,7 +91,7 @@ class Session:
         self._watching: asyncio.Task[None] | None = None
         self._away = False
         self._hint = ("", 0.0)
-        self.view = View(self.words, glyphs, asks=True)
+        self.view = SessionView(self.words, glyphs, asks=True)
 
     # what the screen asks
 
@@ -70,7 +112,7 @@ class Session:
             return (("class:need", f"{self._glyphs.note} {words.away}"),), hint
         if run is not None:
             queued = len(self.queue)
-            return at_work(run, self.view, words, stopping=self.stopping, queued=queued), hint
+            return render_status(run, self.view, words, stopping=self.stopping, queued=queued), hint
         if self._sending:
             ready = self._kit.done()
             return (("class:faint", words.sending if ready else words.getting_ready),), hint
@@ -86,7 +128,7 @@ class Session:
         asyncio.get_running_loop().call_later(HINT_SECONDS + 0.01, self.redraw)
         self.redraw()
 
-    def note(self, *lines: Line) -> None:
+    def note(self, *lines: StyledLine) -> None:
         """Print lines that are nobody's words."""
         self.view.put("note", lines)
         self.redraw()
@@ -140,7 +182,7 @@ class Session:
 
     def arrived(self, services: ReplServices) -> None:
         """Take the services."""
-        self.words = words(services.language)
+        self.words = load_messages(services.language)
         self.view.speak(self.words)
         self._kit.set_result(services)
 

@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from internal.channels.cli.exit_codes import INTERRUPTED, PATIENCE_SECONDS
-from internal.channels.cli.repl.terminal_io import Restorer
+from internal.channels.cli.repl.terminal_io import TerminalRestorer
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -22,7 +22,7 @@ class SessionSignals:
 
     def __init__(
         self,
-        restorer: Restorer,
+        restorer: TerminalRestorer,
         interrupted: Callable[[], None],
         ended: Callable[[int], None],
         suspended: Callable[[], None],

@@ -8,33 +8,33 @@ from typing import Any
 
 from internal.channels.cli.client import SessionItem
 from internal.channels.cli.exit_codes import OK
-from internal.channels.cli.render.event_rows import columns, dollars, short
-from internal.channels.cli.render.text import Line, one_line
+from internal.channels.cli.render.event_rows import align_columns, format_cost, format_tokens
+from internal.channels.cli.render.text import StyledLine, truncate_line
 from internal.channels.cli.render.theme import THEMES
+from internal.channels.cli.render.transcript import transcript_markdown
 from internal.channels.cli.repl.id_lookup import find_id
 from internal.channels.cli.repl.permission_commands import LISTED, MODES, TITLE, Permitting
-from internal.channels.cli.repl.session import Session
-from internal.channels.cli.repl.transcript import transcript_markdown
+from internal.channels.cli.repl.session import ReplSession
 
-Work = Coroutine[Any, Any, None]
+CommandCoroutine = Coroutine[Any, Any, None]
 
 
 @dataclass(frozen=True)
-class Command:
+class SlashCommand:
     """A command: its name, what may stand behind it, the word of its meaning, and what it does."""
 
     name: str
     takes: str
     meaning: str
-    run: Callable[["Commands", str], Work]
+    run: Callable[["SlashCommands", str], CommandCoroutine]
 
 
-class Commands(Permitting):
+class SlashCommands(Permitting):
     """Runs what is written behind a slash. `wear` changes the theme, `leave` ends the session."""
 
     def __init__(
         self,
-        session: Session,
+        session: ReplSession,
         folder: Path,
         wear: Callable[[str], None],
         leave: Callable[[int], None],
@@ -49,10 +49,10 @@ class Commands(Permitting):
     def menu(self) -> Mapping[str, str]:
         """Return every name with its meaning, the other names behind the plain ones."""
         words = self.session.words
-        plain = {one.name: getattr(words, one.meaning) for one in COMMANDS}
+        plain = {one.name: getattr(words, one.meaning) for one in SLASH_COMMANDS}
         others = {
             alias: getattr(words, one.meaning)
-            for one in COMMANDS
+            for one in SLASH_COMMANDS
             for alias in words.aliases.get(one.name, "").split()
         }
         return {**plain, **others}
@@ -84,7 +84,7 @@ class Commands(Permitting):
 
     async def _run(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
-        command = next((one for one in COMMANDS if one.name == self._plain(name)), None)
+        command = next((one for one in SLASH_COMMANDS if one.name == self._plain(name)), None)
         if command is None:
             self.say(self._unknown(name))
             return
@@ -95,7 +95,7 @@ class Commands(Permitting):
         return next((one for one, known in aliases.items() if name in known.split()), name.lower())
 
     def _unknown(self, name: str) -> str:
-        words, shown = self.session.words, f"/{one_line(name, TITLE)}"
+        words, shown = self.session.words, f"/{truncate_line(name, TITLE)}"
         near = difflib.get_close_matches(name[:TITLE].lower(), list(self.menu()), n=1, cutoff=0.4)
         if not near:
             return words.say("unknown", name=shown)
@@ -106,10 +106,11 @@ class Commands(Permitting):
         words = self.session.words
         faint = self.session.view.rows.faint
         listed = [
-            (f"/{one.name} {one.takes}".rstrip(), getattr(words, one.meaning)) for one in COMMANDS
+            (f"/{one.name} {one.takes}".rstrip(), getattr(words, one.meaning))
+            for one in SLASH_COMMANDS
         ]
         keys = [faint(line) for line in words.keys.strip().splitlines()]
-        self.session.note(*columns(listed), Line(()), *keys)
+        self.session.note(*align_columns(listed), StyledLine(()), *keys)
 
     async def new(self, _rest: str) -> None:
         """Begin a new session."""
@@ -131,12 +132,12 @@ class Commands(Permitting):
             found = find_id(rest, [one.session_id for one in others])
             title = next(one.title for one in others if one.session_id == found)
             await session.open(found)
-            self.say(words.say("resumed", title=one_line(title, TITLE) or found))
+            self.say(words.say("resumed", title=truncate_line(title, TITLE) or found))
 
     async def rename(self, rest: str) -> None:
         """Give the session a title."""
         session, words = self.session, self.session.words
-        title = one_line(rest, 200)
+        title = truncate_line(rest, 200)
         if not title:
             self.say(words.say("usage", usage="/rename TITLE"))
         elif session.session_id is None:
@@ -151,7 +152,7 @@ class Commands(Permitting):
         if not rest:
             self.say(words.say("model_is", model=session.model))
             return
-        session.choices.model = session.model = one_line(rest, TITLE)
+        session.choices.model = session.model = truncate_line(rest, TITLE)
         self.say(words.say("model_next", model=session.model))
 
     async def profile(self, rest: str) -> None:
@@ -190,9 +191,9 @@ class Commands(Permitting):
         self.say(
             words.say(
                 "cost_session",
-                cost=dollars(sum(known)) if known else words.cost_unknown,
-                input=short(sum(one.input_tokens for one in found)),
-                output=short(sum(one.output_tokens for one in found)),
+                cost=format_cost(sum(known)) if known else words.cost_unknown,
+                input=format_tokens(sum(one.input_tokens for one in found)),
+                output=format_tokens(sum(one.output_tokens for one in found)),
             )
         )
 
@@ -237,23 +238,25 @@ class Commands(Permitting):
         return busy
 
 
-COMMANDS: tuple[Command, ...] = (
-    Command("help", "", "help", Commands.help),
-    Command("new", "", "new", Commands.new),
-    Command("resume", "[ID]", "resume", Commands.resume),
-    Command("rename", "TITLE", "rename", Commands.rename),
-    Command("plan", "[on|off]", "show_plan", Commands.plan),
-    Command("permissions", "[MODE|allow|deny|remove]", "permissions", Commands.permissions),
-    Command("model", "[NAME]", "model", Commands.model),
-    Command("profile", "[NAME]", "profile", Commands.profile),
-    Command("tools", "", "tools", Commands.tools),
-    Command("tasks", "", "tasks", Commands.tasks),
-    Command("questions", "", "questions", Commands.questions),
-    Command("answer", "ID yes|no|TEXT", "answer", Commands.answer),
-    Command("cost", "", "cost", Commands.cost),
-    Command("export", "[FILE]", "export", Commands.export),
-    Command("theme", "[NAME]", "theme", Commands.change_theme),
-    Command("doctor", "", "doctor", Commands.doctor),
-    Command("quit", "", "quit", Commands.quit),
+SLASH_COMMANDS: tuple[SlashCommand, ...] = (
+    SlashCommand("help", "", "help", SlashCommands.help),
+    SlashCommand("new", "", "new", SlashCommands.new),
+    SlashCommand("resume", "[ID]", "resume", SlashCommands.resume),
+    SlashCommand("rename", "TITLE", "rename", SlashCommands.rename),
+    SlashCommand("plan", "[on|off]", "show_plan", SlashCommands.plan),
+    SlashCommand(
+        "permissions", "[MODE|allow|deny|remove]", "permissions", SlashCommands.permissions
+    ),
+    SlashCommand("model", "[NAME]", "model", SlashCommands.model),
+    SlashCommand("profile", "[NAME]", "profile", SlashCommands.profile),
+    SlashCommand("tools", "", "tools", SlashCommands.tools),
+    SlashCommand("tasks", "", "tasks", SlashCommands.tasks),
+    SlashCommand("questions", "", "questions", SlashCommands.questions),
+    SlashCommand("answer", "ID yes|no|TEXT", "answer", SlashCommands.answer),
+    SlashCommand("cost", "", "cost", SlashCommands.cost),
+    SlashCommand("export", "[FILE]", "export", SlashCommands.export),
+    SlashCommand("theme", "[NAME]", "theme", SlashCommands.change_theme),
+    SlashCommand("doctor", "", "doctor", SlashCommands.doctor),
+    SlashCommand("quit", "", "quit", SlashCommands.quit),
 )
 """Every command. A new one is a line here, a word for its meaning, and its Chinese names."""

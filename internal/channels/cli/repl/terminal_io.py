@@ -111,7 +111,7 @@ class PasteInput(Vt100Input):
         return rest
 
 
-class Restorer:
+class TerminalRestorer:
     """Remembers how the terminal was, and puts it back, however the session ends."""
 
     def __init__(self, stdin: int, stdout: int) -> None:

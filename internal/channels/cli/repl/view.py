@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from internal.channels.cli.render.event_rows import Rows
-from internal.channels.cli.render.question_panel import Panel
-from internal.channels.cli.render.reply import CLIPPED_FROM, Reply
-from internal.channels.cli.render.text import Fragments, Line, rows_of
+from internal.channels.cli.render.event_rows import EventRows
+from internal.channels.cli.render.question_panel import QuestionPanel
+from internal.channels.cli.render.stream import CLIPPED_FROM, ReplyStream
+from internal.channels.cli.render.text import Fragments, StyledLine, wrap_line
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.activity import RunState, Work
+from internal.channels.cli.repl.activity import ActiveRuns, RunState
+from internal.channels.cli.repl.messages import ReplMessages
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.channels.cli.repl.words import Words
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,20 @@ class _Item:
     """Lines to print. Items of different kinds are set apart by a blank row."""
 
     kind: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[StyledLine, ...] = ()
     call: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
-    reply: Reply | None = None
+    reply: ReplyStream | None = None
 
 
-class View:
+class SessionView:
     """Takes the events of one session, in order, as JSON.
 
     What this terminal sent is shown once, when it is sent. `asks`: open questions are shown
     elsewhere, so that they can be answered; else they are printed.
     """
 
-    def __init__(self, words: Words, glyphs: Glyphs, *, asks: bool = False) -> None:
-        self.work = Work()
+    def __init__(self, words: ReplMessages, glyphs: Glyphs, *, asks: bool = False) -> None:
+        self.work = ActiveRuns()
         self.questions: dict[str, OpenQuestion] = {}
         """The open ones, by id, oldest first."""
         self.answering: set[str] = set()
@@ -44,14 +44,14 @@ class View:
         """The last tool's name and what it gave."""
         self.stopped: set[str] = set()
         """The tasks that this terminal asked to stop."""
-        self.rows = Rows(words, glyphs)
-        self.panel = Panel(words, glyphs)
+        self.rows = EventRows(words, glyphs)
+        self.panel = QuestionPanel(words, glyphs)
         self._words = words
         self._glyphs = glyphs
         self._asks = asks
         self._queue: list[_Item] = []
         self._held: list[_Item] = []
-        self._reply: Reply | None = None
+        self._reply: ReplyStream | None = None
         self._last_said = ""
         self._last_kind = ""
         self._own_words: list[str] = []
@@ -77,23 +77,23 @@ class View:
         if role == "user":
             self.put("you", self.rows.you(text))
             return
-        self._queue.append(_Item("say", reply=Reply("", "", self._glyphs, text)))
+        self._queue.append(_Item("say", reply=ReplyStream("", "", self._glyphs, text)))
 
     def forget(self) -> None:
         """Begin with another session: what is printed stays, what is open is not shown."""
-        self.work, self.plan, self.output, self.questions = Work(), None, None, {}
+        self.work, self.plan, self.output, self.questions = ActiveRuns(), None, None, {}
         self._reply, self._held, self._own_words = None, [], []
 
-    def speak(self, words: Words) -> None:
+    def speak(self, words: ReplMessages) -> None:
         """Go on in another language."""
-        self._words, self.rows = words, Rows(words, self._glyphs)
-        self.panel = Panel(words, self._glyphs)
+        self._words, self.rows = words, EventRows(words, self._glyphs)
+        self.panel = QuestionPanel(words, self._glyphs)
 
     def owns(self, task_id: str) -> None:
         """Remember that the first words of a task are shown already."""
         self._own_tasks.add(task_id)
 
-    def put(self, kind: str, lines: Iterable[Line]) -> None:
+    def put(self, kind: str, lines: Iterable[StyledLine]) -> None:
         """Print lines, behind a reply that is under way."""
         self._add(_Item(kind, tuple(lines)))
 
@@ -141,7 +141,7 @@ class View:
             rows, tail = self._replied(self._reply, width, complete=False)
             final += rows
         for item in self._held:
-            tail += [row for line in item.lines for row, _ in rows_of(line, width)]
+            tail += [row for line in item.lines for row, _ in wrap_line(line, width)]
         return final, tail
 
     def _moved(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
@@ -194,10 +194,10 @@ class View:
             self._saying(run_id, summary["node_id"]).complete(summary["content"])
             self._close()
 
-    def _saying(self, run_id: str, node_id: str) -> Reply:
+    def _saying(self, run_id: str, node_id: str) -> ReplyStream:
         if self._reply is None or self._reply.place != (run_id, node_id):
             self._close()
-            self._reply = Reply(run_id, node_id, self._glyphs)
+            self._reply = ReplyStream(run_id, node_id, self._glyphs)
         return self._reply
 
     def _close(self) -> None:
@@ -280,11 +280,11 @@ class View:
         lines = item.lines
         if item.call is not None:
             lines = tuple(self.rows.tool(*item.call, width))
-        rows = [row for line in lines for row, _ in rows_of(line, width)]
+        rows = [row for line in lines for row, _ in wrap_line(line, width)]
         return [*self._apart(item.kind), *rows]
 
     def _replied(
-        self, reply: Reply, width: int, *, complete: bool
+        self, reply: ReplyStream, width: int, *, complete: bool
     ) -> tuple[list[Fragments], list[Fragments]]:
         final, tail, begins = reply.rows(width, complete=complete)
         if begins:

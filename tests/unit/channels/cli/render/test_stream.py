@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.channels.cli.render.stream import TAIL_ROWS, Flow
-from internal.channels.cli.render.text import Fragments, cells, plain
+from internal.channels.cli.render.stream import TAIL_ROWS, BlockStream
+from internal.channels.cli.render.text import Fragments, cell_width, plain_text
 from internal.channels.cli.render.theme import ASCII, UNICODE
 
 WHOLE = Path(__file__).with_name("whole.md").read_text(encoding="utf-8")
@@ -18,11 +18,11 @@ SIZES = st.lists(st.sampled_from([1, 2, 3, 10, 40, 200]), min_size=1, max_size=4
 
 
 def shown(rows: list[Fragments]) -> list[str]:
-    return [plain(row) for row in rows]
+    return [plain_text(row) for row in rows]
 
 
 def rendered(text: str, width: int) -> list[str]:
-    flow = Flow(UNICODE)
+    flow = BlockStream(UNICODE)
     flow.text = text
     return shown(flow.advance(width, complete=True).final)
 
@@ -44,7 +44,7 @@ def words(rows: list[str]) -> str:
 @settings(max_examples=60, deadline=None)
 @given(PARTS, SIZES, WIDTHS)
 def test_the_rows_are_those_of_one_render(parts: list[str], sizes: list[int], width: int) -> None:
-    text, flow, printed = "\n\n".join(parts), Flow(UNICODE), list[str]()
+    text, flow, printed = "\n\n".join(parts), BlockStream(UNICODE), list[str]()
     for piece in pieces(text, sizes):
         flow.text += piece
         flowed = flow.advance(width)
@@ -60,7 +60,7 @@ def test_nothing_is_lost_or_doubled_when_the_width_changes(
     sizes: list[int], widths: list[int]
 ) -> None:
     text = "\n\n".join(part for part in WHOLE.split("\n\n") if not part.startswith("|"))
-    flow, printed = Flow(UNICODE), list[str]()
+    flow, printed = BlockStream(UNICODE), list[str]()
     for turn, piece in enumerate(pieces(text, sizes)):
         flow.text += piece
         printed += shown(flow.advance(widths[turn % len(widths)]).final)
@@ -73,7 +73,7 @@ def test_nothing_is_lost_or_doubled_when_the_width_changes(
 def test_a_reply_that_starts_over_the_same_is_printed_once(
     broken: int, sizes: list[int], width: int
 ) -> None:
-    flow, printed = Flow(UNICODE), list[str]()
+    flow, printed = BlockStream(UNICODE), list[str]()
     for piece in pieces(WHOLE[:broken], sizes):
         flow.text += piece
         printed += shown(flow.advance(width).final)
@@ -86,7 +86,7 @@ def test_a_reply_that_starts_over_the_same_is_printed_once(
 
 
 def test_what_differs_after_a_start_over_is_printed_from_there_on() -> None:
-    flow = Flow(UNICODE)
+    flow = BlockStream(UNICODE)
     flow.text = "same\n\nold\n\nx\n"
     printed = shown(flow.advance(40).final)
     flow.start_over()
@@ -96,7 +96,7 @@ def test_what_differs_after_a_start_over_is_printed_from_there_on() -> None:
 
 
 def test_a_block_taller_than_the_tail_moves_up_row_by_row() -> None:
-    flow = Flow(UNICODE)
+    flow = BlockStream(UNICODE)
     flow.text = " ".join(f"word{n}" for n in range(100))
     flowed = flow.advance(20)
     assert len(flowed.tail) == TAIL_ROWS
@@ -104,14 +104,14 @@ def test_a_block_taller_than_the_tail_moves_up_row_by_row() -> None:
 
 
 def test_lines_of_code_are_final_as_they_are_complete() -> None:
-    flow = Flow(UNICODE)
+    flow = BlockStream(UNICODE)
     flow.text = "```\none\ntwo\nthr"
     flowed = flow.advance(40)
     assert (shown(flowed.final), shown(flowed.tail)) == (["  one", "  two"], ["  thr"])
 
 
 def test_what_may_still_become_bold_waits() -> None:
-    flow = Flow(UNICODE)
+    flow = BlockStream(UNICODE)
     flow.text = "**" + "bold " * 60
     assert flow.advance(20).final == []
     flow.text += "end**\n\nnext"
@@ -123,7 +123,7 @@ def test_what_may_still_become_bold_waits() -> None:
 def test_any_text_is_shown_without_controls_and_within_the_width(text: str, width: int) -> None:
     for row in rendered(text, width):
         assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", row)
-        assert cells(row) <= max(width, 2) or len(row.strip()) <= 2
+        assert cell_width(row) <= max(width, 2) or len(row.strip()) <= 2
 
 
 def test_east_asian_text_breaks_anywhere_but_before_its_punctuation() -> None:
@@ -141,7 +141,7 @@ def test_a_table_without_room_for_columns_becomes_records() -> None:
 
 
 def test_plain_signs_are_plain() -> None:
-    flow = Flow(ASCII)
+    flow = BlockStream(ASCII)
     flow.text = "- one\n\n> two\n\n---"
     rows = shown(flow.advance(40, complete=True).final)
     assert "".join(rows).isascii()

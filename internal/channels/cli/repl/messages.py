@@ -5,11 +5,9 @@ from functools import cache
 
 from internal.i18n.catalog import Language, load_catalog
 
-__all__ = ["Language", "Words", "language_of", "words"]
-
 
 @dataclass(frozen=True)
-class Words:
+class ReplMessages:
     """Every sentence, with `{names}` for what is filled in. Texts: catalogue `repl`."""
 
     # the head of a session, and the line of status
@@ -154,13 +152,13 @@ class Words:
 
 
 @cache
-def words(language: Language) -> Words:
+def load_messages(language: Language) -> ReplMessages:
     """Return the catalogue of a language."""
     content = load_catalog("repl", language)
-    return Words(**content["messages"], aliases=content["aliases"])
+    return ReplMessages(**content["messages"], aliases=content["aliases"])
 
 
-def language_of(wanted: str, locale: str) -> Language:
+def resolve_language(wanted: str, locale: str) -> Language:
     """Return the language of a setting (`auto`, `en`, `zh`) and a locale such as `zh_CN.UTF-8`."""
     if wanted == "auto":
         return "zh" if locale.lower().startswith("zh") else "en"

@@ -15,28 +15,27 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
 from internal.channels.cli.render.theme import ASCII, UNICODE
-from internal.channels.cli.repl.choices import Choices
 from internal.channels.cli.repl.completion import SessionCompleter
 from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.history import HistoryFile
-from internal.channels.cli.repl.keybindings import Doing, Keyboard
-from internal.channels.cli.repl.prompt import LOOKS_SECONDS, Prompt
-from internal.channels.cli.repl.screen import Screen
-from internal.channels.cli.repl.session import Session
+from internal.channels.cli.repl.keybindings import Doing, KeyHandlers
+from internal.channels.cli.repl.prompt import QUESTIONS_POLL_SECONDS, Prompt
+from internal.channels.cli.repl.screen import TerminalScreen
+from internal.channels.cli.repl.session import ReplSession, TaskChoices
 from internal.channels.cli.repl.signals import SessionSignals
-from internal.channels.cli.repl.slash_commands import Commands
-from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, Restorer
-from internal.channels.cli.repl.words import Language
+from internal.channels.cli.repl.slash_commands import SlashCommands
+from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
 from internal.channels.cli.task_request import File
+from internal.i18n.catalog import Language
 
 _PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Start:
+class ReplOptions:
     """How a session begins. `session_id` goes on with one, "" with the newest of the terminal."""
 
-    choices: Choices
+    choices: TaskChoices
     folder: Path
     history: Path
     language: Language
@@ -53,11 +52,11 @@ class Start:
     term: str = ""
 
 
-Open = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
+KitOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
 """Opens the services; it is given what to call when a run fails without a report of its own."""
 
 
-async def run_session(start: Start, opened: Open) -> int:
+async def run_repl_session(start: ReplOptions, opened: KitOpener) -> int:
     """Run a session on the terminal of this process and return the exit code.
 
     The terminal is left as it was found, whatever happens.
@@ -67,7 +66,7 @@ async def run_session(start: Start, opened: Open) -> int:
     """
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliExit(USAGE, "There is no terminal to talk in.")
-    restorer = Restorer(sys.stdin.fileno(), sys.stdout.fileno())
+    restorer = TerminalRestorer(sys.stdin.fileno(), sys.stdout.fileno())
     try:
         return await _Running(start, opened, restorer).run()
     finally:
@@ -77,16 +76,16 @@ async def run_session(start: Start, opened: Open) -> int:
 class _Running:
     """Puts the parts together for as long as the session lasts."""
 
-    def __init__(self, start: Start, opened: Open, restorer: Restorer) -> None:
+    def __init__(self, start: ReplOptions, opened: KitOpener, restorer: TerminalRestorer) -> None:
         self._start = start
         self._opened = opened
         self._glyphs = ASCII if start.ascii_only else UNICODE
-        self.session = Session(start.choices, self._glyphs, start.language)
+        self.session = ReplSession(start.choices, self._glyphs, start.language)
         self.session.model = start.choices.model or start.model
         self.session.place = _shown_folder(start.folder)
         self.session.title, self.session.files = start.title, [*start.files]
         self._over = asyncio.Event()
-        self._commands = Commands(self.session, start.folder, self._wear, self.leave)
+        self._commands = SlashCommands(self.session, start.folder, self._wear, self.leave)
         self.box = Buffer(
             multiline=True,
             history=HistoryFile(start.history),
@@ -99,7 +98,7 @@ class _Running:
         self.signals = SessionSignals(
             restorer, self._interrupted, self.leave, self._suspended, self._resumed
         )
-        self.keyboard = Keyboard(
+        self.keyboard = KeyHandlers(
             Doing(
                 self.session,
                 self.prompt,
@@ -113,7 +112,7 @@ class _Running:
             PasteInput(sys.stdin),
             FrameOutput(sys.stdout, start.term, start.colours, self._gone),
         )
-        self.screen = Screen(
+        self.screen = TerminalScreen(
             self.prompt,
             self.box,
             self.keyboard.bindings(),
@@ -210,7 +209,7 @@ class _Running:
         """Count the seconds while something is at work, and look for questions elsewhere."""
         for second in count(1):
             await asyncio.sleep(1)
-            if self.session.services is not None and not second % LOOKS_SECONDS:
+            if self.session.services is not None and not second % QUESTIONS_POLL_SECONDS:
                 self.session.begin(self.prompt.look())
             if self.session.view.current is not None:
                 self.screen.refresh()
