@@ -212,3 +212,9 @@ def _spelled_out(found: re.Match[str]) -> str:
             shown.append(_escape(char))
             letter = shown[-1][-1]
     return "".join(shown)
+
+
+def truncate_line(text: str, most: int) -> str:
+    """Return the text on one line, at most so many characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -11,12 +11,12 @@ from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Run, Session, Task
+from internal.agent.domain.text import truncate_line
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.channels.chat.chat_settings import Wishing
 from internal.channels.chat.command_parser import Command, Unknown, help_text
 from internal.channels.chat.policy import ChatRules
-from internal.channels.chat.text import truncate_text
 from internal.channels.chat.text_answers import Deciding, Did, Place, Speaker, names, short
 from internal.channels.lark.directory import People
 from internal.i18n.chat import ChatPhrases, find_switch
@@ -155,7 +155,7 @@ class Obeying:
             return words("idle")
         run, task = _at_work(open_)
         status = words(
-            "status", status=words.status(run.status), task=truncate_text(task.instruction, 200)
+            "status", status=words.status(run.status), task=truncate_line(task.instruction, 200)
         )
         more = words("status_more", count=len(open_) - 1) if len(open_) > 1 else ""
         return f"{status}\n{more}".strip()
@@ -169,7 +169,7 @@ class Obeying:
                 "task_line",
                 id=short(task.id),
                 status=words.status(task.status),
-                task=truncate_text(task.instruction, 100),
+                task=truncate_line(task.instruction, 100),
             )
             for task in tasks
         )

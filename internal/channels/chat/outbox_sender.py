@@ -9,11 +9,11 @@ from functools import partial
 from internal.agent.domain.chats import PendingMessage
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.outbox import OutboxStore
 from internal.channels.chat.poll_loop import Rounds
-from internal.channels.chat.text import truncate_text
 from internal.channels.lark.api import LarkBusy, LarkRefused
 from internal.channels.lark.replies import Replies
 
@@ -117,7 +117,7 @@ class Sender:
             extra={
                 "key": pending.outgoing.key,
                 "seconds": round(wait, 1),
-                "why": truncate_text(fault, 300),
+                "why": truncate_line(fault, 300),
             },
         )
         asyncio.get_running_loop().call_later(wait, self.wake)
@@ -128,4 +128,4 @@ class Sender:
         await self._database.write(work)
         self.dead = await self._count_dead()
         told = "a reply was given up; it may have been sent" if doubtful else "a reply was given up"
-        log.error(told, extra={"key": pending.outgoing.key, "why": truncate_text(fault, 300)})
+        log.error(told, extra={"key": pending.outgoing.key, "why": truncate_line(fault, 300)})

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import Answer, QuestionRecord
-from internal.channels.chat.text import truncate_text
+from internal.agent.domain.text import truncate_line
 from internal.i18n.chat import ChatPhrases
 
 Colour = Literal["green", "red", "blue", "grey"]
@@ -80,7 +80,7 @@ def named(answer: Answer, words: ChatPhrases) -> str:
     """Return who answered, where a mention would mean nothing."""
     if answer.by == LOCAL_OWNER.id:
         return words("asked_owner")
-    return truncate_text(answer.name, 60) or words("asked_somebody")
+    return truncate_line(answer.name, 60) or words("asked_somebody")
 
 
 def moment(instant: str) -> str:
@@ -104,7 +104,7 @@ def _on_calls(asked: QuestionRecord, answer: Answer, words: ChatPhrases) -> Outc
 
 def _via(answer: Answer, words: ChatPhrases) -> str:
     known = {"lark": "asked_via_lark", "web": "asked_via_web", "cli": "asked_via_cli"}
-    return words(known[answer.via]) if answer.via in known else truncate_text(answer.via, 30)
+    return words(known[answer.via]) if answer.via in known else truncate_line(answer.via, 30)
 
 
 def _safe(name: str) -> str:

@@ -13,7 +13,7 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.plans import PlanStep
-from internal.channels.chat.text import truncate_text
+from internal.agent.domain.text import truncate_line
 from internal.i18n.chat import ChatPhrases
 
 Phase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
@@ -109,7 +109,7 @@ class Work:
         steps = [
             _BOXES[step.status]
             + " "
-            + truncate_text(step.description, _LONGEST_LINE).translate(_MARKDOWN)
+            + truncate_line(step.description, _LONGEST_LINE).translate(_MARKDOWN)
             for step in self._steps
         ]
         marks = {"running": "…", "done": "✓", "failed": "✗"}

@@ -12,10 +12,10 @@ from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.questions import QuestionRecord
+from internal.agent.domain.text import truncate_line
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, moment
-from internal.channels.chat.text import truncate_text
 from internal.channels.lark.directory import People
 from internal.i18n.chat import ChatPhrases, approval_words
 
@@ -134,7 +134,7 @@ class Deciding:
         if len(found) == 1:
             return found[0]
         known = await self._known(wanted, speaker.answerer) if _is_id(wanted) else None
-        return known or Did(speaker.words("unknown_question", wanted=truncate_text(wanted, 60)))
+        return known or Did(speaker.words("unknown_question", wanted=truncate_line(wanted, 60)))
 
     async def _answer(self, asked: QuestionRecord, given: AnswerInput, speaker: Speaker) -> Did:
         words, question_id = speaker.words, asked.question.id
@@ -190,7 +190,7 @@ def _list(open_: Sequence[QuestionRecord], words: ChatPhrases) -> str:
             "question_line",
             id=short(each.question.id),
             about=words(f"asked_about_{each.question.kind}"),
-            title=truncate_text(_title(each), 120),
+            title=truncate_line(_title(each), 120),
             until=moment(each.expires),
         )
         for each in open_

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.text import truncate_text
 from internal.channels.lark.connection import Login
 
 if TYPE_CHECKING:
@@ -208,12 +208,12 @@ def _read(response: "httpx.Response") -> _Answer:
         raise LarkBusy(f"Lark answered HTTP {status} without JSON", doubtful=True) from error
     if answer.code == 0 and response.is_success:
         return answer
-    said = f"{answer.code} {truncate_text(answer.msg, 300)}"
+    said = f"{answer.code} {truncate_line(answer.msg, 300)}"
     if answer.code in _SLOW_DOWN or status == _TOO_MANY:
         raise LarkBusy(f"Lark is busy: {said}", wait=_seconds(response.headers.get(_RESET, "")))
     if status >= _SERVER_ERROR:
         raise LarkBusy(f"Lark failed: HTTP {status}, {said}", doubtful=True)
-    raise LarkRefused(answer.code, truncate_text(answer.msg, 300))
+    raise LarkRefused(answer.code, truncate_line(answer.msg, 300))
 
 
 def _seconds(text: str) -> float:
@@ -229,4 +229,4 @@ def _part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
 
 
 def _named(error: Exception) -> str:
-    return truncate_text(f"{type(error).__name__} {error}", 200)
+    return truncate_line(f"{type(error).__name__} {error}", 200)

@@ -21,10 +21,10 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
+from internal.agent.domain.text import truncate_line
 from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, outcome
-from internal.channels.chat.text import truncate_text
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.directory import People
 from internal.channels.lark.question_card import question_card
@@ -125,7 +125,7 @@ class Clicks:
             event = _event.decode(envelope.event)
         except msgspec.DecodeError as error:
             log.warning(
-                "a malformed click was dropped", extra={"why": truncate_text(str(error), 200)}
+                "a malformed click was dropped", extra={"why": truncate_line(str(error), 200)}
             )
             return self._toast("error", "click_malformed")
         reaction = self._waited_for(event)

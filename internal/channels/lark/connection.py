@@ -17,8 +17,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.text import truncate_text
 from internal.channels.lark.sdk import websocket_client
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ class LarkConnection:
         return self._stopping.is_set()
 
     def _tell(self, status: LinkStatus, why: str) -> None:
-        before, why = self.state, truncate_text(why, 300)
+        before, why = self.state, truncate_line(why, 300)
         since = before.since if before.status == status else rfc3339(self._clock.now())
         self.state = LinkState(status, since, why)
         if (status, why) != (before.status, before.why):

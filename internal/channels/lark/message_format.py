@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from internal.channels.chat.text import chunks, head, size
 from internal.channels.lark.api_calls import as_json
 from internal.i18n.chat import ChatPhrases
 
@@ -105,3 +104,30 @@ def _file(safe: str, answer: str, words: ChatPhrases) -> tuple[Part, ...]:
     said = words("long_answer", head=tables_as_code(head(safe, _SUMMARY), 0))
     content = answer.encode("utf-8", "replace")
     return post(said), Part("file", "", (words("file_name"), content))
+
+
+_BREAKS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
+
+
+def size(text: str) -> int:
+    """Return the bytes in UTF-8."""
+    return len(text.encode("utf-8", "replace"))
+
+
+def head(text: str, most: int) -> str:
+    """Return the beginning, at most so many bytes, ended at a sentence where there is one."""
+    cut = text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+    if cut == text:
+        return text
+    ends = [found.end() for found in _BREAKS.finditer(cut)]
+    good = next((end for end in reversed(ends) if end > len(cut) // 2), len(cut))
+    return cut[:good].rstrip()
+
+
+def chunks(text: str, most: int) -> list[str]:
+    """Return the text in pieces of at most so many bytes, none of them blank."""
+    pieces: list[str] = []
+    while text.strip():
+        pieces.append(head(text, most))
+        text = text[len(pieces[-1]) :].lstrip()
+    return pieces

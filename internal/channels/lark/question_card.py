@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from internal.agent.domain.questions import Answer, ApprovalItem, Question, QuestionRecord
+from internal.agent.domain.text import truncate_line
 from internal.channels.chat.question_text import allowed, by_whom, moment, outcome
-from internal.channels.chat.text import size, truncate_text
 from internal.channels.lark.api_calls import as_json
 from internal.channels.lark.card_elements import Element, markdown, plain
 from internal.channels.lark.message_format import (
@@ -20,6 +20,7 @@ from internal.channels.lark.message_format import (
     Part,
     inert,
     post,
+    size,
     texts,
 )
 from internal.channels.lark.question_form import MOST_CALLS, controls, on_buttons
@@ -87,7 +88,7 @@ def question_forms(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Se
 def news_forms(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Sequence[Form]:
     """Return the forms of a short message about a question whose card cannot be replaced."""
     said = outcome(asked, words).said
-    about = truncate_text(asked.question.title, 200)
+    about = truncate_line(asked.question.title, 200)
     news = [Block("text", f"{QUESTION_MARK} {said}: {about}")]
     if (answer := _person(asked)) is not None:
         news.append(_by(answer, app_id, words))
@@ -197,14 +198,14 @@ def _calls(asked: QuestionRecord, words: ChatPhrases, room: Room) -> list[Block]
 
 
 def _call(call: ApprovalItem, mark: str, words: ChatPhrases, room: Room) -> list[Block]:
-    does, tool = words.tool(call.tool), truncate_text(call.tool, 60)
+    does, tool = words.tool(call.tool), truncate_line(call.tool, 60)
     found = [Block("text", f"{mark}{does} ({tool})"), Block("code", room.fit(call.what))]
     if call.whole is not None:
         found.append(Block("text", words("asked_too_long", count=f"{call.whole.size:,}")))
     if call.diff:
         found.append(Block("diff", room.fit(call.diff)))
     risk = words(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")
-    why = truncate_text(call.reason, 300)
+    why = truncate_line(call.reason, 300)
     found.append(Block("soft", words("asked_why", risk=risk, why=why) if why else risk))
     return found
 

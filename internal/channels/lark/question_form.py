@@ -1,7 +1,7 @@
 """What an open question offers to press and to fill in. Pure."""
 
 from internal.agent.domain.questions import Question
-from internal.channels.chat.text import truncate_text
+from internal.agent.domain.text import truncate_line
 from internal.channels.lark.card_answers import (
     CHOSEN,
     LONGEST_FIELD,
@@ -55,7 +55,7 @@ def on_buttons(question: Question) -> bool:
 
 
 def _label(number: int, text: str) -> str:
-    return truncate_text(f"{number}. {text}", _LONGEST_LABEL)
+    return truncate_line(f"{number}. {text}", _LONGEST_LABEL)
 
 
 def _on_calls(question: Question, words: ChatPhrases) -> list[Element]:
@@ -65,7 +65,7 @@ def _on_calls(question: Question, words: ChatPhrases) -> list[Element]:
     made: list[Element] = []
     if all(call.rules for call in question.calls):
         rules = dict.fromkeys(rule for call in question.calls for rule in call.rules)
-        listed = truncate_text(", ".join(rules), _LONGEST_RULES)
+        listed = truncate_line(", ".join(rules), _LONGEST_RULES)
         made.append(plain(words("asked_rules", rules=listed), soft=True))
         buttons.append(button(words("asked_yes_session"), _press(question, "session")))
         buttons.append(button(words("asked_yes_rule"), _press(question, "rule")))

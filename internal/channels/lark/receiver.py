@@ -12,8 +12,8 @@ from cachetools import TTLCache
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.text import truncate_text
 from internal.channels.lark.events import read_event
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Receiver:
             message = read_event(payload)
         except msgspec.DecodeError as error:
             log.warning(
-                "a malformed event was dropped", extra={"why": truncate_text(str(error), 200)}
+                "a malformed event was dropped", extra={"why": truncate_line(str(error), 200)}
             )
             return
         if message is None or message.name in self._known:

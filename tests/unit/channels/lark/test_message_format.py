@@ -21,6 +21,7 @@ from internal.agent.domain.events.types import (
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import number_steps
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
+from internal.agent.domain.text import truncate_line
 from internal.agent.domain.usage import Usage
 from internal.channels.chat.command_parser import (
     Command,
@@ -42,9 +43,16 @@ from internal.channels.chat.policy import (
     judge,
 )
 from internal.channels.chat.run_state import Work
-from internal.channels.chat.text import chunks, head, size, truncate_text
 from internal.channels.lark.events import Mention, Message, Recalled, read_event, words
-from internal.channels.lark.message_format import MOST_RICH, forms, tables_as_code, uuid
+from internal.channels.lark.message_format import (
+    MOST_RICH,
+    chunks,
+    forms,
+    head,
+    size,
+    tables_as_code,
+    uuid,
+)
 from internal.channels.lark.replies import is_aside, result_text
 from internal.i18n.chat import (
     ChatPhrases,
@@ -332,7 +340,7 @@ def test_text_is_cut_at_sentences_and_never_inside_a_character() -> None:
     assert head("\U0001f600" * 3, 5) == "\U0001f600"
     assert "".join(chunks("a b. " * 100, 64)).replace(" ", "") == "ab." * 100
     assert chunks("  ", 10) == []
-    assert truncate_text("a  b\nc", 4) == "a b…"
+    assert truncate_line("a  b\nc", 4) == "a b…"
 
 
 @pytest.mark.parametrize("reason", get_args(StopReason))
