@@ -38,7 +38,6 @@ LARGE_PACKAGES = {
     "internal/channels/lark",
     "internal/channels/web",
     "internal/llm",
-    "internal/simulators/lark",
     "internal/tools",
 }
 

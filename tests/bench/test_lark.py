@@ -49,7 +49,7 @@ async def measured(home: Path, model: str) -> tuple[float, list[Sequence[float]]
             "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
         }
         sim.set_faults(limits=False)
-        people = [sim.lark.world.add_person(f"Person {number}") for number in range(CHATS)]
+        people = [sim.lark.state.add_person(f"Person {number}") for number in range(CHATS)]
         with ExitStack() as stack:
             started = asyncio.to_thread(
                 stack.enter_context, gateway(home, **with_model(model), **lark)

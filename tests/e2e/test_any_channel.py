@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from internal.simulators.lark.card_clicks import Press, find_part
+from internal.simulators.lark.cards.clicks import CardClick, find_clickable
 from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
 from tests.e2e.test_lark_process import RUN, Served, served
@@ -234,9 +234,9 @@ async def over_http(here: Served, question: str, start: asyncio.Event) -> str:
 
 
 async def by_click(sim: LarkSim, question: str, start: asyncio.Event) -> str:
-    path = find_part(sim.card(card_of(sim, question)) or {}, "Approve")
+    path = find_clickable(sim.card(card_of(sim, question)) or {}, "Approve")
     await start.wait()
-    toast = (await sim.press(sim.people[0], card_of(sim, question), Press(path=path)))["toast"]
+    toast = (await sim.press(sim.people[0], card_of(sim, question), CardClick(path=path)))["toast"]
     assert toast["type"] == "success" or toast["content"].startswith("Answered already by "), toast
     return "counts" if toast["type"] == "success" else "late"
 

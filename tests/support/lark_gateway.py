@@ -11,9 +11,9 @@ from typing import Any
 from internal.channels.chat.policy import ChatRules
 from internal.channels.lark.channel import House, LarkChannel
 from internal.channels.lark.connection import Login, Pace
-from internal.simulators.lark.model import App, Chat, Message, Person
+from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
-from internal.simulators.lark.ws_connection import ClientConfig
+from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules
 
@@ -48,7 +48,7 @@ class Rig:
         """Send a direct message as the first person; return its id."""
         return await self.sim.send_text(self.person, self.dm, text, **more)
 
-    def from_bot(self, chat: Chat | None = None) -> list[Message]:
+    def from_bot(self, chat: Chat | None = None) -> list[ChatMessage]:
         """Return what the bot wrote in a chat, the direct one by default, oldest first."""
         messages = self.sim.messages(chat or self.dm)
         return [one for one in messages if one.sender_type == "app" and not one.deleted]
@@ -86,7 +86,7 @@ class Rig:
             await self.sim.lark.changed_within(0.05)
 
 
-def shown_text(sim: LarkSim, message: Message) -> str | None:
+def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
     """Return what a message of the bot says; None for one that shows progress."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}

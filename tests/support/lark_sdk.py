@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from internal.simulators.lark.model import App
-from internal.simulators.lark.simulator import PATIENCE_SECONDS, LarkSim
+from internal.simulators.lark.simulator import WAIT_TIMEOUT_SECONDS, LarkSim
 
 EVENTS = (
     "im_message_receive_v1",
@@ -155,7 +155,7 @@ class Bot:
             while not holds():  # noqa: ASYNC110 - the SDK has no event to wait for
                 await asyncio.sleep(0)
 
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(WAIT_TIMEOUT_SECONDS):
             await self.there(held())
 
     async def there(self, work: Any) -> Any:
@@ -172,7 +172,7 @@ class Bot:
     def _hear(self, event: Any) -> Any:
         said = json.loads(self.sdk.lark.JSON.marshal(event))
         self.heard.append(said)
-        self._loop.call_soon_threadsafe(self.sim.lark.changes.ring)  # for `sim.until`
+        self._loop.call_soon_threadsafe(self.sim.lark.changes.notify)  # for `sim.until`
         return self.answer(said)
 
     def texts(self) -> list[str]:

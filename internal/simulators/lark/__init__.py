@@ -1,5 +1,10 @@
-"""A local Lark to try the gateway with, and to test it against. It is a simulator and says so.
+"""A local simulator of Lark for trying the gateway and for testing it.
 
-The gateway knows nothing of this room, and this room nothing of the gateway: they meet on the wire,
-as Lark and any app would. What it does not model is listed in docs/lark-sim.md.
+It shares no code with the gateway: both communicate over REST and the websocket only. What it does
+not model is listed in docs/lark-sim.md.
+
+Reading order: `simulator` (the whole, in process), `services` (its parts), `model` and `state`
+(apps, people, chats, messages), `user_actions` (what people do), `rest/`, `cards/` and `websocket/`
+(the two protocols), `control/` and `chat_page` (the test and browser interface), `auth`, `limits`,
+`faults`, `errors`, `clock`, `traffic_log`, and the HTTP layer: `server`, `request_guard`.
 """

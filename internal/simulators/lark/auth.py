@@ -11,7 +11,7 @@ TOKEN_SECONDS = 7_200
 NO_APP, WRONG_SECRET = 10003, 10014
 
 
-class Tokens:
+class Credentials:
     """Checks who an app is."""
 
     def __init__(self, apps: Mapping[str, App], now: Callable[[], float]) -> None:

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from internal.simulators.lark.cardkit import streaming
-from internal.simulators.lark.model import Chat, Json, Message
-from internal.simulators.lark.services import Lark
+from internal.simulators.lark.cards.cardkit import is_streaming
+from internal.simulators.lark.model import Chat, ChatMessage, Json
+from internal.simulators.lark.services import LarkServices
 
 _FOLDER = Path(__file__).with_name("static")
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -31,32 +31,32 @@ def _route(file: Path) -> Route:
     return Route(path, give, methods=["GET"])
 
 
-MOST_LOG = 300
+MAX_LOG_ENTRIES = 300
 
 
-def changes(lark: Lark, since: int, log: int) -> Json:
+def changes_since(lark: LarkServices, since: int, log: int) -> Json:
     """Return the state, the messages changed after `since`, and the log entries after `log`."""
-    world = lark.world
-    changed = [world.messages[id_] for id_, at in world.versions.items() if at > since]
+    state = lark.state
+    changed = [state.messages[id_] for id_, at in state.versions.items() if at > since]
     return {
         "simulator": True,
-        "version": world.version,
+        "version": state.version,
         "log_number": lark.log.number,
         "now": lark.clock.now_ms(),
         "down": lark.down,
         "apps": [
             {"app_id": app.app_id, "open_id": app.open_id, "name": app.name, **_links(lark, app_id)}
-            for app_id, app in world.apps.items()
+            for app_id, app in state.apps.items()
         ],
-        "people": [{"open_id": one.open_id, "name": one.name} for one in world.people.values()],
-        "chats": [_chat(chat) for chat in world.chats.values()],
+        "people": [{"open_id": one.open_id, "name": one.name} for one in state.people.values()],
+        "chats": [_chat(chat) for chat in state.chats.values()],
         "faults": msgspec.to_builtins(lark.faults),
         "messages": [_message(lark, message) for message in changed],
-        "log": [entry.public() for entry in lark.log.after(log)[-MOST_LOG:]],
+        "log": [entry.public() for entry in lark.log.after(log)[-MAX_LOG_ENTRIES:]],
     }
 
 
-def _links(lark: Lark, app_id: str) -> Json:
+def _links(lark: LarkServices, app_id: str) -> Json:
     return {"connections": sum(one.app_id == app_id for one in lark.delivery.connections)}
 
 
@@ -70,19 +70,19 @@ def _chat(chat: Chat) -> Json:
     }
 
 
-def _message(lark: Lark, message: Message) -> Json:
-    world = lark.world
+def _message(lark: LarkServices, message: ChatMessage) -> Json:
+    state = lark.state
     reactions: dict[str, list[Any]] = {}
     for one in message.reactions:
         reactions.setdefault(one.emoji, []).append(
-            {"id": one.operator, "name": world.name_of(one.operator)}
+            {"id": one.operator, "name": state.name_of(one.operator)}
         )
-    card = world.cards.get(message.card_id)
+    card = state.cards.get(message.card_id)
     return {
         **message.public(),
-        "sender_name": world.name_of(message.sender),
-        "card": None if message.deleted else world.shown_card(message),
-        "streaming": card is not None and streaming(world, card),
+        "sender_name": state.name_of(message.sender),
+        "card": None if message.deleted else state.shown_card(message),
+        "streaming": card is not None and is_streaming(state, card),
         "edits": message.edits,
         "reactions": reactions,
     }

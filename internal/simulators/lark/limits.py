@@ -5,15 +5,15 @@ from collections.abc import Callable, Hashable
 
 from internal.simulators.lark.errors import chat_limited, rate_limited
 
-CHAT_PER_SECOND = 5
-MESSAGE_PER_SECOND = 5
-CARD_PER_SECOND = 10
-APP_PER_SECOND = 50
-API_PER_MINUTE = 1_000
+MAX_CHAT_MESSAGES_PER_SECOND = 5
+MAX_MESSAGE_UPDATES_PER_SECOND = 5
+MAX_CARD_OPERATIONS_PER_SECOND = 10
+MAX_API_CALLS_PER_SECOND = 50
+MAX_API_CALLS_PER_MINUTE = 1_000
 _SWEEP = 4_096
 
 
-class Limits:
+class RateLimits:
     """Counts in sliding windows. While `on` is False everything passes and nothing is counted."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -27,7 +27,7 @@ class Limits:
         Raises:
             LarkError: it is one too many; its header says in how many seconds one is free.
         """
-        for seconds, most in ((1.0, APP_PER_SECOND), (60.0, API_PER_MINUTE)):
+        for seconds, most in ((1.0, MAX_API_CALLS_PER_SECOND), (60.0, MAX_API_CALLS_PER_MINUTE)):
             if wait := self._take((app_id, api, seconds), most, seconds):
                 raise rate_limited(wait)
 
@@ -37,7 +37,7 @@ class Limits:
         Raises:
             LarkError: it is one too many.
         """
-        if self._take(("chat", chat_id), CHAT_PER_SECOND, 1.0):
+        if self._take(("chat", chat_id), MAX_CHAT_MESSAGES_PER_SECOND, 1.0):
             raise chat_limited("too many messages to this chat")
 
     def message(self, message_id: str) -> None:
@@ -46,7 +46,7 @@ class Limits:
         Raises:
             LarkError: it is one too many.
         """
-        if self._take(("message", message_id), MESSAGE_PER_SECOND, 1.0):
+        if self._take(("message", message_id), MAX_MESSAGE_UPDATES_PER_SECOND, 1.0):
             raise chat_limited("too many updates of this message")
 
     def card(self, card_id: str) -> None:
@@ -55,7 +55,7 @@ class Limits:
         Raises:
             LarkError: it is one too many.
         """
-        if wait := self._take(("card", card_id), CARD_PER_SECOND, 1.0):
+        if wait := self._take(("card", card_id), MAX_CARD_OPERATIONS_PER_SECOND, 1.0):
             raise rate_limited(wait)
 
     def _take(self, key: Hashable, most: int, seconds: float) -> float:

@@ -86,7 +86,7 @@ class Reaction:
 
 
 @dataclass(slots=True)
-class Message:
+class ChatMessage:
     """A message. `sender` is an open_id or app_id; `content` what the API returns of it."""
 
     message_id: str
@@ -106,7 +106,7 @@ class Message:
     edits: int = 0
     deleted: bool = False
     reactions: list[Reaction] = field(default_factory=list)
-    children: list["Message"] = field(default_factory=list)
+    children: list["ChatMessage"] = field(default_factory=list)
 
     def places(self) -> Json:
         """Return the ids of what it answers, where there are any."""
@@ -164,7 +164,7 @@ class Media:
 
 
 @dataclass(slots=True)
-class Card:
+class CardEntity:
     """A CardKit card: its JSON, and up to which sequence it was written."""
 
     card_id: str
@@ -177,7 +177,7 @@ class Card:
 
 
 @dataclass(slots=True)
-class Click:
+class ClickToken:
     """What a click's token may still do."""
 
     message_id: str

@@ -7,8 +7,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from internal.simulators.lark.server import LINE
-from internal.simulators.lark.services import Lark
+from internal.simulators.lark.server import CONNECTION_KEY
+from internal.simulators.lark.services import LarkServices
 
 POLICY = (
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none';"
@@ -25,10 +25,10 @@ HEADERS = {
 LARK = ("/open-apis/", "/callback/", "/ws/")
 
 
-class Guard:
+class RequestGuard:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, lark: Lark, port: int) -> None:
+    def __init__(self, app: ASGIApp, lark: LarkServices, port: int) -> None:
         self._app = app
         self._lark = lark
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
@@ -39,12 +39,12 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             refusal = PlainTextResponse("This is not one of the simulator's addresses.\n", 421)
             if scope["type"] == "websocket":
-                scope["state"][LINE].cut()
+                scope["state"][CONNECTION_KEY].abort()
             else:
                 await refusal(scope, receive, send)
             return
         if self._lark.down and scope["path"].startswith(LARK):
-            scope["state"][LINE].cut()
+            scope["state"][CONNECTION_KEY].abort()
             return
 
         async def sent(message: Message) -> None:

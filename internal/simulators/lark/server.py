@@ -1,4 +1,4 @@
-"""The server under the simulator: uvicorn, whose connections can be cut or made deaf."""
+"""The server under the simulator: uvicorn, whose connections can be cut or made ignores_input."""
 
 import asyncio
 import contextlib
@@ -12,14 +12,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
-LINE = "larksim.line"
+CONNECTION_KEY = "larksim.connection"
 """The key of the scope's state under which an endpoint finds its connection."""
-LARGEST_FRAME = 1 << 20
+MAX_FRAME_BYTES = 1 << 20
 _GRACE_SECONDS = 2.0
 _ACCEPT_STEPS = 8
 
 
-class Titled:
+class TitleCaseTransport:
     """A transport that writes `Content-Type` where uvicorn writes `content-type`.
 
     Lark does, and callers that keep headers in a plain dict, as lark-oapi does, rely on it.
@@ -45,40 +45,40 @@ def _titled(line: bytes) -> bytes:
     return name.title() + colon + value
 
 
-class HttpLine(HttpToolsProtocol):
+class AbortableHttpProtocol(HttpToolsProtocol):
     """A connection that an endpoint can cut."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin, writing through `Titled`."""
-        super().connection_made(Titled(transport))  # type: ignore[arg-type] # it has all of one
+        """Begin, writing through `TitleCaseTransport`."""
+        super().connection_made(TitleCaseTransport(transport))  # type: ignore[arg-type] # it has all of one
 
     def on_headers_complete(self) -> None:
         """Start the request, with this connection at hand."""
-        self.scope["state"][LINE] = self
+        self.scope["state"][CONNECTION_KEY] = self
         super().on_headers_complete()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Close the connection without another byte."""
         self.transport.abort()
 
 
-class SocketLine(WebSocketsSansIOProtocol):
-    """A websocket that can be cut, and made deaf."""
+class AbortableWebSocketProtocol(WebSocketsSansIOProtocol):
+    """A websocket that can be cut, and made ignores_input."""
 
-    deaf = False
+    ignores_input = False
 
     def handle_connect(self, event: Request) -> None:
         """Start the handshake, with this connection at hand."""
         super().handle_connect(event)
         if not self.close_sent:
-            self.scope["state"][LINE] = self
+            self.scope["state"][CONNECTION_KEY] = self
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a deaf connection answers nothing, not even pings of the websocket."""
-        if not self.deaf:
+        """Process received bytes, pings included, unless input is ignored."""
+        if not self.ignores_input:
             super().data_received(data)
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Close the connection without another byte."""
         self.transport.abort()
 
@@ -89,9 +89,9 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
         config = uvicorn.Config(
             app,
-            http=HttpLine,
-            ws=SocketLine,
-            ws_max_size=LARGEST_FRAME,
+            http=AbortableHttpProtocol,
+            ws=AbortableWebSocketProtocol,
+            ws_max_size=MAX_FRAME_BYTES,
             ws_ping_interval=None,
             lifespan="off",
             interface="asgi3",
@@ -110,15 +110,15 @@ class Server(uvicorn.Server):
         """Serve until cancelled; `cut` and `finish` then end what is under way."""
         await self.serve([self._listening])
 
-    async def cut(self) -> None:
+    async def abort_connections(self) -> None:
         """Stop listening and cut what is open."""
         await self._end_accepting()
         for server in self.servers:
             server.close()
         self._listening.close()
         for line in list(self.server_state.connections):
-            if isinstance(line, HttpLine | SocketLine):
-                line.cut()
+            if isinstance(line, AbortableHttpProtocol | AbortableWebSocketProtocol):
+                line.abort()
 
     async def finish(self) -> None:
         """Wait until nothing works on a request any more; what does not end is cancelled."""

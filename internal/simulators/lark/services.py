@@ -8,28 +8,28 @@ from typing import Any
 
 import msgspec
 
-from internal.simulators.lark.auth import Tokens
+from internal.simulators.lark.auth import Credentials
 from internal.simulators.lark.clock import SimClock
-from internal.simulators.lark.delivery import Delivery
 from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App
-from internal.simulators.lark.state import Changes, World
-from internal.simulators.lark.traffic_log import WireLog
-from internal.simulators.lark.ws_connection import ClientConfig
+from internal.simulators.lark.state import ChangeSignal, LarkState
+from internal.simulators.lark.traffic_log import TrafficLog
+from internal.simulators.lark.websocket.connection import ClientConfig
+from internal.simulators.lark.websocket.delivery import EventDelivery
 
 
-class Lark:
+class LarkServices:
     """Everything behind the wire. `down_until`: until then Lark answers nobody."""
 
     def __init__(self, apps: Iterable[App], faults: Faults, config: ClientConfig) -> None:
-        self.changes = Changes()
+        self.changes = ChangeSignal()
         self.clock = SimClock()
         self.faults = faults
         self.config = config
-        self.log = WireLog(self.clock, self.changes.ring)
-        self.delivery = Delivery(self.clock, self.log, faults)
-        self.world = World(self.clock, apps, self.delivery.emit, self.changes.ring)
-        self.tokens = Tokens(self.world.apps, self.clock.now)
+        self.log = TrafficLog(self.clock, self.changes.notify)
+        self.delivery = EventDelivery(self.clock, self.log, faults)
+        self.state = LarkState(self.clock, apps, self.delivery.emit, self.changes.notify)
+        self.tokens = Credentials(self.state.apps, self.clock.now)
         self.down_until = 0.0
         self.closing = False
         """Whoever waits gives up: the simulator ends."""
@@ -42,7 +42,7 @@ class Lark:
     def close(self) -> None:
         """End everything that waits."""
         self.closing = True
-        self.changes.ring()
+        self.changes.notify()
 
     async def changed_within(self, seconds: float) -> None:
         """Wait for a change, no longer than that, and not beyond the end of the simulator."""
@@ -65,10 +65,10 @@ class Lark:
         """
         faults = msgspec.convert(msgspec.to_builtins(self.faults) | switches, Faults)
         self.faults = self.delivery.faults = faults
-        self.world.limits.on = faults.limits
+        self.state.limits.on = faults.limits
         if not faults.reorder:
             self.delivery.release()
-        self.changes.ring()
+        self.changes.notify()
 
     def redeliver(self, message_id: str) -> int:
         """Send the events of a message again, however they went; return how many there are."""
@@ -81,17 +81,17 @@ class Lark:
         """Cut every long connection; return how many there were."""
         connections = list(self.delivery.connections)
         for connection in connections:
-            connection.line.cut()
+            connection.socket.abort()
         return len(connections)
 
     def silence(self) -> int:
         """Make every long connection half open, for good; return how many there were."""
         for connection in self.delivery.connections:
-            connection.line.deaf = True
+            connection.socket.ignores_input = True
         return len(self.delivery.connections)
 
     def go_down(self, seconds: float) -> None:
         """Answer nobody for so long: calls and connections are cut."""
         self.down_until = self.clock.now() + seconds
         self.drop()
-        self.changes.ring()
+        self.changes.notify()

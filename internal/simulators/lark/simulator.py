@@ -10,18 +10,21 @@ from typing import Any, Self
 
 from starlette.applications import Starlette
 
-from internal.simulators.lark import card_clicks, chat_page, rest_api, user_actions, ws_endpoint
-from internal.simulators.lark.control_api import Control
-from internal.simulators.lark.delivery import Push
+from internal.simulators.lark import chat_page, user_actions
+from internal.simulators.lark.cards import clicks
+from internal.simulators.lark.control.api import ControlApi
 from internal.simulators.lark.faults import Faults
-from internal.simulators.lark.model import App, Chat, Json, Message, Person
-from internal.simulators.lark.request_guard import Guard
+from internal.simulators.lark.model import App, Chat, ChatMessage, Json, Person
+from internal.simulators.lark.request_guard import RequestGuard
+from internal.simulators.lark.rest import router
 from internal.simulators.lark.server import Server, listen
-from internal.simulators.lark.services import Lark
-from internal.simulators.lark.traffic_log import Entry
-from internal.simulators.lark.ws_connection import ClientConfig
+from internal.simulators.lark.services import LarkServices
+from internal.simulators.lark.traffic_log import TrafficEntry
+from internal.simulators.lark.websocket import endpoint
+from internal.simulators.lark.websocket.connection import ClientConfig
+from internal.simulators.lark.websocket.delivery import EventPush
 
-PATIENCE_SECONDS = 20.0
+WAIT_TIMEOUT_SECONDS = 20.0
 
 
 class LarkSim:
@@ -42,7 +45,7 @@ class LarkSim:
         speed: float = 1.0,
         config: ClientConfig | None = None,
     ) -> None:
-        self.lark = Lark(apps, Faults(speed=speed), config or ClientConfig())
+        self.lark = LarkServices(apps, Faults(speed=speed), config or ClientConfig())
         self.key = secrets.token_urlsafe(16)
         """What the control API wants to see."""
         self._port = port
@@ -52,12 +55,12 @@ class LarkSim:
         self._port = listening.getsockname()[1]
         lark = self.lark
         doors = (
-            *rest_api.routes(lark),
-            *ws_endpoint.routes(lark),
-            *Control(lark, self.key).routes(),
+            *router.routes(lark),
+            *endpoint.routes(lark),
+            *ControlApi(lark, self.key).routes(),
         )
         app = Starlette(routes=[*doors, *chat_page.routes()])
-        server = Server(Guard(app, lark, self._port), listening)
+        server = Server(RequestGuard(app, lark, self._port), listening)
         self._serving = asyncio.create_task(self._serve(server))
         await server.open.wait()
         return self
@@ -80,7 +83,7 @@ class LarkSim:
                 await server.run_until_stopped()
         finally:
             self.lark.delivery.run_in(None)
-            await server.cut()
+            await server.abort_connections()
             self.lark.close()
             await server.finish()
 
@@ -97,20 +100,20 @@ class LarkSim:
     @property
     def app(self) -> App:
         """The first app."""
-        return next(iter(self.lark.world.apps.values()))
+        return next(iter(self.lark.state.apps.values()))
 
     @property
     def people(self) -> list[Person]:
         """Everybody."""
-        return list(self.lark.world.people.values())
+        return list(self.lark.state.people.values())
 
     @property
     def groups(self) -> list[Chat]:
         """Every chat that is no direct one."""
-        return [chat for chat in self.lark.world.chats.values() if chat.mode != "p2p"]
+        return [chat for chat in self.lark.state.chats.values() if chat.mode != "p2p"]
 
     @property
-    def log(self) -> Sequence[Entry]:
+    def log(self) -> Sequence[TrafficEntry]:
         """The wire log, oldest first."""
         return list(self.lark.log.entries)
 
@@ -120,7 +123,7 @@ class LarkSim:
         return self.lark.faults
 
     @property
-    def pushes(self) -> list[Push]:
+    def pushes(self) -> list[EventPush]:
         """Every event, oldest first, and how its deliveries went."""
         return list(self.lark.delivery.pushes)
 
@@ -133,19 +136,19 @@ class LarkSim:
         for person in self.people:
             if name in {person.name, person.open_id}:
                 return person
-        raise user_actions.NotPossible(f"{name} is nobody")
+        raise user_actions.ActionError(f"{name} is nobody")
 
     def dm(self, person: Person | str, app_id: str = "") -> Chat:
         """Return the direct chat of a person with a bot, by default the first."""
-        return self.lark.world.dm(_id(person), app_id)
+        return self.lark.state.dm(_id(person), app_id)
 
-    def messages(self, chat: Chat | str) -> list[Message]:
+    def messages(self, chat: Chat | str) -> list[ChatMessage]:
         """Return the messages of a chat, oldest first."""
-        return self.lark.world.in_chat(_id(chat))
+        return self.lark.state.in_chat(_id(chat))
 
     def card(self, message_id: str) -> Json | None:
         """Return the card that a message shows now."""
-        return self.lark.world.shown_card(self.lark.world.messages[message_id])
+        return self.lark.state.shown_card(self.lark.state.messages[message_id])
 
     async def send_text(
         self, person: Person | str, chat: Chat | str, words: str, **more: Any
@@ -161,16 +164,18 @@ class LarkSim:
         mentions = [*more.pop("mentions", ())]
         if more.pop("mention_bot", False):
             mentions.append(self.app.open_id)
-        draft = user_actions.text(self.lark.world, words, mentions)
+        draft = user_actions.text_draft(self.lark.state, words, mentions)
         return await self.send(person, chat, replace(draft, **more))
 
-    async def send(self, person: Person | str, chat: Chat | str, draft: user_actions.Draft) -> str:
+    async def send(
+        self, person: Person | str, chat: Chat | str, draft: user_actions.MessageDraft
+    ) -> str:
         """Send anything as a person and return its message_id.
 
         Raises:
             NotPossible: the person is not in that chat.
         """
-        message = user_actions.send(self.lark.world, _id(person), _id(chat), draft)
+        message = user_actions.send(self.lark.state, _id(person), _id(chat), draft)
         await asyncio.sleep(0)  # the delivery starts
         return message.message_id
 
@@ -184,17 +189,17 @@ class LarkSim:
         Raises:
             NotPossible: there is no such thing to click for this person.
         """
-        path = card_clicks.find_part(self.card(message_id) or {}, label)
-        return await self.press(person, message_id, card_clicks.Press(path=path, **entered))
+        path = clicks.find_clickable(self.card(message_id) or {}, label)
+        return await self.press(person, message_id, clicks.CardClick(path=path, **entered))
 
-    async def press(self, person: Person | str, message_id: str, press: card_clicks.Press) -> Json:
+    async def press(self, person: Person | str, message_id: str, press: clicks.CardClick) -> Json:
         """Click on a part of a card; return what the person sees.
 
         Raises:
             NotPossible: there is no such thing to click for this person.
         """
         call_back = self.lark.delivery.call_back
-        return await card_clicks.click(self.lark.world, call_back, _id(person), message_id, press)
+        return await clicks.click(self.lark.state, call_back, _id(person), message_id, press)
 
     def redeliver(self, message_id: str) -> None:
         """Send the events of a message again, however they went."""
@@ -218,7 +223,9 @@ class LarkSim:
         self.lark.switch(switches)
 
     async def until(
-        self, holds: Callable[[Sequence[Entry]], object], patience: float = PATIENCE_SECONDS
+        self,
+        holds: Callable[[Sequence[TrafficEntry]], object],
+        patience: float = WAIT_TIMEOUT_SECONDS,
     ) -> None:
         """Wait until something holds; it is asked again, with the wire log, after every change.
 

@@ -1,4 +1,4 @@
-"""The world of the simulator: people, chats, messages, files and cards, and who is told of changes.
+"""The state of the simulator: people, chats, messages, files and cards, and who is told of changes.
 
 Everything happens at once: no method awaits, so a check and what follows from it cannot be parted.
 """
@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable
 
 from internal.simulators.lark.clock import SimClock
 from internal.simulators.lark.errors import NOT_IN_CHAT, LarkError, bad_parameter
-from internal.simulators.lark.limits import Limits
+from internal.simulators.lark.limits import RateLimits
 from internal.simulators.lark.model import (
     TENANT,
     App,
-    Card,
+    CardEntity,
     Chat,
-    Click,
+    ChatMessage,
+    ClickToken,
     Json,
     Media,
-    Message,
     Person,
     encode,
     new_id,
@@ -29,21 +29,21 @@ UUID_SECONDS = 3_600.0
 Emit = Callable[[App, str, Json], None]
 
 
-class World:
+class LarkState:
     """What there is. `emit(app, event type, event)` sends an event, `changed()` is a hint."""
 
     def __init__(
         self, clock: SimClock, apps: Iterable[App], emit: Emit, changed: Callable[[], None]
     ) -> None:
         self.clock = clock
-        self.limits = Limits(clock.now)
+        self.limits = RateLimits(clock.now)
         self.apps = {app.app_id: app for app in apps}
         self.people: dict[str, Person] = {}
         self.chats: dict[str, Chat] = {}
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, ChatMessage] = {}
         self.media: dict[str, Media] = {}
-        self.cards: dict[str, Card] = {}
-        self.clicks: dict[str, Click] = {}
+        self.cards: dict[str, CardEntity] = {}
+        self.clicks: dict[str, ClickToken] = {}
         self.emit = emit
         self.changed = changed
         self.version = 0
@@ -93,7 +93,7 @@ class World:
                 return chat
         raise KeyError(person)
 
-    def touch(self, message: Message | None = None) -> None:
+    def touch(self, message: ChatMessage | None = None) -> None:
         """Note that something, or this message, is new or changed."""
         self.version += 1
         if message is not None:
@@ -108,22 +108,22 @@ class World:
             (app.name for app in self.apps.values() if id_ in {app.app_id, app.open_id}), None
         )
 
-    def keep(self, message: Message) -> Message:
+    def keep(self, message: ChatMessage) -> ChatMessage:
         """Store a new message."""
         self.messages[message.message_id] = message
         self.touch(message)
         return message
 
-    def in_chat(self, chat_id: str) -> list[Message]:
+    def in_chat(self, chat_id: str) -> list[ChatMessage]:
         """Return the messages of a chat, oldest first."""
         return [one for one in self.messages.values() if one.chat_id == chat_id]
 
-    def shown_card(self, message: Message) -> Json | None:
+    def shown_card(self, message: ChatMessage) -> Json | None:
         """Return the card that a message shows now."""
         card = self.cards.get(message.card_id)
         return message.card if card is None else card.content
 
-    def message(self, app: App, message_id: str) -> Message:
+    def message(self, app: App, message_id: str) -> ChatMessage:
         """Return a message for an app.
 
         Raises:
@@ -165,20 +165,20 @@ class World:
         people = self.people.values()
         return next((one for one in people if one.ids().get(kind) == id_), None)
 
-    def sent_before(self, app: App, uuid: str) -> Message | None:
+    def sent_before(self, app: App, uuid: str) -> ChatMessage | None:
         """Return what the app sent with this uuid within the last hour."""
         found = self._sent.get((app.app_id, uuid)) if uuid else None
         if found is None or self.clock.now() - found[1] >= UUID_SECONDS:
             return None
         return self.messages[found[0]]
 
-    def remember_uuid(self, app: App, uuid: str, message: Message) -> None:
+    def remember_uuid(self, app: App, uuid: str, message: ChatMessage) -> None:
         """Note under which uuid a message was sent."""
         if uuid:
             self._sent[app.app_id, uuid] = (message.message_id, self.clock.now())
 
 
-def envelope(app: App, event_type: str, event: Json, at_ms: int, event_id: str) -> bytes:
+def encode_event(app: App, event_type: str, event: Json, at_ms: int, event_id: str) -> bytes:
     """Return an event as it travels: schema 2.0."""
     header = {
         "event_id": event_id,
@@ -191,13 +191,13 @@ def envelope(app: App, event_type: str, event: Json, at_ms: int, event_id: str) 
     return encode({"schema": "2.0", "header": header, "event": event})
 
 
-class Changes:
+class ChangeSignal:
     """A bell. Whoever waits looks for itself what happened; nothing is kept."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody who waits."""
         rung, self._rung = self._rung, asyncio.Event()
         rung.set()

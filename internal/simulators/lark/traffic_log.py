@@ -8,8 +8,8 @@ from typing import Any
 
 from internal.simulators.lark.clock import SimClock
 
-MOST_ENTRIES = 5_000
-LONGEST_TEXT = 16_000
+MAX_ENTRIES = 5_000
+MAX_LOGGED_CHARACTERS = 16_000
 HIDDEN = "•••"
 _FIELDS = re.compile(
     r'("(?:app_secret|AppSecret|tenant_access_token|app_access_token)"\s*:\s*")[^"]*'
@@ -18,7 +18,7 @@ _FIELDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TrafficEntry:
     """A line of the log. `kind`: call, frame.out, frame.in, socket or note; `ms` how long it took.
 
     A call's `status` is that of HTTP, `code` Lark's own, also of an acknowledgement.
@@ -40,7 +40,7 @@ class Entry:
         return asdict(self)
 
 
-class WireLog:
+class TrafficLog:
     """Keeps the newest entries; nothing that is a secret reaches them."""
 
     def __init__(self, clock: SimClock, changed: Callable[[], None]) -> None:
@@ -48,7 +48,7 @@ class WireLog:
         self._changed = changed
         self.number = 0
         """The number of the newest entry."""
-        self.entries: deque[Entry] = deque(maxlen=MOST_ENTRIES)
+        self.entries: deque[TrafficEntry] = deque(maxlen=MAX_ENTRIES)
 
     def add(self, kind: str, app_id: str, what: str, **rest: Any) -> None:
         """Note what passed. Long texts are cut."""
@@ -56,21 +56,25 @@ class WireLog:
         for name in ("sent", "got"):
             rest[name] = _shown(rest.get(name, ""))
         at = self._clock.now_ms()
-        self.entries.append(Entry(self.number, at, kind, app_id, hide(what), **rest))
+        self.entries.append(TrafficEntry(self.number, at, kind, app_id, redact(what), **rest))
         self._changed()
 
-    def after(self, number: int) -> list[Entry]:
+    def after(self, number: int) -> list[TrafficEntry]:
         """Return the entries behind that number."""
         return [entry for entry in self.entries if entry.number > number]
 
 
-def hide(text: str) -> str:
+def redact(text: str) -> str:
     """Return the text with every secret in it replaced."""
     return _FIELDS.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
 
 
 def _shown(text: str | bytes) -> str:
     if isinstance(text, bytes):
-        text = text[: 2 * LONGEST_TEXT].decode("utf-8", "replace")
-    text = hide(text)
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + f"… ({len(text)} in all)"
+        text = text[: 2 * MAX_LOGGED_CHARACTERS].decode("utf-8", "replace")
+    text = redact(text)
+    return (
+        text
+        if len(text) <= MAX_LOGGED_CHARACTERS
+        else text[:MAX_LOGGED_CHARACTERS] + f"… ({len(text)} in all)"
+    )

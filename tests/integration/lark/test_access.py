@@ -102,7 +102,7 @@ async def test_a_code_makes_an_operator_who_may_then_approve(tmp_path: Path) -> 
         await open_questions(house, 1)
         said = await house.say("OK")
         assert (await house.until_replies(3))[2] == "over"
-        await house.sim.until(lambda _: house.sim.lark.world.messages[said].reactions)
+        await house.sim.until(lambda _: house.sim.lark.state.messages[said].reactions)
         people = await house.core.house.gateway.queries.people(LOCAL_OWNER)
         assert [(one.principal, one.name, one.role) for one in people] == [
             (f"lark:{APP.app_id}:{house.person.open_id}", house.person.name, "operate")
@@ -177,7 +177,7 @@ async def test_each_group_has_its_own_policy(tmp_path: Path) -> None:
         groups = {first.chat_id: GroupRules("open"), second.chat_id: GroupRules("off")}
         rules = replace(QUIET, groups=groups)
         async with rig(tmp_path, [Reply("heard"), Reply("never")], rules, sim=sim) as house:
-            sim.lark.world.apps[APP.app_id] = replace(sim.app, hears_all=True)
+            sim.lark.state.apps[APP.app_id] = replace(sim.app, hears_all=True)
             await sim.send_text(house.person, second, "hello?", mention_bot=True)
             await sim.send_text(house.person, first, "anyone?")
             assert await house.until_replies(1, first) == ["heard"]
@@ -189,7 +189,7 @@ async def test_in_a_thread_the_bot_hears_where_it_has_a_word(tmp_path: Path) -> 
     rules = replace(QUIET, group_policy="thread")
     script = [Reply("a word"), Reply("I am still here"), Reply("again")]
     async with LarkSim([APP], speed=100.0) as sim:
-        sim.lark.world.apps[APP.app_id] = replace(sim.app, hears_all=True)
+        sim.lark.state.apps[APP.app_id] = replace(sim.app, hears_all=True)
         (tmp_path / "one").mkdir()
         (tmp_path / "two").mkdir()
         async with rig(tmp_path / "one", script, rules, sim=sim) as house:

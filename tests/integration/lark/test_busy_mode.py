@@ -26,7 +26,7 @@ TOUCH = Call("shell", {"command": "touch ran"})
 
 async def recall(house: Rig, message_id: str) -> None:
     """Take a message back, and wait until the bot has heard of it and done what is to be done."""
-    user_actions.recall(house.sim.lark.world, house.person.open_id, message_id)
+    user_actions.recall(house.sim.lark.state, house.person.open_id, message_id)
     await until(house, partial(handled, house, f"recall:{message_id}"))
 
 
@@ -117,7 +117,7 @@ async def test_a_stop_on_the_page_ends_it_and_what_follows_is_a_new_task(tmp_pat
         first = await house.say("work")
         await house.core.model.until_open(1)
         steering = await house.say("and hurry")
-        await house.sim.until(lambda _: house.sim.lark.world.messages[steering].reactions)
+        await house.sim.until(lambda _: house.sim.lark.state.messages[steering].reactions)
         [task] = await tasks(house)
         await house.core.house.gateway.stop(task.id, LOCAL_OWNER, "web")
         after = await house.say("something else")
@@ -201,7 +201,7 @@ async def test_recalled_steering_is_not_told_to_the_run(tmp_path: Path) -> None:
         await house.say("count to ten")
         await house.core.model.until_open(1)
         second = await house.say("in French")
-        await house.sim.until(lambda _: house.sim.lark.world.messages[second].reactions)
+        await house.sim.until(lambda _: house.sim.lark.state.messages[second].reactions)
         await recall(house, second)
         house.core.model.release("go")
         assert await house.until_replies(1) == ["counted"]
@@ -300,7 +300,7 @@ async def test_killed_around_a_recall_it_holds(tmp_path: Path, plan: str) -> Non
             dead = asyncio.create_task(gateway.over())
             began = asyncio.create_task(model.until_open(1))
             await asyncio.wait([dead, began], return_when=asyncio.FIRST_COMPLETED)
-            user_actions.recall(sim.lark.world, person.open_id, recalled)
+            user_actions.recall(sim.lark.state, person.open_id, recalled)
             over = asyncio.create_task(sim.until(lambda _: all(p.done for p in sim.pushes), 60))
             await asyncio.wait([dead, over], return_when=asyncio.FIRST_COMPLETED)
             gateway.kill()

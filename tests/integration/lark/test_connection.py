@@ -11,7 +11,7 @@ import pytest
 from internal.channels.lark.connection import LarkConnection, Login, Pace
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
-from internal.simulators.lark.ws_connection import ClientConfig
+from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Reply
 from tests.support.lark_gateway import APP, rig
 

@@ -11,7 +11,7 @@ import pytest
 from internal.agent.app.events.stream_items import Frame
 from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import Message
+from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply
@@ -147,7 +147,7 @@ async def watch(house: Rig, events: list[dict[str, Any]]) -> None:
                     return
 
 
-def progress(house: Rig) -> list[Message]:
+def progress(house: Rig) -> list[ChatMessage]:
     """Return the messages of the bot that are no replies."""
     return [one for one in house.from_bot() if "header" in (house.sim.card(one.message_id) or {})]
 
@@ -168,4 +168,4 @@ def text_progress(house: Rig) -> str:
 
 
 def emojis(house: Rig, message_id: str) -> list[str]:
-    return [each.emoji for each in house.sim.lark.world.messages[message_id].reactions]
+    return [each.emoji for each in house.sim.lark.state.messages[message_id].reactions]

@@ -19,7 +19,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import Chat, Json, Message, Person
+from internal.simulators.lark.model import Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
@@ -51,15 +51,15 @@ class Desk:
         self.house, self.chat, self.home = house, chat, home
 
     @property
-    def cards(self) -> list[Message]:
+    def cards(self) -> list[ChatMessage]:
         """The cards with a question, oldest first."""
         return [one for one in self.house.from_bot(self.chat) if "question-" in self.shown(one)]
 
     @property
-    def card(self) -> Message:
+    def card(self) -> ChatMessage:
         return self.cards[-1]
 
-    def shown(self, message: Message) -> str:
+    def shown(self, message: ChatMessage) -> str:
         """Everything that a message shows, as JSON."""
         return json.dumps(self.house.sim.card(message.message_id) or message.content)
 
@@ -141,8 +141,8 @@ class Desk:
         return next((text for text in shown if "header" in text), "")
 
     def reactions(self, message_id: str) -> list[str]:
-        world = self.house.sim.lark.world
-        return [each.emoji for each in world.messages[message_id].reactions]
+        state = self.house.sim.lark.state
+        return [each.emoji for each in state.messages[message_id].reactions]
 
     async def until_shown(self, words: str) -> str:
         """Return the card as soon as it shows these words."""
@@ -615,7 +615,7 @@ async def test_what_a_card_cannot_hold_comes_as_a_file(tmp_path: Path) -> None:
         assert "the whole is in the file below" in shown
         await one.house.sim.until(lambda _: len(one.house.from_bot()) == 2)
         assert one.house.from_bot()[1].msg_type == "file"
-        (file,) = one.house.sim.lark.world.media.values()
+        (file,) = one.house.sim.lark.state.media.values()
         assert b"echo 199" in file.data
 
 

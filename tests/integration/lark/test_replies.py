@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from internal.simulators.lark.delivery import Push
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
-from internal.simulators.lark.user_actions import Draft
+from internal.simulators.lark.user_actions import MessageDraft
+from internal.simulators.lark.websocket.delivery import EventPush
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Fault, Reply, Rules, When
 from tests.support.lark_gateway import APP, QUIET, Rig, rig
@@ -44,7 +44,7 @@ async def test_the_same_message_five_times_and_an_hour_later_gets_one(tmp_path: 
 async def test_in_a_group_only_a_mention_is_heard(tmp_path: Path) -> None:
     async with rig(tmp_path, [Reply("I am here."), Reply("second")]) as house:
         loud = replace(house.sim.app, hears_all=True)
-        house.sim.lark.world.apps[loud.app_id] = loud
+        house.sim.lark.state.apps[loud.app_id] = loud
         await house.sim.send_text(house.person, house.group, "nobody asked you")
         named = await house.sim.send_text(
             house.person, house.group, "what do you think?", mention_bot=True
@@ -58,7 +58,7 @@ async def test_in_a_group_only_a_mention_is_heard(tmp_path: Path) -> None:
 async def test_an_open_group_is_answered_without_a_mention(tmp_path: Path) -> None:
     async with rig(tmp_path, [Reply("yes")], replace(QUIET, group_policy="open")) as house:
         loud = replace(house.sim.app, hears_all=True)
-        house.sim.lark.world.apps[loud.app_id] = loud
+        house.sim.lark.state.apps[loud.app_id] = loud
         await house.sim.send_text(house.person, house.group, "anyone?")
         assert await house.until_replies(1, house.group) == ["yes"]
 
@@ -186,10 +186,10 @@ async def test_what_cannot_be_read_is_said_and_what_says_nothing_is_settled(
     tmp_path: Path,
 ) -> None:
     async with rig(tmp_path, [Reply("to the last one")]) as house:
-        await house.sim.send(house.person, house.dm, Draft("location", {"name": "here"}))
+        await house.sim.send(house.person, house.dm, MessageDraft("location", {"name": "here"}))
         assert "rich texts" in (await house.until_replies(1))[0]
-        await house.sim.send(house.person, house.dm, Draft("text", {"text": "  "}))
-        await house.sim.send(house.person, house.dm, Draft("text", {"wrong": [1]}))
+        await house.sim.send(house.person, house.dm, MessageDraft("text", {"text": "  "}))
+        await house.sim.send(house.person, house.dm, MessageDraft("text", {"wrong": [1]}))
         for broken in (
             {},
             {"message": None},
@@ -234,7 +234,9 @@ async def test_200_kb_of_text_and_500_mentions(tmp_path: Path) -> None:
             {"key": f"@_user_{n}", "id": {"open_id": f"ou_{n}"}, "name": f"Name {n}"}
             for n in range(1, 501)
         ]
-        await house.sim.send(house.person, house.dm, Draft("text", {"text": names}, mentions))
+        await house.sim.send(
+            house.person, house.dm, MessageDraft("text", {"text": names}, mentions)
+        )
         assert (await house.until_replies(2))[1] == "hello all"
         assert told(house)[0].startswith("@Name 500 @Name 499 ")
 
@@ -303,7 +305,7 @@ async def test_the_form_of_an_answer(tmp_path: Path, answer: str, kinds: list[st
         assert [one.msg_type for one in house.from_bot()] == kinds
         if kinds[-1] == "file":
             key = json.loads(house.from_bot()[1].content)["file_key"]
-            assert house.sim.lark.world.media[key].data.decode() == LONG.strip()
+            assert house.sim.lark.state.media[key].data.decode() == LONG.strip()
         if not answer:
             assert house.replies() == ["The run ended without an answer."]
 
@@ -324,7 +326,7 @@ async def test_the_answer_to_a_recalled_message_is_sent_to_the_chat(tmp_path: Pa
     async with rig(tmp_path, [Reply("anyway", hold="go")]) as house:
         asked = await house.say("never mind")
         await house.core.model.until_open(1)
-        house.sim.lark.world.messages[asked].deleted = True
+        house.sim.lark.state.messages[asked].deleted = True
         house.core.model.release("go")
         assert await house.until_replies(1) == ["anyway"]
         assert house.from_bot()[0].parent_id == ""
@@ -355,13 +357,13 @@ def told(house: Rig) -> list[str]:
     return found
 
 
-def heard(house: Rig) -> list[Push]:
+def heard(house: Rig) -> list[EventPush]:
     """Return the messages on their way to the bot; its own reactions are events too."""
     return [push for push in house.sim.pushes if push.message_id]
 
 
 def reactions(house: Rig, message_id: str) -> list[str]:
-    return [each.emoji for each in house.sim.lark.world.messages[message_id].reactions]
+    return [each.emoji for each in house.sim.lark.state.messages[message_id].reactions]
 
 
 def event(house: Rig, kind: str, open_id: str, message_id: str) -> dict[str, object]:

@@ -18,19 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 
-from internal.simulators.lark import chat_page, rest_api, user_actions, ws_endpoint
-from internal.simulators.lark.cardkit import add_card
-from internal.simulators.lark.control_actions import ACTIONS
-from internal.simulators.lark.control_api import Control
+from internal.simulators.lark import chat_page, user_actions
+from internal.simulators.lark.cards.cardkit import add_card
+from internal.simulators.lark.control.actions import ACTIONS
+from internal.simulators.lark.control.api import ControlApi
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App, encode
-from internal.simulators.lark.multipart import Upload, read_form
-from internal.simulators.lark.rest_call import Call, Endpoint
-from internal.simulators.lark.services import Lark
+from internal.simulators.lark.rest import router
+from internal.simulators.lark.rest.call import RestCall, RestEndpoint
+from internal.simulators.lark.rest.multipart import FormField, read_form
+from internal.simulators.lark.services import LarkServices
 from internal.simulators.lark.simulator import LarkSim
-from internal.simulators.lark.state import World
-from internal.simulators.lark.ws_connection import ClientConfig
+from internal.simulators.lark.state import LarkState
+from internal.simulators.lark.websocket import endpoint
+from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.integration.lark_simulator.cards import button, card, markdown
 from tests.support.lark_sdk import Bot
 
@@ -62,9 +64,9 @@ async def refused(sim: LarkSim, name: str, /, **body: Any) -> str:
     return str(answer.json()["error"])
 
 
-def paths(lark: Lark) -> list[tuple[str, str]]:
+def paths(lark: LarkServices) -> list[tuple[str, str]]:
     """Every route there is, as a request of it."""
-    doors = (*rest_api.routes(lark), *ws_endpoint.routes(lark), *Control(lark, "k").routes())
+    doors = (*router.routes(lark), *endpoint.routes(lark), *ControlApi(lark, "k").routes())
     found = []
     for route in (*doors, *chat_page.routes()):
         path = re.sub(r"\{\w+\}", "x", route.path)
@@ -175,14 +177,14 @@ async def test_everything_on_the_page_can_be_done(bot: Bot, sim: LarkSim) -> Non
     first = (await do("send", **where, text="first"))["message_id"]
     again = {"reply_to": first, "in_thread": True}
     second = (await do("send", **where, text="second", **again))["message_id"]
-    assert sim.lark.world.messages[second].thread_id
+    assert sim.lark.state.messages[second].thread_id
     share = {"msg_type": "share_chat", "content": {"chat_id": chat}}
     await do("post", **where, **share)
     data = base64.b64encode(b"hello").decode()
     file = await do("upload", **where, name="a.txt", data=data)
-    assert sim.lark.world.messages[file["message_id"]].msg_type == "file"
+    assert sim.lark.state.messages[file["message_id"]].msg_type == "file"
     await do("react", person=person, message=first, emoji="OK")
-    assert [one.emoji for one in sim.lark.world.messages[first].reactions] == ["OK"]
+    assert [one.emoji for one in sim.lark.state.messages[first].reactions] == ["OK"]
     await do("recall", person=person, message=first)
     await do("read", **where)
     await do("enter", **where)
@@ -245,7 +247,7 @@ async def test_files_come_as_attachments_and_images_as_images(sim: LarkSim) -> N
     await act(sim, "upload", **where, name='ev"il\r\n.html', data=html)
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
     await act(sim, "upload", **where, name="a.png", data=png, image=True)
-    file, image = sim.lark.world.media.values()
+    file, image = sim.lark.state.media.values()
     answer = await fetch(sim, "GET", f"/_sim/media/{file.key}")
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"] == 'attachment; filename="ev_il__.html"'
@@ -378,17 +380,17 @@ TEXTS = st.sampled_from(
 BODIES = st.dictionaries(FIELDS, ANYTHING | TEXTS | st.builds(json.dumps, ANYTHING), max_size=8)
 
 
-@pytest.mark.parametrize("endpoint", rest_api.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize("endpoint", router.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
 @settings(max_examples=60)
 @given(data=st.data())
-def test_any_body_gets_an_answer_or_a_refusal(endpoint: Endpoint, data: st.DataObject) -> None:
+def test_any_body_gets_an_answer_or_a_refusal(endpoint: RestEndpoint, data: st.DataObject) -> None:
     app = App("cli_fuzz", "secret")
-    world = Lark([app], Faults(limits=False), ClientConfig()).world
-    world.limits.on = False
-    person = next(iter(world.people))
-    chat = world.dm(person).chat_id
-    message = user_actions.send(world, person, chat, user_actions.text(world, "hi"))
-    shown = add_card(world, app.app_id, card(markdown("x", "x"), streaming_mode=True))
+    state = LarkServices([app], Faults(limits=False), ClientConfig()).state
+    state.limits.on = False
+    person = next(iter(state.people))
+    chat = state.dm(person).chat_id
+    message = user_actions.send(state, person, chat, user_actions.text_draft(state, "hi"))
+    shown = add_card(state, app.app_id, card(markdown("x", "x"), streaming_mode=True))
     known = {
         "message_id": message.message_id,
         "card_id": shown.card_id,
@@ -400,14 +402,17 @@ def test_any_body_gets_an_answer_or_a_refusal(endpoint: Endpoint, data: st.DataO
     query |= data.draw(st.dictionaries(st.sampled_from(["page_size", "page_token"]), st.text()))
     body = {"receive_id": chat, "sequence": 1, **data.draw(BODIES)}
     path = {name: known.get(name, "x") for name in re.findall(r"\{(\w+)\}", endpoint.path)}
-    form = {"image_type": Upload(b"message"), "image": Upload(data.draw(st.binary(max_size=9)))}
+    form = {
+        "image_type": FormField(b"message"),
+        "image": FormField(data.draw(st.binary(max_size=9))),
+    }
     with suppress(LarkError):
-        endpoint.handler(world, Call(app, path, query, body, form))
-    changes_of(world)
+        endpoint.handler(state, RestCall(app, path, query, body, form))
+    changes_of(state)
 
 
-def changes_of(world: World) -> None:
+def changes_of(state: LarkState) -> None:
     """What is stored can be told."""
-    for message in world.messages.values():
+    for message in state.messages.values():
         encode(message.public())
-        encode(world.shown_card(message))
+        encode(state.shown_card(message))

@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from internal.simulators.lark import user_actions
-from internal.simulators.lark.frames import Frame
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.websocket.frames import WireFrame
 from tests.support.lark_sdk import Bot, Sdk
 
 
@@ -65,18 +65,20 @@ async def test_an_app_with_the_scope_hears_all(sdk: Sdk) -> None:
 
 
 async def test_everything_else_that_people_do_is_told(bot: Bot, sim: LarkSim) -> None:
-    world, person = sim.lark.world, sim.people[0].open_id
+    state, person = sim.lark.state, sim.people[0].open_id
     group, dm = sim.groups[0], sim.dm(person)
     async with bot.listening():
         asked = await sim.send_text(person, dm, "hi")
         await bot.sent(dm.chat_id, {"text": "ho"})
-        user_actions.react(world, person, asked, "OK")
-        user_actions.react(world, person, asked, "OK")
-        user_actions.read(world, person, dm.chat_id)
-        user_actions.enter(world, person, dm.chat_id)
-        user_actions.recall(world, person, asked)
+        user_actions.react(state, person, asked, "OK")
+        user_actions.react(state, person, asked, "OK")
+        user_actions.read_chat(state, person, dm.chat_id)
+        user_actions.enter_chat(state, person, dm.chat_id)
+        user_actions.recall(state, person, asked)
         for present in (False, False, True):
-            user_actions.place_bot(world, person, group.chat_id, bot.app.app_id, present=present)
+            user_actions.set_bot_presence(
+                state, person, group.chat_id, bot.app.app_id, present=present
+            )
         await settled(sim)
     assert Counter(one["header"]["event_type"] for one in bot.heard) == Counter(
         [
@@ -238,8 +240,8 @@ async def test_hostile_frames_and_events_pass_the_wire(bot: Bot, sim: LarkSim) -
     sim.set_faults(speed=1e6)
     async with bot.listening():
         await sim.push_bytes(b"\xff\xff")
-        await sim.push_bytes(Frame(0, 0, 1, 7).encode())
-        await sim.push_bytes(Frame(0, 0, 1, 1, [("type", "event")], b"{}").encode())
+        await sim.push_bytes(WireFrame(0, 0, 1, 7).encode())
+        await sim.push_bytes(WireFrame(0, 0, 1, 1, [("type", "event")], b"{}").encode())
         sim.push("im.message.receive_v1", {})
         sim.push("im.never.heard_v9", {"x": 1})
         await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "still here")

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.simulators.lark.frames import Frame, FrameError
+from internal.simulators.lark.websocket.frames import FrameError, WireFrame
 from tests.support.lark_sdk import Sdk
 
 UNSIGNED = st.integers(0, 2**64 - 1)
 SIGNED = st.integers(-(2**31), 2**31 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 FRAMES = st.builds(
-    Frame,
+    WireFrame,
     seq_id=UNSIGNED,
     log_id=UNSIGNED,
     service=SIGNED,
@@ -26,7 +26,7 @@ FRAMES = st.builds(
 )
 
 
-def theirs(frame: Frame, pb: Any) -> Any:
+def theirs(frame: WireFrame, pb: Any) -> Any:
     made = pb.Frame()
     made.SeqID, made.LogID = frame.seq_id, frame.log_id
     made.service, made.method = frame.service, frame.method
@@ -39,7 +39,7 @@ def theirs(frame: Frame, pb: Any) -> Any:
 
 
 @given(frame=FRAMES)
-def test_what_we_write_the_sdk_reads_and_the_other_way_round(sdk: Sdk, frame: Frame) -> None:
+def test_what_we_write_the_sdk_reads_and_the_other_way_round(sdk: Sdk, frame: WireFrame) -> None:
     read = sdk.pb.Frame()
     read.ParseFromString(frame.encode())
     made = theirs(frame, sdk.pb)
@@ -48,13 +48,13 @@ def test_what_we_write_the_sdk_reads_and_the_other_way_round(sdk: Sdk, frame: Fr
             made.ClearField(name)  # ours does not write what is empty
     assert read == made
     assert frame.encode() == made.SerializeToString()
-    assert Frame.decode(theirs(frame, sdk.pb).SerializeToString()) == frame
+    assert WireFrame.decode(theirs(frame, sdk.pb).SerializeToString()) == frame
 
 
 @given(frame=FRAMES, cut=st.integers(0, 400))
-def test_a_cut_frame_is_refused_or_whole_as_far_as_it_goes(frame: Frame, cut: int) -> None:
+def test_a_cut_frame_is_refused_or_whole_as_far_as_it_goes(frame: WireFrame, cut: int) -> None:
     try:
-        read = Frame.decode(frame.encode()[:cut])
+        read = WireFrame.decode(frame.encode()[:cut])
     except FrameError:
         return
     assert read.seq_id == frame.seq_id
@@ -64,16 +64,16 @@ def test_a_cut_frame_is_refused_or_whole_as_far_as_it_goes(frame: Frame, cut: in
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
     try:
-        frame = Frame.decode(data)
+        frame = WireFrame.decode(data)
     except FrameError:
         return
-    assert Frame.decode(frame.encode()) == frame
+    assert WireFrame.decode(frame.encode()) == frame
 
 
 @given(frame=FRAMES)
-def test_unknown_fields_are_passed_over(frame: Frame) -> None:
+def test_unknown_fields_are_passed_over(frame: WireFrame) -> None:
     unknown = b"\x78\x01" + b"\x7a\x02hi" + b"\x7d\x01\x02\x03\x04" + b"\x79" + bytes(8)
-    assert Frame.decode(unknown + frame.encode() + unknown) == frame
+    assert WireFrame.decode(unknown + frame.encode() + unknown) == frame
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_unknown_fields_are_passed_over(frame: Frame) -> None:
 )
 def test_what_is_no_frame_is_said(data: bytes, why: str) -> None:
     with pytest.raises(FrameError, match=why):
-        Frame.decode(data)
+        WireFrame.decode(data)

@@ -71,12 +71,12 @@ async def test_a_reply_knows_what_it_answers(bot: Bot, sdk: Sdk, sim: LarkSim) -
 
 
 async def test_in_a_topic_group_every_message_begins_a_thread(bot: Bot, sim: LarkSim) -> None:
-    group = sim.lark.world.add_group(
+    group = sim.lark.state.add_group(
         "Topics", [sim.people[0].open_id], [bot.app.app_id], topic=True
     )
     asked = await sim.send_text(sim.people[0], group, "asked")
     answer = await bot.sent(group.chat_id, {"text": "told"})
-    first, second = (sim.lark.world.messages[one] for one in (asked, answer))
+    first, second = (sim.lark.state.messages[one] for one in (asked, answer))
     assert first.thread_id
     assert second.thread_id not in {"", first.thread_id}
 
@@ -110,8 +110,10 @@ async def test_a_list_keeps_to_its_times(bot: Bot, sim: LarkSim) -> None:
 async def test_a_merged_message_comes_with_its_children(bot: Bot, sim: LarkSim) -> None:
     person, dm, group = sim.people[0], sim.dm(sim.people[0]), sim.groups[0]
     children = [await sim.send_text(person, group, words) for words in ("one", "two")]
-    found = [sim.lark.world.messages[one] for one in children]
-    merged = await sim.send(person, dm, user_actions.Draft("merge_forward", {}, children=found))
+    found = [sim.lark.state.messages[one] for one in children]
+    merged = await sim.send(
+        person, dm, user_actions.MessageDraft("merge_forward", {}, children=found)
+    )
     _, answer = await bot.ask("GET", f"/im/v1/messages/{merged}")
     assert [one.get("upper_message_id") for one in answer["data"]["items"]] == [
         None,
@@ -143,7 +145,7 @@ async def test_a_card_is_patched(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
 async def test_reactions_come_are_listed_and_go(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im, api = sdk.im, bot.client.im.v1.message_reaction
     asked = await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hi")
-    user_actions.react(sim.lark.world, sim.people[0].open_id, asked, "HEART")
+    user_actions.react(sim.lark.state, sim.people[0].open_id, asked, "HEART")
     emoji = im.Emoji.builder().emoji_type("Typing").build()
     body = im.CreateMessageReactionRequestBody.builder().reaction_type(emoji).build()
     request = im.CreateMessageReactionRequest.builder().message_id(asked).request_body(body)
@@ -154,7 +156,7 @@ async def test_reactions_come_are_listed_and_go(bot: Bot, sdk: Sdk, sim: LarkSim
     assert [one.reaction_id for one in listed.items] == [made.reaction_id]
     request = im.DeleteMessageReactionRequest.builder().message_id(asked)
     await bot.done(api.delete, request.reaction_id(made.reaction_id).build())
-    assert [one.emoji for one in sim.lark.world.messages[asked].reactions] == ["HEART"]
+    assert [one.emoji for one in sim.lark.state.messages[asked].reactions] == ["HEART"]
 
 
 async def test_an_image_goes_up_and_comes_down(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
@@ -186,7 +188,7 @@ async def test_what_a_person_sent_is_fetched_out_of_the_message(
     bot: Bot, sdk: Sdk, sim: LarkSim, image: bool
 ) -> None:
     person = sim.people[0]
-    draft = user_actions.upload(sim.lark.world, "a.png", PNG, image=image)
+    draft = user_actions.upload_draft(sim.lark.state, "a.png", PNG, image=image)
     asked = await sim.send(person, sim.dm(person), draft)
     kind = "image" if image else "file"
     request = sdk.im.GetMessageResourceRequest.builder().message_id(asked).type(kind)

@@ -61,8 +61,8 @@ async def test_content_is_checked_by_its_type(
 async def test_a_receiver_must_exist_and_have_the_bot(bot: Bot, sim: LarkSim) -> None:
     assert (await bot.send("oc_nobody", TEXT))[0] == 230001
     person, group = sim.people[0], sim.groups[0]
-    user_actions.place_bot(
-        sim.lark.world, person.open_id, group.chat_id, bot.app.app_id, present=False
+    user_actions.set_bot_presence(
+        sim.lark.state, person.open_id, group.chat_id, bot.app.app_id, present=False
     )
     assert (await bot.send(group.chat_id, TEXT))[0] == 230002
     query = {"container_id_type": "chat", "container_id": group.chat_id}
@@ -122,7 +122,7 @@ async def test_what_is_not_the_bots_own_stays_as_it_is(bot: Bot, sim: LarkSim, c
 async def test_a_recalled_message_takes_nothing_more(bot: Bot, sim: LarkSim, chat: str) -> None:
     asked = await sim.send_text(sim.people[0], chat, "never mind")
     sent = await bot.sent(chat, card(), "interactive")
-    user_actions.recall(sim.lark.world, sim.people[0].open_id, asked)
+    user_actions.recall(sim.lark.state, sim.people[0].open_id, asked)
     assert (await bot.ask("DELETE", f"/im/v1/messages/{sent}"))[0] == 0
     body = {"msg_type": "text", "content": json.dumps(TEXT)}
     assert (await bot.ask("POST", f"/im/v1/messages/{asked}/reply", body))[0] == 230011
@@ -199,7 +199,7 @@ async def test_a_thousand_calls_a_minute_and_no_more(bot: Bot, sim: LarkSim) -> 
     sim.lark.clock.hold()
     for _ in range(25):
         for _ in range(40):
-            sim.lark.world.limits.call(bot.app.app_id, "GET /open-apis/bot/v3/info")
+            sim.lark.state.limits.call(bot.app.app_id, "GET /open-apis/bot/v3/info")
         sim.lark.clock.advance(1)
     assert (await bot.ask("GET", "/bot/v3/info"))[0] == 99991400
     sim.lark.clock.advance(35)
@@ -227,7 +227,7 @@ async def test_a_wrong_secret_gets_no_token(sdk: Sdk, sim: LarkSim) -> None:
 
 
 async def test_uploads_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
-    world = sim.lark.world
+    state = sim.lark.state
     large = b"\x89PNG\r\n\x1a\n" + bytes(10 * 1024 * 1024)
     for image, data, code in (
         (True, b"", 234010),
@@ -237,9 +237,9 @@ async def test_uploads_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
         (False, bytes(30 * 1024 * 1024 + 1), 234006),
     ):
         with pytest.raises(LarkError) as refused:
-            user_actions.upload(world, "name", data, image=image)
+            user_actions.upload_draft(state, "name", data, image=image)
         assert refused.value.code == code
-    theirs = user_actions.upload(world, "n", b"x", image=False).content["file_key"]
+    theirs = user_actions.upload_draft(state, "n", b"x", image=False).content["file_key"]
     asked = await sim.send_text(sim.people[0], chat, "hi")
     path = f"/im/v1/messages/{asked}/resources/{theirs}"
     assert (await bot.ask("GET", path, None, type="file"))[0] == 234003
@@ -254,7 +254,7 @@ async def test_uploads_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
 async def test_reactions_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
     asked = await sim.send_text(sim.people[0], chat, "hi")
     path = f"/im/v1/messages/{asked}/reactions"
-    user_actions.react(sim.lark.world, sim.people[0].open_id, asked, "OK")
+    user_actions.react(sim.lark.state, sim.people[0].open_id, asked, "OK")
     (theirs,) = sim.messages(chat)[0].reactions
     assert (await bot.ask("POST", path, {"reaction_type": {"emoji_type": "no such"}}))[0] == 231001
     assert (await bot.ask("DELETE", f"{path}/{theirs.reaction_id}"))[0] == 231007

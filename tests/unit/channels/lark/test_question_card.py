@@ -25,7 +25,7 @@ from internal.channels.chat.question_text import late, moment, outcome
 from internal.channels.lark.card_answers import Press, Wrong, given_by
 from internal.channels.lark.question_card import news_forms, question_card, question_forms
 from internal.i18n.chat import ChatPhrases
-from internal.simulators.lark.cards import check_card
+from internal.simulators.lark.cards.card_json import check_card
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 NAME = QuestionId("question-abc-1")

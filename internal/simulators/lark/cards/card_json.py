@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from internal.simulators.lark.errors import CardError
 from internal.simulators.lark.model import Json
 
-MOST_TABLES, MOST_ELEMENTS = 5, 200
+MAX_TABLES, MAX_ELEMENTS = 5, 200
 TABLES_OVER, ELEMENTS_OVER, ID_TWICE, ID_INVALID = 11310, 300305, 300301, 300302
 UNPARSABLE = 200621
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,19}")
@@ -73,7 +73,7 @@ _DATA = frozenset({"value", "behaviors", "rows", "columns_data", "chart_spec"}) 
 _DEEPEST = 40
 
 
-class Part(NamedTuple):
+class CardPart(NamedTuple):
     """A part of a card that has a tag, and the way to it: keys and indices."""
 
     path: tuple[str | int, ...]
@@ -105,19 +105,19 @@ def check_card(card: object) -> None:
     """
     if not isinstance(card, dict):
         raise CardError(UNPARSABLE, "parse card json err, card is not an object")
-    new = is_new(card)
+    new = is_schema_2(card)
     if not any(isinstance(where, list) for where in _roots(card)):
         due = "body.elements" if new else "elements"
         raise CardError(UNPARSABLE, f"parse card json err, {due} is missing")
     if new and "elements" in card:
         raise CardError(UNPARSABLE, "parse card json err, unknown property: elements")
-    found = list(parts(card))
+    found = list(iter_parts(card))
     check_parts(found, new=new)
     if new:
         _check_forms(found)
 
 
-def _check_forms(found: list[Part]) -> None:
+def _check_forms(found: list[CardPart]) -> None:
     """Check that forms stand at the root, can be submitted, and that what is in them has a name.
 
     Raises:
@@ -136,7 +136,7 @@ def _check_forms(found: list[Part]) -> None:
         raise CardError(UNPARSABLE, "parse card json err, names in forms are there and differ")
 
 
-def check_parts(found: list[Part], *, new: bool = True) -> None:
+def check_parts(found: list[CardPart], *, new: bool = True) -> None:
     """Check the parts of a card together.
 
     Raises:
@@ -155,29 +155,29 @@ def check_parts(found: list[Part], *, new: bool = True) -> None:
         if name in ids:
             raise CardError(ID_TWICE, f"element_id is duplicated: {name}")
         ids.add(name)
-    if sum(part.value["tag"] not in _TEXTS for part in found) > MOST_ELEMENTS:
+    if sum(part.value["tag"] not in _TEXTS for part in found) > MAX_ELEMENTS:
         raise CardError(ELEMENTS_OVER, "card elements number over limit")
-    if sum(_tables(part.value) for part in found) > MOST_TABLES:
+    if sum(_tables(part.value) for part in found) > MAX_TABLES:
         raise CardError(TABLES_OVER, "card table number over limit")
 
 
-def is_new(card: Json) -> bool:
+def is_schema_2(card: Json) -> bool:
     """Say whether it is a card of schema 2.0."""
     return card.get("schema") == "2.0"
 
 
-def config(card: Json) -> Json:
-    """Return the card's `config`, or an empty one."""
+def card_config(card: Json) -> Json:
+    """Return the card's `card_config`, or an empty one."""
     found = card.get("config")
     return found if isinstance(found, dict) else {}
 
 
-def shared(card: Json) -> bool:
-    """Say whether the card may be patched: `config.update_multi`."""
-    return config(card).get("update_multi") is True
+def is_shared(card: Json) -> bool:
+    """Say whether the card may be patched: `card_config.update_multi`."""
+    return card_config(card).get("update_multi") is True
 
 
-def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Part]:
+def iter_parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[CardPart]:
     """Yield every part of a card that has a tag, outer ones first.
 
     Raises:
@@ -188,9 +188,9 @@ def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Part]:
     if isinstance(value, dict) and "tag" in value:
         if not isinstance(value["tag"], str):
             raise CardError(UNPARSABLE, "parse card json err, tag is not a string")
-        yield Part(path, value)
+        yield CardPart(path, value)
     for key, inner in _inside(value):
-        yield from parts(inner, (*path, key))
+        yield from iter_parts(inner, (*path, key))
 
 
 def _inside(value: Any) -> Iterable[tuple[str | int, Any]]:
@@ -201,12 +201,14 @@ def _inside(value: Any) -> Iterable[tuple[str | int, Any]]:
     return [pair for pair in value.items() if pair[0] not in _DATA]
 
 
-def find(card: Json, element_id: str) -> Part | None:
+def find_part(card: Json, element_id: str) -> CardPart | None:
     """Return the part with that element_id."""
-    return next((part for part in parts(card) if part.value.get("element_id") == element_id), None)
+    return next(
+        (part for part in iter_parts(card) if part.value.get("element_id") == element_id), None
+    )
 
 
-def siblings(card: Json, part: Part) -> list[Any] | None:
+def sibling_list(card: Json, part: CardPart) -> list[Any] | None:
     """Return the list that a part stands in, or None when it stands alone."""
     where: Any = card
     for key in part.path[:-1]:
@@ -215,7 +217,7 @@ def siblings(card: Json, part: Part) -> list[Any] | None:
 
 
 def _roots(card: Json) -> list[Any]:
-    if is_new(card):
+    if is_schema_2(card):
         body = card.get("body")
         return [body.get("elements")] if isinstance(body, dict) else []
     languages = card.get("i18n_elements")

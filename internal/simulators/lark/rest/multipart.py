@@ -10,14 +10,14 @@ _NAME = re.compile(r'[; ]name="([^"]*)"')
 _FILE = re.compile(r'[; ]filename="([^"]*)"')
 
 
-class Upload(NamedTuple):
+class FormField(NamedTuple):
     """A field of a form; `file_name` is "" where it is no file."""
 
     data: bytes
     file_name: str = ""
 
 
-def read_form(content_type: str, body: bytes) -> dict[str, Upload]:
+def read_form(content_type: str, body: bytes) -> dict[str, FormField]:
     """Return the fields by name.
 
     Raises:
@@ -30,7 +30,7 @@ def read_form(content_type: str, body: bytes) -> dict[str, Upload]:
     pieces = (b"\r\n" + body).split(mark)
     if len(pieces) < 3 or not pieces[-1].startswith(b"--"):  # noqa: PLR2004 - before, one, after
         raise LarkError(BODY_INVALID, "the form is cut")
-    fields: dict[str, Upload] = {}
+    fields: dict[str, FormField] = {}
     for piece in pieces[1:-1]:
         head, gap, data = piece.partition(b"\r\n\r\n")
         line = head.decode("utf-8", "replace")
@@ -38,5 +38,5 @@ def read_form(content_type: str, body: bytes) -> dict[str, Upload]:
         if not gap or name is None:
             raise LarkError(BODY_INVALID, "a part of the form has no name")
         file_name = _FILE.search(line)
-        fields[name[1]] = Upload(data, file_name[1] if file_name else "")
+        fields[name[1]] = FormField(data, file_name[1] if file_name else "")
     return fields

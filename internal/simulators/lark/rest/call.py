@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 from internal.simulators.lark.errors import bad_field
 from internal.simulators.lark.model import App, Json
-from internal.simulators.lark.multipart import Upload
-from internal.simulators.lark.state import World
+from internal.simulators.lark.rest.multipart import FormField
+from internal.simulators.lark.state import LarkState
 
-LONGEST_UUID = 50
+MAX_UUID_LENGTH = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RestCall:
     """A call of an app. `body` is the JSON object, `form` what came as multipart."""
 
     app: App
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Json = field(default_factory=dict)
-    form: Mapping[str, Upload] = field(default_factory=dict)
+    form: Mapping[str, FormField] = field(default_factory=dict)
 
     def text(self, name: str, *, default: str | None = None) -> str:
         """Return a text of the body.
@@ -42,8 +42,8 @@ class Call:
             LarkError: it has more than 50 characters.
         """
         uuid = self.query.get("uuid") or self.text("uuid", default="")
-        if len(uuid) > LONGEST_UUID:
-            raise bad_field("uuid", f"the max length is {LONGEST_UUID}")
+        if len(uuid) > MAX_UUID_LENGTH:
+            raise bad_field("uuid", f"the max length is {MAX_UUID_LENGTH}")
         return uuid
 
     def choice(self, name: str, allowed: frozenset[str], default: str = "") -> str:
@@ -84,7 +84,7 @@ class Call:
         return {"items": items[start : start + size], "has_more": more, "page_token": following}
 
 
-class Bytes(NamedTuple):
+class BinaryResult(NamedTuple):
     """An answer that is no JSON."""
 
     data: bytes
@@ -92,18 +92,18 @@ class Bytes(NamedTuple):
     file_name: str
 
 
-class Top(NamedTuple):
+class TopLevelResult(NamedTuple):
     """An answer whose fields stand beside `code`, not in `data`."""
 
     fields: Json
 
 
-Handler = Callable[[World, Call], Json | Bytes | Top]
+RestHandler = Callable[[LarkState, RestCall], Json | BinaryResult | TopLevelResult]
 
 
-class Endpoint(NamedTuple):
+class RestEndpoint(NamedTuple):
     """A call that the simulator knows."""
 
     method: str
     path: str
-    handler: Handler
+    handler: RestHandler

@@ -3,9 +3,9 @@
 import re
 
 from internal.simulators.lark.errors import LarkError, bad_field
-from internal.simulators.lark.model import TENANT, App, Chat, Json, Message, Reaction, new_id
-from internal.simulators.lark.rest_call import Call, Endpoint, Top
-from internal.simulators.lark.state import World
+from internal.simulators.lark.model import TENANT, App, Chat, ChatMessage, Json, Reaction, new_id
+from internal.simulators.lark.rest.call import RestCall, RestEndpoint, TopLevelResult
+from internal.simulators.lark.state import LarkState
 
 BAD_EMOJI, NO_RIGHT, NO_MESSAGE, FOREIGN_REACTION, BAD_REACTION = (
     *(231001, 231002, 231003),
@@ -16,35 +16,37 @@ NO_CONTACT = 41050
 _EMOJI = re.compile(r"[A-Za-z0-9_+]{1,40}")
 
 
-def add_reaction(world: World, call: Call) -> Json:
+def add_reaction(state: LarkState, call: RestCall) -> Json:
     """Put an emoji on a message."""
-    message = _message(world, call)
+    message = _message(state, call)
     kind = call.body.get("reaction_type")
     emoji = kind.get("emoji_type") if isinstance(kind, dict) else None
     if not isinstance(emoji, str) or not _EMOJI.fullmatch(emoji):
         raise LarkError(BAD_EMOJI, "The emoji_type is invalid.")
-    return put_reaction(world, message, emoji, call.app.app_id, "app").public()
+    return put_reaction(state, message, emoji, call.app.app_id, "app").public()
 
 
-def put_reaction(world: World, message: Message, emoji: str, who: str, kind: str) -> Reaction:
+def put_reaction(
+    state: LarkState, message: ChatMessage, emoji: str, who: str, kind: str
+) -> Reaction:
     """Add a reaction, once for each who, and tell the bots of the chat."""
     for reaction in message.reactions:
         if (reaction.emoji, reaction.operator) == (emoji, who):
             return reaction
-    reaction = Reaction(new_id("ZCaCIjUBVVWSrm5L"), emoji, who, kind, world.clock.now_ms())
+    reaction = Reaction(new_id("ZCaCIjUBVVWSrm5L"), emoji, who, kind, state.clock.now_ms())
     message.reactions.append(reaction)
-    _tell(world, message, reaction, "created")
+    _tell(state, message, reaction, "created")
     return reaction
 
 
-def take_reaction(world: World, message: Message, reaction: Reaction) -> None:
+def take_reaction(state: LarkState, message: ChatMessage, reaction: Reaction) -> None:
     """Remove a reaction and tell the bots of the chat."""
     message.reactions.remove(reaction)
-    _tell(world, message, reaction, "deleted")
+    _tell(state, message, reaction, "deleted")
 
 
-def _tell(world: World, message: Message, reaction: Reaction, what: str) -> None:
-    world.touch(message)
+def _tell(state: LarkState, message: ChatMessage, reaction: Reaction, what: str) -> None:
+    state.touch(message)
     event: Json = {
         "message_id": message.message_id,
         "reaction_type": {"emoji_type": reaction.emoji},
@@ -54,48 +56,48 @@ def _tell(world: World, message: Message, reaction: Reaction, what: str) -> None
     if reaction.operator_type == "app":
         event["app_id"] = reaction.operator
     else:
-        event["user_id"] = world.people[reaction.operator].ids()
-    for app_id in sorted(world.chats[message.chat_id].bots):
-        world.emit(world.apps[app_id], f"im.message.reaction.{what}_v1", event)
+        event["user_id"] = state.people[reaction.operator].ids()
+    for app_id in sorted(state.chats[message.chat_id].bots):
+        state.emit(state.apps[app_id], f"im.message.reaction.{what}_v1", event)
 
 
-def list_reactions(world: World, call: Call) -> Json:
+def list_reactions(state: LarkState, call: RestCall) -> Json:
     """Return a page of the reactions to a message, of one emoji where one is named."""
     emoji = call.query.get("reaction_type")
-    found = [one for one in _message(world, call).reactions if emoji in {None, one.emoji}]
+    found = [one for one in _message(state, call).reactions if emoji in {None, one.emoji}]
     return call.page([reaction.public() for reaction in found])
 
 
-def delete_reaction(world: World, call: Call) -> Json:
+def delete_reaction(state: LarkState, call: RestCall) -> Json:
     """Remove a reaction of the bot's own."""
-    message = _message(world, call)
+    message = _message(state, call)
     for reaction in message.reactions:
         if reaction.reaction_id == call.path["reaction_id"]:
             if reaction.operator != call.app.app_id:
                 raise LarkError(FOREIGN_REACTION, "The reaction is not the operator's.")
-            take_reaction(world, message, reaction)
+            take_reaction(state, message, reaction)
             return reaction.public()
     raise LarkError(BAD_REACTION, "The reaction_id is invalid.")
 
 
-def _message(world: World, call: Call) -> Message:
-    message = world.messages.get(call.path["message_id"])
+def _message(state: LarkState, call: RestCall) -> ChatMessage:
+    message = state.messages.get(call.path["message_id"])
     if message is None or message.deleted:
         raise LarkError(NO_MESSAGE, "The message is not found or recalled.")
-    if call.app.app_id not in world.chats[message.chat_id].bots:
+    if call.app.app_id not in state.chats[message.chat_id].bots:
         raise LarkError(NO_RIGHT, "The operator has no right to react on this message.")
     return message
 
 
-def list_chats(world: World, call: Call) -> Json:
+def list_chats(state: LarkState, call: RestCall) -> Json:
     """Return a page of the groups that the bot is in."""
-    found = [one for one in world.chats.values() if one.mode != "p2p" and _inside(call.app, one)]
+    found = [one for one in state.chats.values() if one.mode != "p2p" and _inside(call.app, one)]
     return call.page([_chat(chat) for chat in found], 100)
 
 
-def get_chat(world: World, call: Call) -> Json:
+def get_chat(state: LarkState, call: RestCall) -> Json:
     """Return a chat."""
-    chat = _chat_of(world, call)
+    chat = _chat_of(state, call)
     return {
         **_chat(chat),
         "chat_mode": chat.mode,
@@ -105,15 +107,15 @@ def get_chat(world: World, call: Call) -> Json:
     }
 
 
-def list_members(world: World, call: Call) -> Json:
+def list_members(state: LarkState, call: RestCall) -> Json:
     """Return a page of the people in a chat."""
-    chat = _chat_of(world, call)
+    chat = _chat_of(state, call)
     kind = _id_kind(call, "member_id_type")
     items = [
         {
             "member_id_type": kind,
-            "member_id": world.people[open_id].ids()[kind],
-            "name": world.people[open_id].name,
+            "member_id": state.people[open_id].ids()[kind],
+            "name": state.people[open_id].name,
             "tenant_key": TENANT,
         }
         for open_id in chat.members
@@ -121,8 +123,8 @@ def list_members(world: World, call: Call) -> Json:
     return {**call.page(items, 100), "member_total": len(items)}
 
 
-def _chat_of(world: World, call: Call) -> Chat:
-    chat = world.chats.get(call.path["chat_id"])
+def _chat_of(state: LarkState, call: RestCall) -> Chat:
+    chat = state.chats.get(call.path["chat_id"])
     if chat is None:
         raise LarkError(BAD_CHAT, "The chat_id is invalid.")
     if not _inside(call.app, chat):
@@ -148,7 +150,7 @@ def _chat(chat: Chat) -> Json:
     }
 
 
-def bot_info(_: World, call: Call) -> Top:
+def bot_info(_: LarkState, call: RestCall) -> TopLevelResult:
     """Return who the bot is."""
     bot = {
         "activate_status": 2,
@@ -157,19 +159,19 @@ def bot_info(_: World, call: Call) -> Top:
         "ip_white_list": [],
         "open_id": call.app.open_id,
     }
-    return Top({"bot": bot})
+    return TopLevelResult({"bot": bot})
 
 
-def get_user(world: World, call: Call) -> Json:
+def get_user(state: LarkState, call: RestCall) -> Json:
     """Return a person."""
-    person = world.person(_id_kind(call, "user_id_type"), call.path["user_id"])
+    person = state.person(_id_kind(call, "user_id_type"), call.path["user_id"])
     if person is None:
         raise LarkError(NO_CONTACT, "no user authority error")
     user = {**person.ids(), "name": person.name, "en_name": person.name, "tenant_key": TENANT}
     return {"user": user}
 
 
-def _id_kind(call: Call, name: str) -> str:
+def _id_kind(call: RestCall, name: str) -> str:
     kind = call.query.get(name) or "open_id"
     if kind not in {"open_id", "user_id", "union_id"}:
         raise bad_field(name, "options: [open_id, union_id, user_id]")
@@ -179,12 +181,12 @@ def _id_kind(call: Call, name: str) -> str:
 _REACTIONS = "/open-apis/im/v1/messages/{message_id}/reactions"
 _CHATS = "/open-apis/im/v1/chats"
 ENDPOINTS = (
-    Endpoint("POST", _REACTIONS, add_reaction),
-    Endpoint("GET", _REACTIONS, list_reactions),
-    Endpoint("DELETE", _REACTIONS + "/{reaction_id}", delete_reaction),
-    Endpoint("GET", _CHATS, list_chats),
-    Endpoint("GET", _CHATS + "/{chat_id}", get_chat),
-    Endpoint("GET", _CHATS + "/{chat_id}/members", list_members),
-    Endpoint("GET", "/open-apis/bot/v3/info", bot_info),
-    Endpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user),
+    RestEndpoint("POST", _REACTIONS, add_reaction),
+    RestEndpoint("GET", _REACTIONS, list_reactions),
+    RestEndpoint("DELETE", _REACTIONS + "/{reaction_id}", delete_reaction),
+    RestEndpoint("GET", _CHATS, list_chats),
+    RestEndpoint("GET", _CHATS + "/{chat_id}", get_chat),
+    RestEndpoint("GET", _CHATS + "/{chat_id}/members", list_members),
+    RestEndpoint("GET", "/open-apis/bot/v3/info", bot_info),
+    RestEndpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user),
 )

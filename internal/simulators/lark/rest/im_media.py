@@ -2,16 +2,16 @@
 
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import Json, Media, new_id
-from internal.simulators.lark.multipart import Upload
-from internal.simulators.lark.rest_call import Bytes, Call, Endpoint
-from internal.simulators.lark.state import World
+from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint
+from internal.simulators.lark.rest.multipart import FormField
+from internal.simulators.lark.state import LarkState
 
 BAD, NOT_IN_MESSAGE, TOO_BIG, NOT_OWNER, EMPTY, NO_IMAGE = (
     *(234001, 234003, 234006),
     *(234008, 234010, 234011),
 )
 OF_A_CARD = 234043
-LARGEST_IMAGE, LARGEST_FILE = 10 * 1024 * 1024, 30 * 1024 * 1024
+MAX_IMAGE_BYTES, MAX_FILE_BYTES = 10 * 1024 * 1024, 30 * 1024 * 1024
 _IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -30,30 +30,30 @@ def image_type(data: bytes) -> str:
     return next((kind for start, kind in _IMAGES.items() if data.startswith(start)), "")
 
 
-def store_image(world: World, data: bytes, *, app_id: str = "") -> Media:
+def store_image(state: LarkState, data: bytes, *, app_id: str = "") -> Media:
     """Keep an image.
 
     Raises:
         LarkError: it is empty, too big or none.
     """
-    _check_size(data, LARGEST_IMAGE)
+    _check_size(data, MAX_IMAGE_BYTES)
     if not image_type(data):
         raise LarkError(NO_IMAGE, "The file is not an image.")
-    return _keep(world, Media(new_id("img_v3"), "image", "", data, app_id))
+    return _keep(state, Media(new_id("img_v3"), "image", "", data, app_id))
 
 
-def store_file(world: World, name: str, data: bytes, *, app_id: str = "") -> Media:
+def store_file(state: LarkState, name: str, data: bytes, *, app_id: str = "") -> Media:
     """Keep a file.
 
     Raises:
         LarkError: it is empty or too big.
     """
-    _check_size(data, LARGEST_FILE)
-    return _keep(world, Media(new_id("file_v3"), "file", name, data, app_id))
+    _check_size(data, MAX_FILE_BYTES)
+    return _keep(state, Media(new_id("file_v3"), "file", name, data, app_id))
 
 
-def _keep(world: World, media: Media) -> Media:
-    world.media[media.key] = media
+def _keep(state: LarkState, media: Media) -> Media:
+    state.media[media.key] = media
     return media
 
 
@@ -64,71 +64,71 @@ def _check_size(data: bytes, largest: int) -> None:
         raise LarkError(TOO_BIG, f"The file is larger than {largest} bytes.")
 
 
-def create_image(world: World, call: Call) -> Json:
+def create_image(state: LarkState, call: RestCall) -> Json:
     """Upload an image."""
     if _field(call, "image_type") not in {"message", "avatar"}:
         raise LarkError(BAD, "image_type is invalid")
-    image = call.form.get("image", Upload(b""))
-    return {"image_key": store_image(world, image.data, app_id=call.app.app_id).key}
+    image = call.form.get("image", FormField(b""))
+    return {"image_key": store_image(state, image.data, app_id=call.app.app_id).key}
 
 
-def create_file(world: World, call: Call) -> Json:
+def create_file(state: LarkState, call: RestCall) -> Json:
     """Upload a file."""
     if _field(call, "file_type") not in _FILE_TYPES:
         raise LarkError(BAD, "file_type is invalid")
     name = _field(call, "file_name")
-    file = call.form.get("file", Upload(b""))
+    file = call.form.get("file", FormField(b""))
     if not name:
         raise LarkError(BAD, "file_name is missing")
-    return {"file_key": store_file(world, name, file.data, app_id=call.app.app_id).key}
+    return {"file_key": store_file(state, name, file.data, app_id=call.app.app_id).key}
 
 
-def _field(call: Call, name: str) -> str:
-    return call.form.get(name, Upload(b"")).data.decode("utf-8", "replace")
+def _field(call: RestCall, name: str) -> str:
+    return call.form.get(name, FormField(b"")).data.decode("utf-8", "replace")
 
 
-def get_image(world: World, call: Call) -> Bytes:
+def get_image(state: LarkState, call: RestCall) -> BinaryResult:
     """Return an image that the app uploaded itself."""
-    return _own(world, call, "image")
+    return _own(state, call, "image")
 
 
-def get_file(world: World, call: Call) -> Bytes:
+def get_file(state: LarkState, call: RestCall) -> BinaryResult:
     """Return a file that the app uploaded itself."""
-    return _own(world, call, "file")
+    return _own(state, call, "file")
 
 
-def _own(world: World, call: Call, kind: str) -> Bytes:
-    media = world.media.get(call.path["key"])
+def _own(state: LarkState, call: RestCall, kind: str) -> BinaryResult:
+    media = state.media.get(call.path["key"])
     if media is None or media.kind != kind:
         raise LarkError(BAD, f"invalid {kind}_key")
     if media.app_id != call.app.app_id:
         raise LarkError(NOT_OWNER, "The app is not the owner of the resource.")
-    return as_bytes(media)
+    return media_result(media)
 
 
-def as_bytes(media: Media) -> Bytes:
+def media_result(media: Media) -> BinaryResult:
     """Return what a download of it is."""
     kind = image_type(media.data) if media.kind == "image" else "application/octet-stream"
-    return Bytes(media.data, kind, media.name or f"{media.key}.{kind.rpartition('/')[2]}")
+    return BinaryResult(media.data, kind, media.name or f"{media.key}.{kind.rpartition('/')[2]}")
 
 
-def get_resource(world: World, call: Call) -> Bytes:
+def get_resource(state: LarkState, call: RestCall) -> BinaryResult:
     """Return an image or file out of a message."""
     kind = call.choice("type", frozenset({"image", "file"}))
-    message = world.message(call.app, call.path["message_id"])
+    message = state.message(call.app, call.path["message_id"])
     if message.msg_type in {"interactive", "merge_forward"}:
         raise LarkError(OF_A_CARD, "Resources of cards and merged messages are not supported.")
-    media = world.media.get(call.path["key"])
+    media = state.media.get(call.path["key"])
     if media is None or media.kind != kind or f'"{media.key}"' not in message.content:
         raise LarkError(NOT_IN_MESSAGE, "The file is not in the message.")
-    return as_bytes(media)
+    return media_result(media)
 
 
 _ROOT = "/open-apis/im/v1"
 ENDPOINTS = (
-    Endpoint("POST", _ROOT + "/images", create_image),
-    Endpoint("GET", _ROOT + "/images/{key}", get_image),
-    Endpoint("POST", _ROOT + "/files", create_file),
-    Endpoint("GET", _ROOT + "/files/{key}", get_file),
-    Endpoint("GET", _ROOT + "/messages/{message_id}/resources/{key}", get_resource),
+    RestEndpoint("POST", _ROOT + "/images", create_image),
+    RestEndpoint("GET", _ROOT + "/images/{key}", get_image),
+    RestEndpoint("POST", _ROOT + "/files", create_file),
+    RestEndpoint("GET", _ROOT + "/files/{key}", get_file),
+    RestEndpoint("GET", _ROOT + "/messages/{message_id}/resources/{key}", get_resource),
 )

@@ -7,25 +7,25 @@ from typing import Any
 
 import msgspec
 
-from internal.simulators.lark.cardkit import streaming
-from internal.simulators.lark.cards import Part, check_card, is_new, parts
+from internal.simulators.lark.cards.card_json import CardPart, check_card, is_schema_2, iter_parts
+from internal.simulators.lark.cards.cardkit import is_streaming
 from internal.simulators.lark.errors import CardError, LarkError, bad_field, bad_parameter
-from internal.simulators.lark.im_messages import show_card
-from internal.simulators.lark.model import TENANT, App, Click, Json, Message, new_id
-from internal.simulators.lark.rest_call import Call, Endpoint
-from internal.simulators.lark.state import World
-from internal.simulators.lark.user_actions import NotPossible, readable
-from internal.simulators.lark.ws_connection import Ack
+from internal.simulators.lark.model import TENANT, App, ChatMessage, ClickToken, Json, new_id
+from internal.simulators.lark.rest.call import RestCall, RestEndpoint
+from internal.simulators.lark.rest.im_messages import show_card
+from internal.simulators.lark.state import LarkState
+from internal.simulators.lark.user_actions import ActionError, visible_message
+from internal.simulators.lark.websocket.connection import EventAck
 
-TOKEN_SECONDS, MOST_USES = 1_800.0, 2
-CLICKABLE_DAYS, CLICKABLE_DAYS_NEW = 30, 14
+TOKEN_LIFETIME_SECONDS, MAX_TOKEN_USES = 1_800.0, 2
+CLICKABLE_DAYS_V1, CLICKABLE_DAYS_V2 = 30, 14
 """For cards of schema 1.0 and of 2.0."""
 BAD_TOKEN = 300090
 FAILED = {"type": "error", "content": "Something went wrong; the bot did not answer in time."}
-CallBack = Callable[[App, Json], Awaitable[Ack | None]]
+Callback = Callable[[App, Json], Awaitable[EventAck | None]]
 
 
-class Press(msgspec.Struct, forbid_unknown_fields=True):
+class CardClick(msgspec.Struct, forbid_unknown_fields=True):
     """A click: the way to the part of the card, and what was entered there or in its form."""
 
     path: list[str | int] = []
@@ -36,19 +36,19 @@ class Press(msgspec.Struct, forbid_unknown_fields=True):
     checked: bool | None = None
 
 
-def find_part(card: Json, label: str) -> list[str | int]:
+def find_clickable(card: Json, label: str) -> list[str | int]:
     """Return the way to what can be clicked and has that name, element_id or text.
 
     Raises:
         NotPossible: there is nothing, or more than one thing.
     """
-    found = [part for part in parts(card) if _clickable(part.value) and label in _labels(part)]
+    found = [part for part in iter_parts(card) if _clickable(part.value) and label in _labels(part)]
     if len(found) != 1:
-        raise NotPossible(f"{len(found)} parts of the card are called {label!r}")
+        raise ActionError(f"{len(found)} parts of the card are called {label!r}")
     return list(found[0].path)
 
 
-def _labels(part: Part) -> list[object]:
+def _labels(part: CardPart) -> list[object]:
     words = part.value.get("text")
     content = words.get("content") if isinstance(words, dict) else None
     return [part.value.get("name"), part.value.get("element_id"), content]
@@ -62,34 +62,34 @@ def _clickable(value: Json) -> bool:
 
 
 async def click(
-    world: World, call_back: CallBack, person: str, message_id: str, press: Press
+    state: LarkState, call_back: Callback, person: str, message_id: str, press: CardClick
 ) -> Json:
     """Click as a person; return the toast, and in `error` why the card was not updated.
 
     Raises:
         NotPossible: there is no such thing to click for this person.
     """
-    message = readable(world, person, message_id)
-    app = world.apps.get(message.sender)
-    card = world.shown_card(message)
+    message = visible_message(state, person, message_id)
+    app = state.apps.get(message.sender)
+    card = state.shown_card(message)
     if app is None or card is None:
-        raise NotPossible("this message is no card of a bot")
+        raise ActionError("this message is no card of a bot")
     action = _action(_at(card, press.path), press)
-    days = CLICKABLE_DAYS_NEW if is_new(card) else CLICKABLE_DAYS
-    if world.clock.now_ms() - message.created > days * 86_400_000:
+    days = CLICKABLE_DAYS_V2 if is_schema_2(card) else CLICKABLE_DAYS_V1
+    if state.clock.now_ms() - message.created > days * 86_400_000:
         return {"toast": {"type": "error", "content": "This card has expired."}}
     token = new_id("c").replace("_", "-")
-    world.clicks[token] = Click(message_id, app.app_id, world.clock.now())
+    state.clicks[token] = ClickToken(message_id, app.app_id, state.clock.now())
     event = {
-        "operator": {**world.people[person].ids(), "tenant_key": TENANT},
+        "operator": {**state.people[person].ids(), "tenant_key": TENANT},
         "token": token,
         "action": action,
         "host": "im_message",
         "context": {"open_message_id": message_id, "open_chat_id": message.chat_id},
     }
     ack = await call_back(app, event)
-    world.clicks[token].answered = True
-    return {"toast": FAILED} if ack is None else _apply(world, message, ack)
+    state.clicks[token].answered = True
+    return {"toast": FAILED} if ack is None else _apply(state, message, ack)
 
 
 def _at(card: Json, path: list[str | int]) -> Json:
@@ -98,15 +98,15 @@ def _at(card: Json, path: list[str | int]) -> Json:
         for key in path:
             value = value[key]
     except (KeyError, IndexError, TypeError) as error:
-        raise NotPossible("the card has no such part any more") from error
+        raise ActionError("the card has no such part any more") from error
     if not isinstance(value, dict) or "tag" not in value or not _clickable(value):
-        raise NotPossible("nothing can be clicked there")
+        raise ActionError("nothing can be clicked there")
     if value.get("disabled") is True:
-        raise NotPossible("it is disabled")
+        raise ActionError("it is disabled")
     return value
 
 
-def _action(part: Json, press: Press) -> Json:
+def _action(part: Json, press: CardClick) -> Json:
     entered = msgspec.to_builtins(press)
     del entered["path"]
     action = {name: value for name, value in entered.items() if value is not None}
@@ -123,7 +123,7 @@ def _action(part: Json, press: Press) -> Json:
     return action
 
 
-def _apply(world: World, message: Message, ack: Ack) -> Json:
+def _apply(state: LarkState, message: ChatMessage, ack: EventAck) -> Json:
     """Do what the answer to a click says."""
     try:
         answer = json.loads(base64.b64decode(ack.data or "e30=", validate=True))
@@ -135,36 +135,36 @@ def _apply(world: World, message: Message, ack: Ack) -> Json:
     card = answer.get("card")
     if card is not None:
         try:
-            _replace(world, message, card)
-        except (CardError, NotPossible) as error:
+            _replace(state, message, card)
+        except (CardError, ActionError) as error:
             outcome["error"] = str(error)
     return outcome
 
 
-def _replace(world: World, message: Message, given: Any) -> None:
+def _replace(state: LarkState, message: ChatMessage, given: Any) -> None:
     if not isinstance(given, dict) or given.get("type") != "raw":
-        raise NotPossible("card.type is not raw")
+        raise ActionError("card.type is not raw")
     card: Json = given.get("data") or {}
     check_card(card)
-    entity = world.cards.get(message.card_id)
-    if entity is not None and streaming(world, entity):
-        raise NotPossible("a card that streams cannot be updated by a callback")
-    show_card(world, message, card)
+    entity = state.cards.get(message.card_id)
+    if entity is not None and is_streaming(state, entity):
+        raise ActionError("a card that streams cannot be updated by a callback")
+    show_card(state, message, card)
 
 
-def update_later(world: World, call: Call) -> Json:
+def update_later(state: LarkState, call: RestCall) -> Json:
     """Update a card with the token of a click, within 30 minutes and at most twice."""
-    click_ = world.clicks.get(call.text("token"))
+    click_ = state.clicks.get(call.text("token"))
     if click_ is None or click_.app_id != call.app.app_id:
         raise LarkError(BAD_TOKEN, "The token is invalid.")
     if not click_.answered:
         raise LarkError(BAD_TOKEN, "The callback was not answered yet.")
-    if world.clock.now() - click_.at > TOKEN_SECONDS or click_.uses >= MOST_USES:
+    if state.clock.now() - click_.at > TOKEN_LIFETIME_SECONDS or click_.uses >= MAX_TOKEN_USES:
         raise LarkError(BAD_TOKEN, "The token has expired or was used twice.")
     card = call.body.get("card")
     if not isinstance(card, dict):
         raise bad_field("card", "an object is due")
-    message = world.messages[click_.message_id]
+    message = state.messages[click_.message_id]
     if message.deleted:
         raise bad_parameter("the message was recalled")
     try:
@@ -172,8 +172,8 @@ def update_later(world: World, call: Call) -> Json:
     except CardError as error:
         raise error.in_message() from error
     click_.uses += 1
-    show_card(world, message, card)
+    show_card(state, message, card)
     return {}
 
 
-ENDPOINTS = (Endpoint("POST", "/open-apis/interactive/v1/card/update", update_later),)
+ENDPOINTS = (RestEndpoint("POST", "/open-apis/interactive/v1/card/update", update_later),)

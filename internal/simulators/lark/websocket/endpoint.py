@@ -10,10 +10,10 @@ from starlette.websockets import WebSocket
 
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import App, Json, encode
-from internal.simulators.lark.rest_api import read_body, read_json
-from internal.simulators.lark.server import LINE
-from internal.simulators.lark.services import Lark
-from internal.simulators.lark.ws_connection import Connection
+from internal.simulators.lark.rest.router import read_body, read_json
+from internal.simulators.lark.server import CONNECTION_KEY
+from internal.simulators.lark.services import LarkServices
+from internal.simulators.lark.websocket.connection import ClientConnection
 
 PATH = "/ws/v2"
 SYSTEM_BUSY, REFUSED = 1, 1000040344
@@ -25,7 +25,7 @@ _REFUSALS = {
 }
 
 
-def routes(lark: Lark) -> list[Route | WebSocketRoute]:
+def routes(lark: LarkServices) -> list[Route | WebSocketRoute]:
     """Return both."""
 
     async def endpoint(request: Request) -> Response:
@@ -38,7 +38,7 @@ def routes(lark: Lark) -> list[Route | WebSocketRoute]:
     return [Route(path, endpoint, methods=["POST"]), WebSocketRoute(PATH, connect)]
 
 
-async def _discover(lark: Lark, request: Request) -> Response:
+async def _discover(lark: LarkServices, request: Request) -> Response:
     body = b""
     try:
         body = await read_body(request, 1 << 16)
@@ -51,7 +51,7 @@ async def _discover(lark: Lark, request: Request) -> Response:
     return Response(data, status, media_type="application/json")
 
 
-async def _where(lark: Lark, body: bytes, host: str) -> tuple[Json, int]:
+async def _where(lark: LarkServices, body: bytes, host: str) -> tuple[Json, int]:
     while lark.faults.discovery == "hang" and not lark.closing:
         await lark.changes.wait()
     match lark.faults.discovery:
@@ -69,7 +69,7 @@ async def _where(lark: Lark, body: bytes, host: str) -> tuple[Json, int]:
             return {"code": 0, "msg": "", "data": data}, 200
 
 
-def _url(lark: Lark, app: App, host: str) -> str:
+def _url(lark: LarkServices, app: App, host: str) -> str:
     query = {
         "device_id": str(secrets.randbelow(10**18) + 10**18),
         "access_key": secrets.token_hex(16),
@@ -79,22 +79,22 @@ def _url(lark: Lark, app: App, host: str) -> str:
     return f"ws://{host}{PATH}?{urlencode(query)}"
 
 
-def _service_id(lark: Lark, app: App) -> int:
-    return 33554678 + list(lark.world.apps).index(app.app_id)
+def _service_id(lark: LarkServices, app: App) -> int:
+    return 33554678 + list(lark.state.apps).index(app.app_id)
 
 
-async def _connect(lark: Lark, websocket: WebSocket) -> None:
+async def _connect(lark: LarkServices, websocket: WebSocket) -> None:
     query = websocket.query_params
     app = lark.tokens.of_ticket(query.get("ticket", ""))
     if refusal := lark.faults.handshake or ("forbidden" if app is None else ""):
         return await _refuse(lark, websocket, refusal)
     assert app is not None  # noqa: S101 - refused above; mypy cannot know
-    connection = Connection(
+    connection = ClientConnection(
         app.app_id,
         query.get("device_id", ""),
         _service_id(lark, app),
         websocket.send_bytes,
-        websocket.scope["state"][LINE],
+        websocket.scope["state"][CONNECTION_KEY],
         lark.log,
     )
     try:
@@ -109,7 +109,7 @@ async def _connect(lark: Lark, websocket: WebSocket) -> None:
     return None
 
 
-async def _listen(lark: Lark, websocket: WebSocket, connection: Connection) -> None:
+async def _listen(lark: LarkServices, websocket: WebSocket, connection: ClientConnection) -> None:
     while (message := await websocket.receive())["type"] == "websocket.receive":
         data = message.get("bytes")
         if data is None:
@@ -118,7 +118,7 @@ async def _listen(lark: Lark, websocket: WebSocket, connection: Connection) -> N
             await connection.take(data, lark.config, lark.faults)
 
 
-async def _refuse(lark: Lark, websocket: WebSocket, why: str) -> None:
+async def _refuse(lark: LarkServices, websocket: WebSocket, why: str) -> None:
     lark.log.add("socket", "", f"handshake refused: {why}")
     headers = {}
     if why in _REFUSALS:

@@ -14,20 +14,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from internal.simulators.lark.chat_page import changes
-from internal.simulators.lark.control_actions import ACTIONS
+from internal.simulators.lark.chat_page import changes_since
+from internal.simulators.lark.control.actions import ACTIONS
 from internal.simulators.lark.errors import LarkError
-from internal.simulators.lark.im_media import as_bytes
 from internal.simulators.lark.model import encode
-from internal.simulators.lark.rest_api import read_body
-from internal.simulators.lark.services import Lark
+from internal.simulators.lark.rest.im_media import media_result
+from internal.simulators.lark.rest.router import read_body
+from internal.simulators.lark.services import LarkServices
 
-LARGEST_BODY = 48 * 1024 * 1024
-POLL_SECONDS = 20.0
+MAX_BODY_BYTES = 48 * 1024 * 1024
+POLL_TIMEOUT_SECONDS = 20.0
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class Refused(Exception):
+class ControlError(Exception):
     """The request is not done: the HTTP status, and a sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -35,10 +35,10 @@ class Refused(Exception):
         self.status = status
 
 
-class Control:
+class ControlApi:
     """The routes; all but `login` check the key."""
 
-    def __init__(self, lark: Lark, key: str) -> None:
+    def __init__(self, lark: LarkServices, key: str) -> None:
         self._lark = lark
         self._key = key
 
@@ -54,7 +54,7 @@ class Control:
     async def _login(self, request: Request) -> Response:
         given = await _given(request, dict[str, str])
         if not _same(given.get("key", ""), self._key):
-            raise Refused(401, "This key is not the one that larkspur lark-sim printed.")
+            raise ControlError(401, "This key is not the one that larkspur lark-sim printed.")
         response = JSONResponse({})
         response.set_cookie(_cookie_name(request), self._key, httponly=True, samesite="strict")
         return response
@@ -63,15 +63,15 @@ class Control:
         """Return what changed; when nothing did, wait for it a while."""
         lark = self._lark
         since, log = _number(request, "since"), _number(request, "log")
-        if lark.world.version <= since and lark.log.number <= log:
-            await lark.changed_within(POLL_SECONDS)
-        return _json(changes(lark, since, log))
+        if lark.state.version <= since and lark.log.number <= log:
+            await lark.changed_within(POLL_TIMEOUT_SECONDS)
+        return _json(changes_since(lark, since, log))
 
     async def _media(self, request: Request) -> Response:
-        found = self._lark.world.media.get(request.path_params["key"])
+        found = self._lark.state.media.get(request.path_params["key"])
         if found is None:
-            raise Refused(404, "There is no such file.")
-        data, kind, name = as_bytes(found)
+            raise ControlError(404, "There is no such file.")
+        data, kind, name = media_result(found)
         response = Response(data, media_type=kind)
         if found.kind != "image":
             plain = name.encode("ascii", "replace").decode().translate(_UNSAFE)
@@ -81,11 +81,11 @@ class Control:
     async def _act(self, request: Request) -> Response:
         action = ACTIONS.get(request.path_params["action"])
         if action is None:
-            raise Refused(404, f"Actions are {', '.join(sorted(ACTIONS))}.")
+            raise ControlError(404, f"Actions are {', '.join(sorted(ACTIONS))}.")
         try:
             return _json(await action.do(self._lark, await _given(request, action.takes)))
         except (LarkError, ValueError) as error:
-            raise Refused(400, str(error)) from error
+            raise ControlError(400, str(error)) from error
 
 
 _UNSAFE = str.maketrans(dict.fromkeys('"\\\r\n\t', "_"))
@@ -98,7 +98,7 @@ def _guarded(handler: Handler, key: str | None) -> Handler:
             if key is not None:
                 _check_key(request, key)
             return await handler(request)
-        except Refused as refused:
+        except ControlError as refused:
             return JSONResponse({"error": str(refused)}, refused.status)
 
     return guarded
@@ -112,9 +112,9 @@ def _check_origin(request: Request) -> None:
     origin = request.headers.get("origin", own).lower()
     site = request.headers.get("sec-fetch-site", "none")
     if origin != own or site not in {"same-origin", "none"}:
-        raise Refused(403, "Pages of other origins may not change anything.")
+        raise ControlError(403, "Pages of other origins may not change anything.")
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise Refused(415, "Content-Type is to be application/json.")
+        raise ControlError(415, "Content-Type is to be application/json.")
 
 
 def _check_key(request: Request, key: str) -> None:
@@ -128,7 +128,9 @@ def _check_key(request: Request, key: str) -> None:
     if not given and kept is not None:
         given = kept.value
     if not _same(given, key):
-        raise Refused(401, "Open the address that larkspur lark-sim printed: it holds the key.")
+        raise ControlError(
+            401, "Open the address that larkspur lark-sim printed: it holds the key."
+        )
 
 
 def _same(given: str, key: str) -> bool:
@@ -142,17 +144,17 @@ def _cookie_name(request: Request) -> str:
 
 async def _given(request: Request, kind: Any) -> Any:
     try:
-        return msgspec.json.decode(await read_body(request, LARGEST_BODY), type=kind)
+        return msgspec.json.decode(await read_body(request, MAX_BODY_BYTES), type=kind)
     except LarkError as error:
-        raise Refused(413, error.msg) from error
+        raise ControlError(413, error.msg) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refused(400, str(error)) from error
+        raise ControlError(400, str(error)) from error
 
 
 def _number(request: Request, name: str) -> int:
     value = request.query_params.get(name, "0")
     if not (value.isascii() and value.isdigit() and len(value) < 16):  # noqa: PLR2004 - an int
-        raise Refused(400, f"{name} is to be a number.")
+        raise ControlError(400, f"{name} is to be a number.")
     return int(value)
 
 

@@ -11,32 +11,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from internal.simulators.lark import card_clicks, cardkit, im_contacts, im_media, im_messages
 from internal.simulators.lark.auth import TOKEN_SECONDS
+from internal.simulators.lark.cards import cardkit, clicks
 from internal.simulators.lark.errors import BODY_INVALID, LarkError, rate_limited
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, Json, encode
-from internal.simulators.lark.multipart import Upload, read_form
-from internal.simulators.lark.rest_call import Bytes, Call, Endpoint, Top
-from internal.simulators.lark.server import LINE
-from internal.simulators.lark.services import Lark
+from internal.simulators.lark.rest import im_contacts, im_media, im_messages
+from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint, TopLevelResult
+from internal.simulators.lark.rest.multipart import FormField, read_form
+from internal.simulators.lark.server import CONNECTION_KEY
+from internal.simulators.lark.services import LarkServices
 
 ENDPOINTS = (
     *im_messages.ENDPOINTS,
     *im_media.ENDPOINTS,
     *im_contacts.ENDPOINTS,
     *cardkit.ENDPOINTS,
-    *card_clicks.ENDPOINTS,
+    *clicks.ENDPOINTS,
 )
 """Every call that needs a token."""
-LARGEST_BODY = 40 * 1024 * 1024
+MAX_BODY_BYTES = 40 * 1024 * 1024
 BAD_GATEWAY = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n</html>\r\n"
 
 
-def routes(lark: Lark) -> list[Route]:
+def routes(lark: LarkServices) -> list[Route]:
     """Return the routes of all calls."""
 
-    def calling(endpoint: Endpoint) -> Route:
+    def calling(endpoint: RestEndpoint) -> Route:
         async def answer(request: Request) -> Response:
             return await _answer(lark, request, lambda body: _call(lark, endpoint, request, body))
 
@@ -49,29 +50,29 @@ def routes(lark: Lark) -> list[Route]:
     return [Route(path, token, methods=["POST"]), *map(calling, ENDPOINTS)]
 
 
-Work = Callable[[bytes], tuple[App | None, Json | Bytes | Top]]
+Work = Callable[[bytes], tuple[App | None, Json | BinaryResult | TopLevelResult]]
 
 
-def _token(lark: Lark, body: bytes) -> Top:
+def _token(lark: LarkServices, body: bytes) -> TopLevelResult:
     given = read_json(body)
     app = lark.tokens.app(given.get("app_id"), given.get("app_secret"))
-    return Top({"tenant_access_token": lark.tokens.issue(app), "expire": TOKEN_SECONDS})
+    return TopLevelResult({"tenant_access_token": lark.tokens.issue(app), "expire": TOKEN_SECONDS})
 
 
 def _call(
-    lark: Lark, endpoint: Endpoint, request: Request, body: bytes
-) -> tuple[App, Json | Bytes | Top]:
+    lark: LarkServices, endpoint: RestEndpoint, request: Request, body: bytes
+) -> tuple[App, Json | BinaryResult | TopLevelResult]:
     app = lark.tokens.check(request.headers.get("authorization"))
-    lark.world.limits.call(app.app_id, f"{endpoint.method} {endpoint.path}")
+    lark.state.limits.call(app.app_id, f"{endpoint.method} {endpoint.path}")
     kind = request.headers.get("content-type", "")
     fields: Json = {}
-    form: dict[str, Upload] = {}
+    form: dict[str, FormField] = {}
     if kind.lower().startswith("multipart/"):
         form = read_form(kind, body)
     elif body:
         fields = read_json(body)
-    call = Call(app, request.path_params, dict(request.query_params), fields, form)
-    return app, endpoint.handler(lark.world, call)
+    call = RestCall(app, request.path_params, dict(request.query_params), fields, form)
+    return app, endpoint.handler(lark.state, call)
 
 
 def read_json(body: bytes) -> Json:
@@ -89,7 +90,7 @@ def read_json(body: bytes) -> Json:
     return value
 
 
-async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
+async def read_body(request: Request, largest: int = MAX_BODY_BYTES) -> bytes:
     """Return the body.
 
     Raises:
@@ -103,7 +104,7 @@ async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
     return bytes(body)
 
 
-async def _answer(lark: Lark, request: Request, work: Work) -> Response:
+async def _answer(lark: LarkServices, request: Request, work: Work) -> Response:
     started = time.monotonic()
     what = f"{request.method} {request.url.path}"
     fault = lark.faults.take(what)
@@ -132,7 +133,7 @@ async def _answer(lark: Lark, request: Request, work: Work) -> Response:
         ms=round((time.monotonic() - started) * 1000, 1),
     )
     if lost:
-        request.scope["state"][LINE].cut()
+        request.scope["state"][CONNECTION_KEY].abort()
     return response
 
 
@@ -149,13 +150,13 @@ def _refuse(fault: AnswerFault | None) -> None:
             pass
 
 
-def _done(done: Json | Bytes | Top) -> Response:
-    if isinstance(done, Bytes):
+def _done(done: Json | BinaryResult | TopLevelResult) -> Response:
+    if isinstance(done, BinaryResult):
         name = f"attachment; filename*=UTF-8''{quote(done.file_name, safe='')}"
         return Response(
             done.data, headers=_logged({"content-disposition": name}), media_type=done.media_type
         )
-    if isinstance(done, Top):
+    if isinstance(done, TopLevelResult):
         return _json({"code": 0, "msg": "ok", **done.fields})
     return _json({"code": 0, "msg": "success", "data": done})
 

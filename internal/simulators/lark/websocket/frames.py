@@ -21,7 +21,7 @@ class FrameError(ValueError):
 
 
 @dataclass(slots=True)
-class Frame:
+class WireFrame:
     """A frame. Texts that are not there are empty; the order of headers is kept."""
 
     seq_id: int
@@ -49,7 +49,7 @@ class Frame:
         return b"".join(parts)
 
     @classmethod
-    def decode(cls, data: bytes) -> "Frame":
+    def decode(cls, data: bytes) -> "WireFrame":
         """Read a frame. Unknown fields are passed over, as protobuf demands.
 
         Raises:

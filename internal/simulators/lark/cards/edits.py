@@ -8,7 +8,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from internal.simulators.lark.cards import check_parts, config, find, parts, siblings
+from internal.simulators.lark.cards.card_json import (
+    card_config,
+    check_parts,
+    find_part,
+    iter_parts,
+    sibling_list,
+)
 from internal.simulators.lark.errors import CardError, LarkError, bad_field
 from internal.simulators.lark.model import Json
 
@@ -16,8 +22,8 @@ NO_ELEMENT = 300313
 Edit = Callable[[Json], None]
 
 
-def merge(card: Json, settings: Json) -> None:
-    """Put settings into a card: `config` is merged, `card_link` replaced.
+def merge_settings(card: Json, settings: Json) -> None:
+    """Put settings into a card: `card_config` is merged, `card_link` replaced.
 
     Raises:
         LarkError: there is another setting, or one is no object.
@@ -26,23 +32,23 @@ def merge(card: Json, settings: Json) -> None:
         if key not in {"config", "card_link"} or not isinstance(value, dict):
             raise bad_field("settings", f"{key} is no setting, or no object")
     if "config" in settings:
-        card["config"] = {**config(card), **settings["config"]}
+        card["config"] = {**card_config(card), **settings["config"]}
     if "card_link" in settings:
         card["card_link"] = settings["card_link"]
 
 
 def _setting(params: Json) -> Edit:
-    settings = read_json(params.get("settings"), dict, "settings")
-    return lambda card: merge(card, settings)
+    settings = read_json_field(params.get("settings"), dict, "settings")
+    return lambda card: merge_settings(card, settings)
 
 
-def adding(params: Json) -> Edit:
+def add_elements_edit(params: Json) -> Edit:
     """Add elements before or behind another one, into it, or to the card.
 
     Raises:
         LarkError: a parameter is wrong.
     """
-    elements = read_json(params.get("elements"), list, "elements")
+    elements = read_json_field(params.get("elements"), list, "elements")
     where, target = params.get("type"), params.get("target_element_id")
     if where not in ("insert_before", "insert_after", "append"):  # it may be no text
         raise bad_field("type", "options: [append, insert_after, insert_before]")
@@ -52,7 +58,7 @@ def adding(params: Json) -> Edit:
         if not target:
             into, at = card["body"]["elements"], 0 if where == "insert_before" else None
         elif where == "append":
-            into, at = element_of(card, target).setdefault("elements", []), None
+            into, at = find_element(card, target).setdefault("elements", []), None
             if not isinstance(into, list):
                 raise bad_field("target_element_id", "the element holds no elements")
         else:
@@ -64,13 +70,13 @@ def adding(params: Json) -> Edit:
     return edit
 
 
-def replacing(params: Json) -> Edit:
+def replace_element_edit(params: Json) -> Edit:
     """Replace an element.
 
     Raises:
         LarkError: a parameter is wrong.
     """
-    element = read_json(params.get("element"), dict, "element")
+    element = read_json_field(params.get("element"), dict, "element")
     _check_elements([element])
 
     def edit(card: Json) -> None:
@@ -80,19 +86,19 @@ def replacing(params: Json) -> Edit:
     return edit
 
 
-def patching(params: Json) -> Edit:
+def patch_element_edit(params: Json) -> Edit:
     """Change properties of an element.
 
     Raises:
         LarkError: a parameter is wrong.
     """
-    change = read_json(params.get("partial_element"), dict, "partial_element")
+    change = read_json_field(params.get("partial_element"), dict, "partial_element")
     if "tag" in change:
         raise bad_field("partial_element", "the tag of an element cannot change")
-    return lambda card: element_of(card, str(params.get("element_id"))).update(change)
+    return lambda card: find_element(card, str(params.get("element_id"))).update(change)
 
 
-def deleting(params: Json) -> Edit:
+def delete_elements_edit(params: Json) -> Edit:
     """Remove elements.
 
     Raises:
@@ -114,32 +120,32 @@ def _check_elements(elements: list[Any]) -> None:
     if not all(isinstance(one, dict) and "tag" in one for one in elements):
         raise bad_field("elements", "an element without a tag")
     try:
-        check_parts(list(parts(elements)))
+        check_parts(list(iter_parts(elements)))
     except CardError as error:
         raise error.in_cardkit() from error
 
 
-def element_of(card: Json, element_id: str) -> Json:
+def find_element(card: Json, element_id: str) -> Json:
     """Return the element with that id.
 
     Raises:
         LarkError: there is none.
     """
-    part = find(card, element_id)
+    part = find_part(card, element_id)
     if part is None:
         raise LarkError(NO_ELEMENT, f"element not found: {element_id}")
     return part.value
 
 
 def _place(card: Json, element_id: str) -> tuple[list[Any], int]:
-    part = find(card, element_id)
-    into = None if part is None else siblings(card, part)
+    part = find_part(card, element_id)
+    into = None if part is None else sibling_list(card, part)
     if part is None or into is None:
         raise LarkError(NO_ELEMENT, f"element not found: {element_id}")
     return into, int(part.path[-1])
 
 
-def read_json(text: object, kind: type, field: str) -> Any:
+def read_json_field(text: object, kind: type, field: str) -> Any:
     """Return JSON of that kind: out of a string, or, in a batch, as it stands there.
 
     Raises:
@@ -154,11 +160,11 @@ def read_json(text: object, kind: type, field: str) -> Any:
     return value
 
 
-ACTIONS: dict[str, Callable[[Json], Edit]] = {
+BATCH_ACTIONS: dict[str, Callable[[Json], Edit]] = {
     "partial_update_setting": _setting,
-    "add_elements": adding,
-    "delete_elements": deleting,
-    "partial_update_element": patching,
-    "update_element": replacing,
+    "add_elements": add_elements_edit,
+    "delete_elements": delete_elements_edit,
+    "partial_update_element": patch_element_edit,
+    "update_element": replace_element_edit,
 }
 """What a batch may hold."""

@@ -4,20 +4,20 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
 from internal.simulators.lark.faults import Faults
-from internal.simulators.lark.frames import CONTROL, DATA, Frame, FrameError
 from internal.simulators.lark.model import new_id
-from internal.simulators.lark.traffic_log import WireLog
+from internal.simulators.lark.server import AbortableWebSocketProtocol
+from internal.simulators.lark.traffic_log import TrafficLog
+from internal.simulators.lark.websocket.frames import CONTROL, DATA, FrameError, WireFrame
 
-ACK_SECONDS = 3.0
+ACK_TIMEOUT_SECONDS = 3.0
 OK = 200
 
 
-class Ack(msgspec.Struct):
+class EventAck(msgspec.Struct):
     """What a client says of an event: a code, and for a click its answer in base64."""
 
     code: int
@@ -33,37 +33,27 @@ class ClientConfig(msgspec.Struct, forbid_unknown_fields=True):
     PingInterval: int = 120
 
 
-class Line(Protocol):
-    """The connection under a websocket. `deaf`: it takes nothing in, not even its own pings."""
-
-    deaf: bool
-
-    def cut(self) -> None:
-        """Close it without another byte."""
-        ...
-
-
 @dataclass(slots=True, eq=False)
-class Connection:
+class ClientConnection:
     """A connection of an app's client; half open when its line is deaf."""
 
     app_id: str
     device_id: str
     service_id: int
     send: Callable[[bytes], Awaitable[None]]
-    line: Line
-    log: WireLog
+    socket: AbortableWebSocketProtocol
+    log: TrafficLog
     _sent: int = 0
-    _waiting: dict[str, "asyncio.Future[Ack | None]"] = field(default_factory=dict)
+    _waiting: dict[str, "asyncio.Future[EventAck | None]"] = field(default_factory=dict)
 
-    async def push(self, payload: bytes, faults: Faults) -> Ack | None:
+    async def push(self, payload: bytes, faults: Faults) -> EventAck | None:
         """Send an event and return its acknowledgement; None when there is none within 3 s."""
         frame_id = new_id("f")
-        waiting: asyncio.Future[Ack | None] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[EventAck | None] = asyncio.get_running_loop().create_future()
         self._waiting[frame_id] = waiting
         try:
             await self._send_parts(frame_id, payload, faults.fragment_bytes)
-            async with asyncio.timeout(ACK_SECONDS):
+            async with asyncio.timeout(ACK_TIMEOUT_SECONDS):
                 return await waiting
         except (TimeoutError, ConnectionError):
             return None
@@ -79,12 +69,12 @@ class Connection:
             self._sent += 1
             names = {"type": "event", "message_id": frame_id, "trace_id": new_id("t")}
             names |= {"sum": str(len(cuts)), "seq": str(at)}
-            frame = Frame(
+            frame = WireFrame(
                 self._sent, random.getrandbits(63), self.service_id, DATA, [*names.items()], part
             )
             await self.write(frame)
 
-    async def write(self, frame: Frame) -> None:
+    async def write(self, frame: WireFrame) -> None:
         """Send a frame; on a half-open connection it goes nowhere.
 
         Raises:
@@ -92,13 +82,13 @@ class Connection:
         """
         what = f"{frame.header('type')} {frame.header('seq')}/{frame.header('sum')}".rstrip(" /")
         self.log.add("frame.out", self.app_id, what, sent=frame.payload)
-        if not self.line.deaf:
+        if not self.socket.ignores_input:
             await self.send(frame.encode())
 
     async def take(self, data: bytes, config: ClientConfig, faults: Faults) -> None:
         """Take what the client sent; what is no frame is noted and ignored."""
         try:
-            frame = Frame.decode(data)
+            frame = WireFrame.decode(data)
         except FrameError as error:
             self.log.add("frame.in", self.app_id, f"no frame: {error}")
             return
@@ -107,15 +97,15 @@ class Connection:
         if frame.method == DATA:
             self._acknowledged(frame)
         elif frame.method == CONTROL and kind == "ping" and frame.service == self.service_id:
-            pong = Frame(0, 0, self.service_id, CONTROL, [("type", "pong")])
+            pong = WireFrame(0, 0, self.service_id, CONTROL, [("type", "pong")])
             pong.payload = msgspec.json.encode(config)
             if faults.pongs:
                 await self.write(pong)
 
-    def _acknowledged(self, frame: Frame) -> None:
+    def _acknowledged(self, frame: WireFrame) -> None:
         waiting = self._waiting.get(frame.header("message_id"))
         try:
-            ack = msgspec.json.decode(frame.payload, type=Ack)
+            ack = msgspec.json.decode(frame.payload, type=EventAck)
         except msgspec.DecodeError as error:
             self.log.add("note", self.app_id, f"an acknowledgement cannot be read: {error}")
             return

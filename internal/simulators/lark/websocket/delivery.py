@@ -12,18 +12,18 @@ from internal.simulators.lark.clock import SimClock
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App, Json, new_id
-from internal.simulators.lark.state import envelope
-from internal.simulators.lark.traffic_log import WireLog
-from internal.simulators.lark.ws_connection import OK, Ack, Connection
+from internal.simulators.lark.state import encode_event
+from internal.simulators.lark.traffic_log import TrafficLog
+from internal.simulators.lark.websocket.connection import OK, ClientConnection, EventAck
 
-LADDER = (15.0, 300.0, 3_600.0, 21_600.0)
+REDELIVERY_SECONDS = (15.0, 300.0, 3_600.0, 21_600.0)
 """Seconds until an event that was not acknowledged comes again; then it is given up."""
-MOST_CONNECTIONS = 50
+MAX_CONNECTIONS = 50
 _REMEMBERED = 2_000
 
 
 @dataclass(slots=True, eq=False)
-class Push:
+class EventPush:
     """An event for an app. `attempts` holds how each went: ok, failed, late, or nobody."""
 
     app: App
@@ -42,19 +42,19 @@ class Push:
 
     def encode(self) -> bytes:
         """Return the event as it travels."""
-        return envelope(self.app, self.event_type, self.event, self.at_ms, self.event_id)
+        return encode_event(self.app, self.event_type, self.event, self.at_ms, self.event_id)
 
 
-class Delivery:
+class EventDelivery:
     """Sends events to connections. Its tasks are children of the given group."""
 
-    def __init__(self, clock: SimClock, log: WireLog, faults: Faults) -> None:
+    def __init__(self, clock: SimClock, log: TrafficLog, faults: Faults) -> None:
         self.faults = faults
-        self.connections: list[Connection] = []
-        self.pushes: deque[Push] = deque(maxlen=_REMEMBERED)
+        self.connections: list[ClientConnection] = []
+        self.pushes: deque[EventPush] = deque(maxlen=_REMEMBERED)
         self._clock = clock
         self._log = log
-        self._held: list[Push] = []
+        self._held: list[EventPush] = []
         self._tasks: asyncio.TaskGroup | None = None
 
     def run_in(self, tasks: asyncio.TaskGroup | None) -> None:
@@ -63,7 +63,7 @@ class Delivery:
 
     def emit(self, app: App, event_type: str, event: Json) -> None:
         """Send an event, or hold it while a fault reorders."""
-        push = Push(app, event_type, event, self._clock.now_ms())
+        push = EventPush(app, event_type, event, self._clock.now_ms())
         self.pushes.append(push)
         self._held.append(push)
         if len(self._held) > self.faults.reorder:
@@ -76,13 +76,13 @@ class Delivery:
             for _ in range(1 + self.faults.duplicates):
                 self.start(push)
 
-    def start(self, push: Push) -> None:
+    def start(self, push: EventPush) -> None:
         """Send an event, once more if it was sent before."""
         if self._tasks is not None:
             self._tasks.create_task(self._deliver(push))
 
-    async def _deliver(self, push: Push) -> None:
-        for wait in (0.0, *LADDER):
+    async def _deliver(self, push: EventPush) -> None:
+        for wait in (0.0, *REDELIVERY_SECONDS):
             if wait:
                 await self._clock.sleep(wait / self.faults.speed)
             if push.attempts and self.faults.new_event_ids:
@@ -94,16 +94,16 @@ class Delivery:
                 break
         push.done = True
 
-    async def call_back(self, app: App, event: Json) -> Ack | None:
+    async def call_back(self, app: App, event: Json) -> EventAck | None:
         """Send a click, which never comes again; return its acknowledgement, None without one."""
-        push = Push(app, "card.action.trigger", event, self._clock.now_ms())
+        push = EventPush(app, "card.action.trigger", event, self._clock.now_ms())
         self.pushes.append(push)
         outcome, ack = await self._attempt(push)
         push.attempts.append(outcome)
         push.done = True
         return ack if outcome == "ok" else None
 
-    async def _attempt(self, push: Push) -> tuple[str, Ack | None]:
+    async def _attempt(self, push: EventPush) -> tuple[str, EventAck | None]:
         there = [one for one in self.connections if one.app_id == push.app.app_id]
         if not there:
             return "nobody", None
@@ -112,19 +112,19 @@ class Delivery:
             return "late", None
         return ("ok" if ack.code == OK else "failed"), ack
 
-    def join(self, connection: Connection) -> None:
+    def join(self, connection: ClientConnection) -> None:
         """Take a connection in.
 
         Raises:
             LarkError: the app has as many as it may have.
         """
         ours = [one for one in self.connections if one.app_id == connection.app_id]
-        if len(ours) >= MOST_CONNECTIONS:
+        if len(ours) >= MAX_CONNECTIONS:
             raise LarkError(1000040350, "the number of connections exceeded the limit")
         self.connections.append(connection)
         self._log.add("socket", connection.app_id, f"open {connection.device_id}")
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: ClientConnection) -> None:
         """Forget a connection that is gone."""
         self.connections.remove(connection)
         connection.lost()

@@ -8,7 +8,7 @@ from typing import Any
 from internal.simulators.lark.errors import TOO_LONG, LarkError, bad_parameter
 from internal.simulators.lark.model import Json
 
-LARGEST_TEXT, LARGEST_RICH = 150 * 1024, 30 * 1024
+MAX_TEXT_BYTES, MAX_RICH_BYTES = 150 * 1024, 30 * 1024
 _POST_TAGS = frozenset({"text", "a", "at", "img", "media", "emotion", "hr", "code_block", "md"})
 _AT = re.compile(
     r'<at\s+(?:user_id|id|open_id)="?([^">\s]+)"?\s*>(.*?)</at>|<at\s+id=([^>]+)></at>'
@@ -16,7 +16,7 @@ _AT = re.compile(
 
 
 def read_content(msg_type: str, content: object) -> Json:
-    """Parse and check what is to be sent, except for cards and keys, which need the world.
+    """Parse and check what is to be sent, except for cards and keys, which need the state.
 
     Raises:
         LarkError: 230001 with the reason, or 230025 when it is too long.
@@ -26,7 +26,7 @@ def read_content(msg_type: str, content: object) -> Json:
     check = _CHECKS.get(msg_type)
     if check is None:
         raise bad_parameter(f"invalid msg_type: {msg_type}")
-    largest = LARGEST_TEXT if msg_type == "text" else LARGEST_RICH
+    largest = MAX_TEXT_BYTES if msg_type == "text" else MAX_RICH_BYTES
     if len(content.encode("utf-8", "surrogatepass")) > largest:
         raise LarkError(TOO_LONG, f"The message is too long; at most {largest} bytes.")
     try:
@@ -97,7 +97,7 @@ _CHECKS: dict[str, Callable[[Json], None]] = {
 }
 
 
-def keep_mentions(text: str, name_of: Callable[[str], str | None]) -> tuple[str, list[Json]]:
+def extract_mentions(text: str, name_of: Callable[[str], str | None]) -> tuple[str, list[Json]]:
     """Replace `<at user_id="…">` by keys, as Lark stores a text; return it and the mentions.
 
     `name_of` returns the name of an open_id, None when nobody has it; such a tag stays as it is.
@@ -111,18 +111,18 @@ def keep_mentions(text: str, name_of: Callable[[str], str | None]) -> tuple[str,
         name = name_of(open_id)
         if name is None:
             return found[0]
-        mentions.append(mention(f"@_user_{len(mentions) + 1}", open_id, name))
+        mentions.append(make_mention(f"@_user_{len(mentions) + 1}", open_id, name))
         return str(mentions[-1]["key"])
 
     return _AT.sub(key, text), mentions
 
 
-def mention(key: str, open_id: str, name: str, **more: Any) -> Json:
+def make_mention(key: str, open_id: str, name: str, **more: Any) -> Json:
     """Return a mention as events carry it."""
     return {"key": key, "id": {"open_id": open_id}, "name": name, **more}
 
 
-def received_post(value: Json) -> Json:
+def read_post(value: Json) -> Json:
     """Return a sent post as readers get it: one language, without its level."""
     post = value.get("zh_cn") or next(iter(value.values()))
     return {"title": post.get("title", ""), "content": post["content"]}
