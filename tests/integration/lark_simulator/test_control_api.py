@@ -356,7 +356,7 @@ def test_the_command_refuses_with_a_sentence(
             check=False,
             timeout=60,
         )
-    assert done.stderr.splitlines()[-1].startswith("internal.channels.cli.exit_codes.Leave: ")
+    assert done.stderr.splitlines()[-1].startswith("internal.channels.cli.exit_codes.CliExit: ")
     assert said in done.stderr.splitlines()[-1]
 
 
