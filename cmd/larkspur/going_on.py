@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from internal.agent.app.events.cursor import parse_cursor
+from internal.agent.app.events.subscription import parse_cursor
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.plans import read_steps
 from internal.agent.domain.principals import LOCAL_OWNER

@@ -59,7 +59,7 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             assert claimed is not None
             ids = RunIds(given.session_id, given.task_id, given.run_id)
             stream = SerializingEventListener(
-                ids, claimed.fence, database, stores, broadcaster, clock
+                ids, claimed.fence, database, stores=stores, broadcaster=broadcaster, clock=clock
             )
             await stack.enter_async_context(child(stream.deliver()))
             streams.append(stream)

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.child_task import child
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.events.subscription import Cursor
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -83,7 +83,7 @@ class Core:
         async with aclosing(self.house.gateway.watch(frozenset({session}), start)) as batches:
             async for batch in batches:
                 for shown in batch:
-                    if isinstance(shown, Frame):
+                    if isinstance(shown, EventRecord):
                         seen.append(msgspec.json.decode(shown.json))
                         if wanted(seen[-1]):
                             return seen
@@ -104,7 +104,7 @@ class Core:
         rows = await self.house.gateway.queries.events(
             submitted.session_id, LOCAL_OWNER, limit=10_000
         )
-        return [msgspec.json.decode(row.envelope) for row in rows if row.run_id == submitted.run_id]
+        return [msgspec.json.decode(row.json) for row in rows if row.run_id == submitted.run_id]
 
 
 def plan(*steps: str, **more: Any) -> Call:

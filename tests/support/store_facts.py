@@ -2,12 +2,16 @@
 
 from typing import Any
 
-from internal.agent.domain import ids
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Origin, Run, RunSpec, Session, Task
 from internal.agent.store.database import Database, Write
-from internal.agent.store.events import NumberedEvent
 from internal.agent.store.stores import Stores
+
+RUNNING = LifecycleUpdated(status="running", phase="execute")
 
 T0 = "2026-01-31T08:00:00.000Z"
 T1 = "2026-01-31T08:00:01.000Z"
@@ -42,19 +46,17 @@ def a_run(run_id: str = "run-1", session_id: str = "session-1", **fields: Any) -
     return Run(RunId(run_id), **values)
 
 
-def an_event(run: Run, seq: int, **fields: Any) -> NumberedEvent:
-    event_id = ids.event_id(run.id, seq)
-    values: dict[str, Any] = {
-        "event": "workflow.lifecycle.updated", "timestamp": T0,
-        "envelope": b'{"event_id":"%s"}' % event_id.encode(), **fields,
-    }  # fmt: skip
-    return NumberedEvent(run.session_id, run.task_id, run.id, seq, event_id, **values)
+def append(stores: Stores, run: Run, first_seq: int, *events: Event) -> Write[list[EventRecord]]:
+    """Store events of a run under given numbers."""
+    ids = RunIds(run.session_id, run.task_id, run.id)
+    return (yield from stores.events.append(ids, first_seq, [(event, T0) for event in events]))
 
 
 def say(stores: Stores, run: Run, count: int = 1) -> Write[list[int]]:
-    """Number and append events of a run that runs, as a run's delivery task does."""
+    """Number and append events of a running run; return their positions."""
     seq = yield from stores.events.reserve_seqs(run.id, run.fence, count)
-    return (yield from stores.events.append([an_event(run, seq + n) for n in range(count)]))
+    records = yield from append(stores, run, seq, *(count * [RUNNING]))
+    return [record.position for record in records]
 
 
 async def queued(database: Database, stores: Stores, run: Run, lease_until: str = "") -> Run:

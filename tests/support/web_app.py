@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
-from internal.agent.app.events.records import record_resting
+from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap_event
 from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
@@ -78,13 +78,15 @@ class WebHouse:
         """Store and show durable events of a run, in one transaction."""
         now, log = rfc3339(datetime.now(UTC)), Stores().events
         self.broadcaster.publish(
-            await self.database.write(partial(record_resting, log, run, events, now))
+            await self.database.write(partial(log.append_idle, run, events, now))
         )
 
     def say(self, run: RunIds, *events: Event) -> None:
         """Show ephemeral events of a run."""
         now = rfc3339(datetime.now(UTC))
-        self.broadcaster.publish([Delivery(wrap_event(run, event, now, None)) for event in events])
+        self.broadcaster.publish(
+            [EventRecord.ephemeral(wrap_event(run, event, now, None)) for event in events]
+        )
 
 
 def healthy() -> Health:

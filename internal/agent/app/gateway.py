@@ -6,9 +6,8 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access
-from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.subscription import Shown, Watched
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
 from internal.agent.app.recall import Recall, Recalled, recall_message
 from internal.agent.app.runs.creation import (
@@ -35,6 +34,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import QuestionRecord
@@ -274,14 +274,16 @@ class Gateway:
         remove = partial(remove_rule, self._stores, number, principal, via, self._now())
         return await self._database.write(remove)
 
-    def watch(self, watched: Watched, start: Cursor | None) -> AsyncGenerator[list[Shown]]:
+    def watch(
+        self, watched: SessionFilter, start: Cursor | None
+    ) -> AsyncGenerator[list[StreamItem]]:
         """Yield what a stream shows; see `EventBroadcaster.watch`.
 
         Who may watch what is the caller's to check, with `queries.session`.
         """
         return self._broadcaster.watch(watched, start)
 
-    def _show(self, shown: list[Delivery]) -> None:
+    def _show(self, shown: list[EventRecord]) -> None:
         if shown:
             self._broadcaster.publish(shown)
         self._dispatcher.wake()

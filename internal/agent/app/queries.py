@@ -5,6 +5,7 @@ from typing import NoReturn
 
 from internal.agent.app.runs.questions import Actor, can_view
 from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.principals import Principal
@@ -13,7 +14,7 @@ from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, S
 from internal.agent.domain.usage import UsageKey
 from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
 from internal.agent.store.database import Database
-from internal.agent.store.events import LogBounds, StoredEvent
+from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
 from internal.agent.store.usage import UsageSum
 
@@ -109,7 +110,7 @@ class Queries:
 
     async def events(
         self, session_id: SessionId, principal: Principal, *, after: int = 0, limit: int = 500
-    ) -> list[StoredEvent]:
+    ) -> list[EventRecord]:
         """Return a session's events behind a position, oldest first.
 
         Raises:

@@ -2,10 +2,10 @@
 
 from typing import Literal, NamedTuple
 
-from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.runs.creation import FreshIds
 from internal.agent.app.runs.finalization import RECALLED, cancel_resting, next_task
 from internal.agent.domain.errors import RunStopped
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ENDED, Channel, StopRequest
 from internal.agent.store.database import Write
@@ -27,7 +27,7 @@ class Recall(NamedTuple):
 
 def recall_message(
     stores: Stores, recall: Recall, fresh: FreshIds, now: str
-) -> Write[tuple[Recalled, RunId | None, list[Delivery]]]:
+) -> Write[tuple[Recalled, RunId | None, list[EventRecord]]]:
     """Undo what a message began, as far as it is not answered.
 
     What others said to a run that ends so becomes the next task. Returns the running run that is
@@ -47,7 +47,7 @@ def recall_message(
 
 def _end_run(
     stores: Stores, place: InboxState, recall: Recall, fresh: FreshIds, now: str
-) -> Write[tuple[Recalled, RunId | None, list[Delivery]]]:
+) -> Write[tuple[Recalled, RunId | None, list[EventRecord]]]:
     """End the run that a message alone has begun."""
     run = yield from stores.runs.get(place.run_id)
     task = None if run is None else (yield from stores.tasks.get(run.task_id))

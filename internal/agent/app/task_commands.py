@@ -5,7 +5,6 @@ from typing import Literal
 
 import msgspec
 
-from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.runs.creation import (
     FreshIds,
     Submission,
@@ -17,6 +16,7 @@ from internal.agent.app.runs.creation import (
 from internal.agent.app.runs.finalization import cancel_resting
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
@@ -38,7 +38,7 @@ class Steered(msgspec.Struct, frozen=True):
 
 def submit_task(
     stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
-) -> Write[tuple[Submitted, list[Delivery]]]:
+) -> Write[tuple[Submitted, list[EventRecord]]]:
     """Store a task, in its session, the one at hand in its scope, or a new one.
 
     Raises:
@@ -57,7 +57,7 @@ def submit_task(
 
 def steer(
     stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
-) -> Write[tuple[Steered, list[Delivery]]]:
+) -> Write[tuple[Steered, list[EventRecord]]]:
     """Store words as steering while a run of the session has not committed its end, else a task.
 
     Raises:
@@ -87,7 +87,7 @@ def mark_handled(
 
 def stop_task(
     stores: Stores, task: Task, stopped: RunStopped, fresh: FreshIds, now: str
-) -> Write[tuple[Status, list[Delivery]]]:
+) -> Write[tuple[Status, list[EventRecord]]]:
     """Ask a running run to stop, or end one that rests. Returns the status now.
 
     Raises:
@@ -107,7 +107,7 @@ def stop_task(
 
 def interrupt_session(
     stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
-) -> Write[tuple[Submitted, RunId | None, list[Delivery]]]:
+) -> Write[tuple[Submitted, RunId | None, list[EventRecord]]]:
     """Stop the run at work in a session; the words are its next task.
 
     They take along what was said to that run and not told to it yet. Returns the run that is asked
@@ -158,7 +158,7 @@ def _add(
     session_id: SessionId,
     fresh: FreshIds,
     now: str,
-) -> Write[list[Delivery]]:
+) -> Write[list[EventRecord]]:
     message = inbound(submission, fresh, principal, now)
     origin = Origin(
         submission.channel,

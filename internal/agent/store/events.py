@@ -1,4 +1,4 @@
-"""What the agent asks of the event log."""
+"""The event log."""
 
 import heapq
 from collections.abc import Iterable, Sequence
@@ -7,32 +7,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from internal.agent.domain.errors import Conflict, LeaseLost
-from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.events.envelope import (
+    RunIds,
+    encode_envelope,
+    wrap_event,
+)
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
-
-
-class NumberedEvent(NamedTuple):
-    """An event that is to be stored: `envelope` is its JSON."""
-
-    session_id: SessionId
-    task_id: TaskId
-    run_id: RunId
-    seq: int
-    event_id: str
-    event: str
-    envelope: bytes
-    timestamp: str
-
-
-class StoredEvent(NamedTuple):
-    """An event of the log. `position` orders all events of all sessions."""
-
-    position: int
-    session_id: SessionId
-    run_id: RunId
-    seq: int
-    event: str
-    envelope: bytes
 
 
 class LogBounds(NamedTuple):
@@ -70,35 +53,53 @@ class EventStore:
             raise Conflict(f"The run {run_id} is running or has ended.")
         return int(rows[0][0]) - count + 1
 
-    def append(self, events: Sequence[NumberedEvent], /) -> Write[list[int]]:
-        """Store events and return their positions, in order."""
+    def append(
+        self, ids: RunIds, first_seq: int, events: Sequence[tuple[Event, str]], /
+    ) -> Write[list[EventRecord]]:
+        """Store events of a run, each with its RFC 3339 time, numbered from `first_seq`."""
         if not events:
             return []
         rows = yield Statement("take_positions", (len(events),))
-        head: int = rows[0][0]
-        positions = list(range(head - len(events) + 1, head + 1))
-        yield Batch(
-            "insert_event",
-            [
+        position = rows[0][0] - len(events)
+        records: list[EventRecord] = []
+        stored: list[Row] = []
+        for seq, (event, timestamp) in enumerate(events, first_seq):
+            position += 1
+            envelope = wrap_event(ids, event, timestamp, seq)
+            json = encode_envelope(envelope)
+            records.append(
+                EventRecord(ids.session_id, ids.run_id, event.name, json, position, seq, envelope)
+            )
+            stored.append(
                 (
                     position,
-                    event.session_id,
-                    event.task_id,
-                    event.run_id,
-                    event.seq,
-                    event.event_id,
-                    event.event,
-                    event.timestamp,
-                    event.envelope.decode(),
+                    ids.session_id,
+                    ids.task_id,
+                    ids.run_id,
+                    seq,
+                    envelope.event_id,
+                    event.name,
+                    timestamp,
+                    json.decode(),
                 )
-                for position, event in zip(positions, events, strict=True)
-            ],
-        )
-        return positions
+            )
+        yield Batch("insert_event", stored)
+        return records
+
+    def append_idle(
+        self, ids: RunIds, events: Sequence[Event], timestamp: str, /
+    ) -> Write[list[EventRecord]]:
+        """Store events of a run that is queued or waiting.
+
+        Raises:
+            Conflict: the run is running or has ended.
+        """
+        first_seq = yield from self.reserve_seqs_of_idle_run(ids.run_id, len(events))
+        return (yield from self.append(ids, first_seq, [(event, timestamp) for event in events]))
 
     def list_after(
         self, position: int, sessions: Sequence[SessionId] | None, limit: int, /
-    ) -> Read[list[StoredEvent]]:
+    ) -> Read[list[EventRecord]]:
         """Return up to `limit` events behind a position, oldest first; None: of all sessions."""
         if sessions is None:
             rows = yield Statement("events_after", (position, limit))
@@ -109,12 +110,12 @@ class EventStore:
             streams.append(_events(rows))
         return list(islice(heapq.merge(*streams, key=attrgetter("position")), limit))
 
-    def list_by_run(self, run_id: RunId, /) -> Read[list[StoredEvent]]:
+    def list_by_run(self, run_id: RunId, /) -> Read[list[EventRecord]]:
         """Return all events of a run in order."""
         rows = yield Statement("events_of_run", (run_id,))
         return _events(rows)
 
-    def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[StoredEvent | None]:
+    def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[EventRecord | None]:
         """Return the newest event of a run, of one kind such as `workflow.result.final` or of any.
 
         None when there is no such event.
@@ -132,8 +133,8 @@ class EventStore:
         return LogBounds(*rows[0])
 
 
-def _events(rows: Iterable[Row]) -> list[StoredEvent]:
+def _events(rows: Iterable[Row]) -> list[EventRecord]:
     return [
-        StoredEvent(position, session_id, run_id, seq, event, envelope.encode())
+        EventRecord(session_id, run_id, event, envelope.encode(), position, seq)
         for position, session_id, run_id, seq, event, envelope in rows
     ]

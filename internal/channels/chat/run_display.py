@@ -7,11 +7,11 @@ from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
 
-from internal.agent.app.events.stream_items import Frame
-from internal.agent.app.events.subscription import Shown
+from internal.agent.app.events.subscription import StreamItem
 from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, Run, Status
@@ -140,9 +140,9 @@ class Showings:
                         self._rests.clear()
                         break
 
-    def _go_on(self, batch: Sequence[Shown]) -> None:
+    def _go_on(self, batch: Sequence[StreamItem]) -> None:
         for shown in batch:
-            if isinstance(shown, Frame) and shown.position and shown.run_id in self._resting:
+            if isinstance(shown, EventRecord) and shown.position and shown.run_id in self._resting:
                 self._promised()
                 self.follow(shown.run_id)
 

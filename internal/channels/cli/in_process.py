@@ -8,13 +8,12 @@ from typing import Any, Protocol
 import msgspec
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.stream_items import Frame
-from internal.agent.app.events.subscription import Shown
+from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Channel, RunSpec
@@ -169,19 +168,19 @@ class Here:
             if self._stopping is not None:
                 await self._stopping
 
-    def _watch(self, report: RunReport, start: Cursor) -> AsyncGenerator[list[Shown]]:
+    def _watch(self, report: RunReport, start: Cursor) -> AsyncGenerator[list[StreamItem]]:
         watched = frozenset({SessionId(report.ids.session_id)})
         return self._house.gateway.watch(watched, start)
 
     async def _run(self, run_id: RunId) -> None:
         await self._house.run_own(run_id, waits=False)
 
-    async def _show(self, report: RunReport, batches: AsyncGenerator[list[Shown]]) -> None:
+    async def _show(self, report: RunReport, batches: AsyncGenerator[list[StreamItem]]) -> None:
         epoch = self._house.broadcaster.epoch
         async with aclosing(batches):
             async for batch in batches:
                 for frame in batch:
-                    if isinstance(frame, Frame) and not frame.inner:
+                    if isinstance(frame, EventRecord) and not frame.inner:
                         position = frame.position
                         report.take(str(Cursor(epoch, position)) if position else "", frame.json)
                 await self._write(report.lines())

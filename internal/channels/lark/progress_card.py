@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.stream_items import Frame
+from internal.agent.app.events.subscription import Cursor
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.tasks import Origin, Run
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
@@ -99,7 +99,7 @@ class Progress:
         log_of_run = partial(self._screen.stores.events.list_by_run, self._run.id)
         position = 0
         for row in await self._screen.database.read(log_of_run):
-            self._work.take(row.event, row.envelope)
+            self._work.take(row.event, row.json)
             position = row.position
         self._note_start()
         async with asyncio.TaskGroup() as tasks:
@@ -140,12 +140,12 @@ class Progress:
         async with aclosing(self._screen.gateway.watch(watched, start)) as batches:
             async for batch in batches:
                 for shown in batch:
-                    if isinstance(shown, Frame) and shown.run_id == self._run.id:
+                    if isinstance(shown, EventRecord) and shown.run_id == self._run.id:
                         self._take(shown)
                 if self._work.still:
                     return
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: EventRecord) -> None:
         if frame.position and self._work.take(frame.event, frame.json):
             self._note_start()
             self._changed.set()

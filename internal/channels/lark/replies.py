@@ -184,7 +184,7 @@ class Replies:
         """
         last_event = partial(self._stores.events.last_event, RunId(outgoing.run_id))
         event = await self._database.read(last_event)
-        return "" if event is None else _named(_terminal(event.envelope).payload)
+        return "" if event is None else _named(_terminal(event.json).payload)
 
     async def _asked(self, outgoing: OutgoingMessage) -> str:
         """Return the words whose language is ours: the person's."""

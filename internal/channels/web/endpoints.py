@@ -7,8 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.subscription import Watched
+from internal.agent.app.events.subscription import Cursor, SessionFilter
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel
 from internal.channels.web.channel import WebDoor
@@ -54,7 +53,7 @@ class Call(Generic[Query, Body]):
 class StreamPlan:
     """What a reader asked to watch. `start` None shows nothing stored."""
 
-    watched: Watched
+    watched: SessionFilter
     start: Cursor | None
     debug: bool
 

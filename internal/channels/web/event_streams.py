@@ -7,8 +7,7 @@ from contextlib import aclosing, contextmanager
 
 from starlette.types import Receive, Scope
 
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.subscription import Shown
+from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.domain.events.control import Bye, Heartbeat
 from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.web import sse
@@ -58,7 +57,7 @@ class Stream:
         await self._begin(head)
         await self.write(sse.render_retry(sse.retry_ms()))
 
-    async def show(self, batch: list[Shown], renderer: sse.Renderer) -> None:
+    async def show(self, batch: list[StreamItem], renderer: sse.Renderer) -> None:
         """Send what of a batch the reader wants to see."""
         rendered = renderer.rendered(batch, debug=self.plan.debug)
         for piece in rendered.chunks:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from internal.agent.app.events.stream_items import Frame
-from internal.agent.app.events.subscription import Shown
+from internal.agent.app.events.subscription import StreamItem
 from internal.agent.domain.events.control import ControlFrame
+from internal.agent.domain.events.record import EventRecord
 
 RETRY_MS = 2000
 RETRY_SPREAD = 0.25
@@ -68,11 +68,11 @@ class Renderer:
 
     def __init__(self, epoch: str) -> None:
         self._id = f"id: {epoch}-".encode()
-        self._batch: Sequence[Shown] = ()
+        self._batch: Sequence[StreamItem] = ()
         self._debug = False
         self._rendered = Rendered((), 0, 0)
 
-    def rendered(self, batch: Sequence[Shown], *, debug: bool) -> Rendered:
+    def rendered(self, batch: Sequence[StreamItem], *, debug: bool) -> Rendered:
         """Return a batch as it is sent, without what only `debug` shows.
 
         Watchers of one tail wake one after the other with the same frames: what the one before was
@@ -82,14 +82,14 @@ class Renderer:
             return self._rendered
         shown = [one for one in batch if debug or not _inner(one)]
         seen, told = _last_position(batch), _last_position(shown)
-        if sum(len(one.json) for one in shown if isinstance(one, Frame)) > LARGEST_WRITE:
+        if sum(len(one.json) for one in shown if isinstance(one, EventRecord)) > LARGEST_WRITE:
             return Rendered(self._chunks(shown), seen, told)
         joined = b"".join([self._render(one) for one in shown])
         self._batch, self._debug = batch, debug
         self._rendered = Rendered((chunk(joined),) if joined else (), seen, told)
         return self._rendered
 
-    def _chunks(self, shown: Iterable[Shown]) -> Generator[bytes]:
+    def _chunks(self, shown: Iterable[StreamItem]) -> Generator[bytes]:
         pieces: list[bytes] = []
         size = 0
         for one in shown:
@@ -102,7 +102,7 @@ class Renderer:
             size += len(piece)
         yield chunk(b"".join(pieces))
 
-    def _render(self, shown: Shown) -> bytes:
+    def _render(self, shown: StreamItem) -> bytes:
         if isinstance(shown, ControlFrame):
             return render_control(shown)
         if shown.rendered is None:
@@ -112,10 +112,10 @@ class Renderer:
         return shown.rendered
 
 
-def _inner(shown: Shown) -> bool:
-    return isinstance(shown, Frame) and shown.inner
+def _inner(shown: StreamItem) -> bool:
+    return isinstance(shown, EventRecord) and shown.inner
 
 
-def _last_position(batch: Sequence[Shown]) -> int:
-    positions = (one.position for one in reversed(batch) if isinstance(one, Frame))
+def _last_position(batch: Sequence[StreamItem]) -> int:
+    positions = (one.position for one in reversed(batch) if isinstance(one, EventRecord))
     return next(filter(None, positions), 0)

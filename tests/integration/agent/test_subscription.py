@@ -7,12 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.stream_items import Frame
-from internal.agent.app.events.subscription import Shown
+from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.events.control import Connected, ReplayDone, StreamDropped, StreamReset
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
@@ -26,7 +25,7 @@ LONG = "word " * 300_000
 
 async def watch(
     here: Core, session: SessionId | None = None, start: int | None = 0
-) -> AsyncGenerator[list[Shown]]:
+) -> AsyncGenerator[list[StreamItem]]:
     """Watch, one frame at a time: what `until` did not read is there for the next one."""
     watched = None if session is None else frozenset({session})
     cursor = None if start is None else Cursor(here.house.broadcaster.epoch, start)
@@ -36,19 +35,19 @@ async def watch(
                 yield [shown]
 
 
-async def until(batches: AsyncGenerator[list[Shown]], event: str) -> list[Shown]:
+async def until(batches: AsyncGenerator[list[StreamItem]], event: str) -> list[StreamItem]:
     """Read a stream up to the first frame or control of that name."""
-    seen: list[Shown] = []
+    seen: list[StreamItem] = []
     async for batch in batches:
         for shown in batch:
             seen.append(shown)
-            if (shown.event if isinstance(shown, Frame) else shown.name) == event:
+            if (shown.event if isinstance(shown, EventRecord) else shown.name) == event:
                 return seen
     raise AssertionError("the stream ended")
 
 
-def positions(seen: list[Shown]) -> list[int]:
-    return [shown.position for shown in seen if isinstance(shown, Frame) and shown.position]
+def positions(seen: list[StreamItem]) -> list[int]:
+    return [shown.position for shown in seen if isinstance(shown, EventRecord) and shown.position]
 
 
 async def test_who_comes_late_is_given_what_was_said_so_far(home: Path) -> None:
@@ -63,14 +62,15 @@ async def test_who_comes_late_is_given_what_was_said_so_far(home: Path) -> None:
                 assert seen[0].active_run_id == made.run_id
                 assert any(isinstance(shown, ReplayDone) for shown in seen)
                 partial = seen[-1]
-                assert isinstance(partial, Frame)
+                assert isinstance(partial, EventRecord)
                 payload = msgspec.json.decode(partial.json)["payload"]
                 here.model.release("rest")
                 rest = await until(late, "workflow.node.output.summary")
                 words = [
                     msgspec.json.decode(shown.json)["payload"]["text"]
                     for shown in rest
-                    if isinstance(shown, Frame) and shown.event == "workflow.node.output.delta"
+                    if isinstance(shown, EventRecord)
+                    and shown.event == "workflow.node.output.delta"
                 ]
                 assert payload["text"] + "".join(words) == "one two three four"
 
@@ -121,7 +121,9 @@ async def test_a_watcher_from_the_end_sees_only_what_comes(home: Path) -> None:
             await until(everything, "replay.done")
             second = await here.submit("two")
             seen = await until(everything, "workflow.result.final")
-            assert {shown.run_id for shown in seen if isinstance(shown, Frame)} == {second.run_id}
+            assert {shown.run_id for shown in seen if isinstance(shown, EventRecord)} == {
+                second.run_id
+            }
 
 
 async def test_closing_ends_every_stream(home: Path) -> None:
@@ -167,7 +169,7 @@ async def test_runs_of_a_terminal_are_seen_at_the_gateway_in_order(home: Path) -
             shown = [
                 msgspec.json.decode(frame.json)["event_id"]
                 for frame in seen
-                if isinstance(frame, Frame) and frame.position and frame.run_id == made.run_id
+                if isinstance(frame, EventRecord) and frame.position and frame.run_id == made.run_id
             ]
             assert shown == stored
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.app.events.stream_items import Frame
+from internal.agent.domain.events.record import EventRecord
 from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
@@ -141,7 +141,7 @@ async def test_a_run_of_lark_is_seen_by_everyone_who_watches(tmp_path: Path) -> 
 async def watch(house: Rig, events: list[dict[str, Any]]) -> None:
     async for batch in house.core.house.gateway.watch(None, None):
         for shown in batch:
-            if isinstance(shown, Frame):
+            if isinstance(shown, EventRecord):
                 events.append(msgspec.json.decode(shown.json))
                 if events[-1]["event"] == "workflow.result.final":
                     return

@@ -1,4 +1,4 @@
-"""Open nodes: what has been said so far in replies and tools that are not finished."""
+"""The text so far of replies and tool calls that are still running."""
 
 from dataclasses import dataclass, field
 
@@ -13,12 +13,12 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId
 
-MOST_CHARACTERS = 1_000_000
-"""A node's text beyond this is kept from its end."""
+MAX_CHARACTERS = 1_000_000
+"""Of a longer text only the end is kept."""
 
 
 @dataclass(slots=True)
-class _Node:
+class _Output:
     k: int = 0
     size: int = 0
     pieces: list[str] = field(default_factory=list)
@@ -27,22 +27,22 @@ class _Node:
         self.k = k
         self.size += len(text)
         self.pieces.append(text)
-        if self.size > 2 * MOST_CHARACTERS:
+        if self.size > 2 * MAX_CHARACTERS:
             self.pieces = [self.text()]
             self.size = len(self.pieces[0])
 
     def text(self) -> str:
-        return "".join(self.pieces)[-MOST_CHARACTERS:]
+        return "".join(self.pieces)[-MAX_CHARACTERS:]
 
 
 class PartialOutputs:
-    """The open nodes of every run of this process, folded from its envelopes."""
+    """The unfinished outputs of all runs of this process, collected from their events."""
 
     def __init__(self) -> None:
-        self._runs: dict[RunId, tuple[RunIds, dict[str, _Node]]] = {}
+        self._runs: dict[RunId, tuple[RunIds, dict[str, _Output]]] = {}
 
-    def take(self, envelope: WorkflowEventEnvelope) -> None:
-        """Fold one envelope in."""
+    def add(self, envelope: WorkflowEventEnvelope) -> None:
+        """Update the outputs with one event."""
         match envelope.payload:
             case OutputDelta() | ToolProgress() as piece:
                 self._node(envelope, piece.node_id).add(piece.k, piece.text)
@@ -59,7 +59,7 @@ class PartialOutputs:
                 pass
 
     def partials(self) -> list[tuple[RunIds, Partial]]:
-        """Return the state of every open node."""
+        """Return the text so far of every unfinished output."""
         return [
             (ids, Partial(node_id=node_id, k=node.k, text=node.text()))
             for ids, nodes in self._runs.values()
@@ -67,21 +67,21 @@ class PartialOutputs:
         ]
 
     def forget(self, run_id: RunId) -> None:
-        """Drop a run that left this process."""
+        """Discard the outputs of a run that left this process."""
         self._runs.pop(run_id, None)
 
-    def _node(self, envelope: WorkflowEventEnvelope, node_id: str) -> _Node:
+    def _node(self, envelope: WorkflowEventEnvelope, node_id: str) -> _Output:
         if envelope.run_id not in self._runs:
             ids = RunIds(envelope.session_id, envelope.task_id, envelope.run_id)
             self._runs[envelope.run_id] = (ids, {})
-        return self._runs[envelope.run_id][1].setdefault(node_id, _Node())
+        return self._runs[envelope.run_id][1].setdefault(node_id, _Output())
 
     def _close(self, run_id: RunId, node_id: str) -> None:
-        known = self._runs.get(run_id)
-        if known is None:
+        if run_id not in self._runs:
             return
-        # a reply's thinking ends with the reply
+        nodes = self._runs[run_id][1]
+        # the reasoning ends with its reply
         for ended in (node_id, node_id.removesuffix(":say") + ":think"):
-            known[1].pop(ended, None)
-        if not known[1]:
+            nodes.pop(ended, None)
+        if not nodes:
             del self._runs[run_id]

@@ -1,27 +1,53 @@
-"""A watcher: a cursor in the log, then a place in a tail."""
+"""A subscription: reads the log from a cursor, then the live buffer."""
 
+import re
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from internal.agent.app.events.cursor import Cursor
-from internal.agent.app.events.live_buffer import LiveBuffer
-from internal.agent.app.events.recent import RecentEvents
-from internal.agent.app.events.stream_items import Frame, from_log
+from internal.agent.app.events.buffers import LiveBuffer, RecentEvents
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.control import ControlFrame, ReplayDone, StreamDropped
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.events import EventStore
 
-PAGE = 500
+PAGE_SIZE = 500
 
-Watched = frozenset[SessionId] | None
-"""The sessions that a watcher wants; None: all."""
+SessionFilter = frozenset[SessionId] | None
+"""The sessions of a subscription; None: all."""
 
-Shown = Frame | ControlFrame
+StreamItem = EventRecord | ControlFrame
+"""What a subscriber receives: events, and messages about the stream itself."""
 
 
-class Source(Protocol):
-    """What a watcher reads from."""
+class Cursor(NamedTuple):
+    """A position in a log, written `<epoch>-<position>`. Positions increase and may have gaps."""
+
+    epoch: str
+    position: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}-{self.position}"
+
+
+_EVENT_ID = re.compile(r"([0-9a-z]{1,16})-([0-9]{1,18})")  # 18 digits fit a 64-bit integer
+
+
+def parse_cursor(text: str) -> Cursor:
+    """Return the cursor of an event id.
+
+    Raises:
+        InvalidRequest: the text is not an event id.
+    """
+    match = _EVENT_ID.fullmatch(text)
+    if match is None:
+        raise InvalidRequest(f"“{text[:40]}” is not an event id such as k3x9ap-17.")
+    return Cursor(match[1], int(match[2]))
+
+
+class EventSource(Protocol):
+    """What a subscription reads from."""
 
     database: Database
     log: EventStore
@@ -29,85 +55,90 @@ class Source(Protocol):
     epoch: str
     closed: bool
 
-    def partials(self, watched: Watched, /) -> list[Frame]:
-        """Return a frame for every open node."""
+    def partials(self, sessions: SessionFilter, /) -> list[EventRecord]:
+        """Return the text so far of every output that is still being written."""
         ...
 
 
 class Subscription:
-    """Reads for one watcher. Nothing is queued for it: it takes what is there when it is ready."""
+    """Reads for one subscriber. Nothing is queued: it reads when the subscriber is ready."""
 
-    def __init__(self, source: Source, watched: Watched, tail: LiveBuffer, cursor: int) -> None:
+    def __init__(
+        self, source: EventSource, sessions: SessionFilter, buffer: LiveBuffer, cursor: int
+    ) -> None:
         self._source = source
-        self._watched = watched
-        self._chooses = watched is not None and len(watched) > 1  # else all of the tail is wanted
-        self._tail = tail
+        self._sessions = sessions
+        # a buffer for one session or for all needs no filter
+        self._filters_live = sessions is not None and len(sessions) > 1
+        self._buffer = buffer
         self._cursor = cursor
-        self._place = tail.end
+        self._index = buffer.end
 
-    async def replay(self) -> AsyncGenerator[list[Shown]]:
-        """Yield what is stored behind the cursor, then say that the rest is live."""
+    async def replay(self) -> AsyncGenerator[list[StreamItem]]:
+        """Yield the stored events after the cursor, then ReplayDone and the partial outputs."""
         async for page in self._backlog():
             yield page
-        yield self._landing()
+        yield self._switch_to_live()
 
-    async def live(self) -> AsyncGenerator[list[Shown]]:
-        """Yield what happens, until the source is closed."""
+    async def live(self) -> AsyncGenerator[list[StreamItem]]:
+        """Yield new events until the source is closed."""
         while not self._source.closed:
-            if self._place < self._tail.base:  # fallen off: back to the log, by the cursor
-                since = self._id()
+            if self._index < self._buffer.base:  # overrun: read the log again from the cursor
+                since = self._event_id()
                 async for page in self._backlog():
                     yield page
-                yield self._landing(since)
-            elif self._place == self._tail.end:
-                await self._tail.changed()
-            elif frames := self._take(self._tail.since(self._place, self._cursor)):
-                yield [*frames]
+                yield self._switch_to_live(since)
+            elif self._index == self._buffer.end:
+                await self._buffer.changed()
+            elif records := self._advance(self._buffer.since(self._index, self._cursor)):
+                yield [*records]
 
-    async def _backlog(self) -> AsyncGenerator[list[Shown]]:
-        """Yield pages of the log until it has no more and the tail reaches back to that moment."""
+    async def _backlog(self) -> AsyncGenerator[list[StreamItem]]:
+        """Yield pages of the log until there are no more and the buffer covers what follows."""
         while True:
-            place = self._tail.end  # before the read: what is stored meanwhile is in the tail
+            index = self._buffer.end  # before the read: later events are in the buffer
             page = await self._page()
             if page:
                 self._cursor = page[-1].position
-                yield list[Shown](page)
-            elif place >= self._tail.base:
-                self._place = place
+                yield list[StreamItem](page)
+            elif index >= self._buffer.base:
+                self._index = index
                 return
 
-    async def _page(self) -> list[Frame]:
+    async def _page(self) -> list[EventRecord]:
         recent = self._source.recent.after(self._cursor)
         if recent is not None:
-            return [frame for frame in recent if self._wants(frame)]
-        sessions = None if self._watched is None else sorted(self._watched)
-        rows = await self._source.database.read(
-            lambda: self._source.log.list_after(self._cursor, sessions, PAGE)
+            return [record for record in recent if self._matches(record)]
+        sessions = None if self._sessions is None else sorted(self._sessions)
+        return await self._source.database.read(
+            lambda: self._source.log.list_after(self._cursor, sessions, PAGE_SIZE)
         )
-        return [from_log(row) for row in rows]
 
-    def _landing(self, dropped_since: str = "") -> list[Shown]:
-        """Step onto the tail: what is durable there, the word about it, the open nodes."""
-        late = self._take(
-            [frame for frame in self._tail.since(self._place, self._cursor) if frame.position]
+    def _switch_to_live(self, dropped_since: str = "") -> list[StreamItem]:
+        """Return the stored events of the buffer, the control message and the partial outputs."""
+        late = self._advance(
+            [record for record in self._buffer.since(self._index, self._cursor) if record.position]
         )
-        partials = self._source.partials(self._watched)
-        word: ControlFrame = ReplayDone(head=self._id())
+        partials = self._source.partials(self._sessions)
+        control: ControlFrame = ReplayDone(head=self._event_id())
         if dropped_since:
-            nodes = tuple(frame.node_id for frame in partials)
-            word = StreamDropped(since=dropped_since, nodes=nodes)
-        return [*late, word, *partials]
+            nodes = tuple(
+                record.envelope.node_id or "" for record in partials if record.envelope is not None
+            )
+            control = StreamDropped(since=dropped_since, nodes=nodes)
+        return [*late, control, *partials]
 
-    def _take(self, frames: list[Frame]) -> list[Frame]:
-        self._place = self._tail.end
-        wanted = [one for one in frames if self._wants(one)] if self._chooses else frames
-        # an ephemeral frame has position 0 and must not move the cursor
-        durable = (frame.position for frame in reversed(wanted) if frame.position)
+    def _advance(self, records: list[EventRecord]) -> list[EventRecord]:
+        self._index = self._buffer.end
+        if self._filters_live:
+            records = [record for record in records if self._matches(record)]
+        # an ephemeral event has position 0 and must not move the cursor
+        durable = (record.position for record in reversed(records) if record.position)
         self._cursor = next(durable, self._cursor)
-        return wanted
+        return records
 
-    def _wants(self, frame: Frame) -> bool:
-        return self._watched is None or frame.session_id in self._watched
+    def _matches(self, record: EventRecord) -> bool:
+        return self._sessions is None or record.session_id in self._sessions
 
-    def _id(self) -> str:
+    def _event_id(self) -> str:
         return str(Cursor(self._source.epoch, self._cursor))

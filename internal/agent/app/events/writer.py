@@ -1,4 +1,4 @@
-"""The one way of an event: numbered, stored with the newest checkpoint, only then delivered."""
+"""The event writer of a run: numbers and stores events with the checkpoint, then delivers them."""
 
 import asyncio
 import logging
@@ -8,11 +8,16 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
-from internal.agent.app.events.records import Stamped, record
+from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.domain.errors import LeaseLost, StoreError
-from internal.agent.domain.events.envelope import RunIds, rfc3339, wrap_event
+from internal.agent.domain.events.envelope import (
+    RunIds,
+    WorkflowEventEnvelope,
+    rfc3339,
+    wrap_event,
+)
 from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointEncoder, merge_deltas
@@ -22,38 +27,39 @@ from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING = 256
-MOST_TOGETHER = 64
+MAX_QUEUED_ENTRIES = 256
+MAX_BATCH_ENTRIES = 64
+MAX_QUEUED_ENVELOPES = 1024
 
-Also = Callable[[], Write[list[Delivery]]]
-"""Work that belongs into an entry's transaction; it returns what else is to be shown."""
+ExtraWork = Callable[[], Write[list[EventRecord]]]
+"""Statements for the same transaction. Returns events of other runs that are delivered with it."""
 
 
 class Emit(Protocol):
-    """How the stages, the engine and the tool runner say what happened."""
+    """The signature of `SerializingEventListener.emit`."""
 
     async def __call__(
-        self, *events: Event, turn: Turn | None = None, also: Also | None = None
+        self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
-        """Put events, and what the Turn learned with them, into the run's queue."""
+        """Queue events together with the changes of the Turn that they report."""
         ...
 
 
 @dataclass(slots=True)
 class _Entry:
-    """What one call put in: never parted between transactions."""
+    """The arguments of one call; they are stored in one transaction."""
 
     events: Sequence[Event]
-    point: CheckpointDelta | None
-    also: Also | None
-    moment: datetime
+    checkpoint: CheckpointDelta | None
+    also: ExtraWork | None
+    time: datetime
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
 class SerializingEventListener:
-    """The event stream of one run: one queue, one delivery task.
+    """The event stream of one run: one queue and one delivery task.
 
-    A stored checkpoint means that every event before it is stored. What is shown is stored.
+    Every event before a stored checkpoint is stored, and only stored events are delivered.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class SerializingEventListener:
         ids: RunIds,
         fence: int,
         database: Database,
+        *,
         stores: Stores,
         broadcaster: EventBroadcaster,
         clock: Clock,
@@ -73,57 +80,57 @@ class SerializingEventListener:
         self._clock = clock
         self._listeners: list[EventListener] = []
         self._checkpoints = CheckpointEncoder()
-        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MOST_WAITING)
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MAX_QUEUED_ENTRIES)
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def add(self, listener: EventListener) -> None:
-        """Deliver to this listener as well. It must be quick, or have a queue of its own."""
+        """Deliver to this listener too. It must return quickly; see `QueuedListener`."""
         self._listeners.append(listener)
 
-    def goes_on(self, kept: int) -> None:
-        """Say how many rows of the turn log a resumed run has already."""
-        self._checkpoints = CheckpointEncoder(kept)
+    def resume_from(self, stored_rows: int) -> None:
+        """Continue a turn log that has this many rows already."""
+        self._checkpoints = CheckpointEncoder(stored_rows)
 
     async def emit(
-        self, *events: Event, turn: Turn | None = None, also: Also | None = None
+        self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
-        """Put one entry into the queue; waits only while it is full.
+        """Queue one entry; waits only while the queue is full.
 
         Raises:
-            Fenced, StoreError: the stream has failed; nothing more is stored.
+            LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
         """
-        await self._put(_Entry(events, self._point(turn), also, self._clock.now()))
+        await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
 
     async def commit(
-        self, *events: Event, turn: Turn | None = None, also: Also | None = None
+        self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
-        """Put one entry into the queue and return when it and all before it are stored and shown.
+        """Queue one entry and wait until it and all earlier ones are stored and delivered.
 
         Raises:
-            Fenced, StoreError: the entry is not stored.
+            LeaseLost, StoreError: the entry is not stored.
         """
         stored = asyncio.get_running_loop().create_future()
-        await self._put(_Entry(events, self._point(turn), also, self._clock.now(), stored))
+        await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now(), stored))
         await asyncio.wait((stored, self._failed), return_when=asyncio.FIRST_COMPLETED)
         if not stored.done():
             self._failed.result()
 
     def offer(self, event: Event) -> bool:
-        """Put an ephemeral event into the queue if there is room; never waits."""
+        """Queue an ephemeral event without waiting; returns False when the queue is full."""
         if self._failed.done() or self._queue.full():
             return False
         self._queue.put_nowait(_Entry((event,), None, None, self._clock.now()))
         return True
 
     async def deliver(self) -> None:
-        """Store and deliver entries until cancelled. This is the run's one delivery task.
+        """Store and deliver entries until cancelled. Run it in exactly one task per run.
 
-        When the store fails, the error is kept for `emit` and `commit` to raise, and what comes
-        after it is thrown away.
+        When an entry cannot be stored, `emit` and `commit` raise the error from then on and later
+        entries are discarded.
         """
         while True:
             batch = [await self._queue.get()]
-            while len(batch) < MOST_TOGETHER and not self._queue.empty():
+            while len(batch) < MAX_BATCH_ENTRIES and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             if self._failed.done():
                 continue
@@ -131,62 +138,103 @@ class SerializingEventListener:
                 await self._store(batch)
             except (LeaseLost, StoreError) as error:
                 self._failed.set_exception(error)
-                self._failed.exception()  # seen: perhaps nobody emits any more
+                self._failed.exception()  # mark as retrieved: there may be no later `emit`
 
     async def _put(self, entry: _Entry) -> None:
         if self._failed.done():
             self._failed.result()
         await self._queue.put(entry)
 
-    def _point(self, turn: Turn | None) -> CheckpointDelta | None:
+    def _checkpoint(self, turn: Turn | None) -> CheckpointDelta | None:
         return None if turn is None else self._checkpoints.encode(turn)
 
     async def _store(self, batch: list[_Entry]) -> None:
-        if any(entry.point or entry.also or _durable(entry) for entry in batch):
+        if any(entry.checkpoint or entry.also or _durable(entry) for entry in batch):
             stored, others = await self._database.write(partial(self._write, batch))
         else:
             stored, others = [], []
-        numbered = iter(stored)
-        deliveries = [
-            next(numbered) if event.durable else self._ephemeral(event, entry.moment)
+        durable = iter(stored)
+        records = [
+            next(durable) if event.durable else self._ephemeral(event, entry.time)
             for entry in batch
             for event in entry.events
         ]
-        self._broadcaster.publish([*others, *deliveries])
-        for delivery in deliveries if self._listeners else ():
-            await self._deliver(delivery)
+        self._broadcaster.publish([*others, *records])
+        for record in records if self._listeners else ():
+            await self._notify(record)
         for entry in batch:
             if entry.stored is not None and not entry.stored.done():
                 entry.stored.set_result(None)
 
-    def _write(self, batch: list[_Entry]) -> Write[tuple[list[Delivery], list[Delivery]]]:
-        durable = [
-            Stamped(event, rfc3339(entry.moment)) for entry in batch for event in _durable(entry)
-        ]
-        first = yield from self._stores.events.reserve_seqs(
-            self.ids.run_id, self._fence, len(durable)
-        )
-        # before the rest: the end of a run forgets its checkpoint
-        if point := merge_deltas([entry.point for entry in batch if entry.point is not None]):
+    def _write(self, batch: list[_Entry]) -> Write[tuple[list[EventRecord], list[EventRecord]]]:
+        durable = [(event, rfc3339(entry.time)) for entry in batch for event in _durable(entry)]
+        log = self._stores.events
+        first_seq = yield from log.reserve_seqs(self.ids.run_id, self._fence, len(durable))
+        # before the extra work: the end of a run deletes its checkpoint
+        if point := merge_deltas(
+            [entry.checkpoint for entry in batch if entry.checkpoint is not None]
+        ):
             yield from self._stores.runs.save_checkpoint(self.ids.run_id, point)
-        others: list[Delivery] = []
+        others: list[EventRecord] = []
         for entry in batch:
             if entry.also is not None:
                 others += yield from entry.also()
-        return (yield from record(self._stores.events, self.ids, first, durable)), others
+        return (yield from log.append(self.ids, first_seq, durable)), others
 
-    def _ephemeral(self, event: Event, moment: datetime) -> Delivery:
-        return Delivery(wrap_event(self.ids, event, rfc3339(moment), None))
+    def _ephemeral(self, event: Event, time: datetime) -> EventRecord:
+        return EventRecord.ephemeral(wrap_event(self.ids, event, rfc3339(time), None))
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    async def _notify(self, record: EventRecord) -> None:
+        if record.envelope is None:
+            return
         for listener in self._listeners:
             try:
-                await listener.on_event(delivery.envelope)
-            except Exception:  # a failing listener costs nobody else anything
+                await listener.on_event(record.envelope)
+            except Exception:  # a failing listener must not affect the run or other listeners
                 logger.exception(
-                    "listener failed",
-                    extra={"run_id": self.ids.run_id, "event": delivery.envelope.event},
+                    "listener failed", extra={"run_id": self.ids.run_id, "event": record.event}
                 )
+
+
+class QueuedListener:
+    """Gives a slow listener a bounded queue of its own, so that it never delays the run.
+
+    Only events of the types `kinds` are passed on; all events if there are none. An event that
+    finds the queue full is dropped for this listener and logged.
+    """
+
+    def __init__(self, listener: EventListener, *kinds: type[Event]) -> None:
+        self._listener = listener
+        self._kinds = kinds or (Event,)
+        self._queue: asyncio.Queue[WorkflowEventEnvelope] = asyncio.Queue(MAX_QUEUED_ENVELOPES)
+
+    async def on_event(self, envelope: WorkflowEventEnvelope) -> None:
+        """Queue one envelope without waiting."""
+        if not isinstance(envelope.payload, self._kinds):
+            return
+        try:
+            self._queue.put_nowait(envelope)
+        except asyncio.QueueFull:
+            logger.warning(
+                "listener too slow", extra={"run_id": envelope.run_id, "event": envelope.event}
+            )
+
+    async def listen(self) -> None:
+        """Pass envelopes on until cancelled."""
+        while True:
+            envelope = await self._queue.get()
+            try:
+                await self._listener.on_event(envelope)
+            except Exception:  # a failing listener must not affect the run
+                logger.exception(
+                    "listener failed", extra={"run_id": envelope.run_id, "event": envelope.event}
+                )
+            finally:
+                self._queue.task_done()
+
+    async def drained(self) -> None:
+        """Wait until all queued envelopes are passed on."""
+        await self._queue.join()
 
 
 def _durable(entry: _Entry) -> list[Event]:

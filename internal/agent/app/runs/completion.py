@@ -7,7 +7,6 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.runs.claim import requeue_run
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.runs.creation import fresh_ids
@@ -19,6 +18,7 @@ from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
     QuestionAsked,
@@ -187,7 +187,7 @@ class Persistence:
             expires=rfc3339(now + ttl),
         )
 
-    def _rest(self, context: RunContext, asked: QuestionRecord) -> Write[list[Delivery]]:
+    def _rest(self, context: RunContext, asked: QuestionRecord) -> Write[list[EventRecord]]:
         run, task, stores, now = context.run, context.task, self._stores, asked.asked
         question = asked.question
         if not (yield from stores.runs.pause(run.id, run.fence)):
@@ -201,7 +201,7 @@ class Persistence:
         yield from promise(stores, asked, "asked", now)
         return []
 
-    def _requeue(self, context: RunContext) -> Write[list[Delivery]]:
+    def _requeue(self, context: RunContext) -> Write[list[EventRecord]]:
         if not (yield from requeue_run(self._stores, context.run, self._now())):
             raise LeaseLost(f"{context.run.id} is run by another process")
         return []

@@ -8,8 +8,7 @@ from functools import partial
 
 from internal.agent.app.child_task import child
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.events.queued_listener import QueuedListener
-from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import Persistence
 from internal.agent.app.runs.context import RunContext
@@ -93,7 +92,12 @@ class AgentCoordinator:
             raise StoreError(f"the task of {run.id} is not in the database")
         ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
         stream = SerializingEventListener(
-            ids, run.fence, ground.database, ground.stores, ground.broadcaster, ground.clock
+            ids,
+            run.fence,
+            ground.database,
+            stores=ground.stores,
+            broadcaster=ground.broadcaster,
+            clock=ground.clock,
         )
         recorder = PlanSessionTitleRecorder(ground.database, ground.stores)
         titles = QueuedListener(recorder, PlanUpdated)

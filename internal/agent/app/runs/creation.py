@@ -2,12 +2,11 @@
 
 import msgspec
 
-from internal.agent.app.events.broadcaster import Delivery
-from internal.agent.app.events.records import record_resting
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest
 from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import InputReceived, LifecycleUpdated
 from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
@@ -113,7 +112,7 @@ def add_task(
     fresh: FreshIds,
     origin: Origin,
     now: str,
-) -> Write[list[Delivery]]:
+) -> Write[list[EventRecord]]:
     """Store the task, its run, and their first events, for a session that exists."""
     task = Task(
         id=fresh.task_id,
@@ -148,7 +147,7 @@ def add_task(
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
     ids = RunIds(session_id, task.id, run.id)
-    return (yield from record_resting(stores.events, ids, (received, queued), now))
+    return (yield from stores.events.append_idle(ids, (received, queued), now))
 
 
 def inbound(

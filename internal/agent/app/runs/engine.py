@@ -3,11 +3,11 @@
 from functools import partial
 from typing import assert_never
 
-from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.runs.reply_stream import ReplyStream
 from internal.agent.app.runs.tool_execution import ToolRunner
 from internal.agent.domain.errors import ContextTooLong, ModelError
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
     InputReceived,
     NodeCompleted,
@@ -121,7 +121,7 @@ class ReactEngine:
         )
         return True
 
-    def _told(self, words: list[Steering]) -> Write[list[Delivery]]:
+    def _told(self, words: list[Steering]) -> Write[list[EventRecord]]:
         yield from self._stores.inbox.mark_delivered([each.number for each in words])
         return []
 

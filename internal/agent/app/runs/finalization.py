@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from internal.agent.app.events.broadcaster import Delivery
-from internal.agent.app.events.records import record_resting
 from internal.agent.app.runs.creation import FreshIds, Submission, add_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import LifecycleUpdated, ResultCancelled
 from internal.agent.domain.messages import Message
 from internal.agent.domain.questions import Answer
@@ -40,7 +39,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 def end_run(
     stores: Stores, run: Run, task: Task, ending: Ending, fresh: FreshIds
-) -> Write[list[Delivery]]:
+) -> Write[list[EventRecord]]:
     """Store an ending. Steering that the run did not take becomes the session's next task.
 
     Not after a person's stop, which is final. Returns what is to be shown of that next task.
@@ -58,7 +57,7 @@ def end_run(
     for model, (usage, cost) in ending.used.items():
         yield from stores.usage.add(run.session_id, run.id, model, usage, cost, end.ended)
     yield from stores.questions.close_of_run(run.id, end.ended)
-    shown: list[Delivery] = []
+    shown: list[EventRecord] = []
     if end.stop_reason == "user_stop":  # a person's stop is final: what waits for the run goes too
         yield from stores.inbox.withdraw_all(run.id)
     else:
@@ -71,7 +70,7 @@ def end_run(
 
 def cancel_resting(
     stores: Stores, run: Run, task: Task, stopped: RunStopped, fresh: FreshIds, now: str
-) -> Write[list[Delivery]]:
+) -> Write[list[EventRecord]]:
     """End a run that is queued or waiting, by a person's will.
 
     Raises:
@@ -89,7 +88,7 @@ def cancel_resting(
         ResultCancelled(reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via),
     ]
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-    shown = yield from record_resting(stores.events, ids, events, now)
+    shown = yield from stores.events.append_idle(ids, events, now)
     end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
     ending = Ending(end, silent=stopped.reason == RECALLED)
     shown += yield from end_run(stores, run, task, ending, fresh)
@@ -114,7 +113,7 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
 
 def next_task(
     stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
-) -> Write[list[Delivery]]:
+) -> Write[list[EventRecord]]:
     """Make the steering that the run has not taken a task of its own."""
     late = yield from stores.inbox.list_undelivered(run.id)
     if not late:

@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from internal.agent.app.events.broadcaster import Delivery
-from internal.agent.app.events.records import record_resting
 from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import LifecycleUpdated, QuestionAnswered
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import Principal
@@ -116,7 +115,7 @@ def answer_question(
     answerer: Actor,
     message: InboundMessage | None,
     now: str,
-) -> Write[tuple[QuestionRecord, list[Delivery]]]:
+) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the answer and queue the waiting run, before the others of its lane.
 
     `message` is the accepted message that it came in, settled with it.
@@ -145,7 +144,7 @@ def answer_question(
 
 def settle_question(
     stores: Stores, asked: QuestionRecord, answer: Answer, now: str
-) -> Write[tuple[QuestionRecord, list[Delivery]]]:
+) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the one answer to an open question; its run is queued.
 
     Raises:
@@ -158,7 +157,7 @@ def settle_question(
         raise Conflict(closed_sentence(again or asked._replace(status="closed")))
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
     queued = LifecycleUpdated(status="queued", phase="answer")
-    shown = yield from record_resting(stores.events, ids, (answered, queued), now)
+    shown = yield from stores.events.append_idle(ids, (answered, queued), now)
     yield from stores.runs.queue_waiting(run.id, now)
     yield from stores.tasks.set_status(run.task_id, "queued", None, now)
     status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"

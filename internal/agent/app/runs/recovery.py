@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
-from internal.agent.app.events.broadcaster import Delivery, EventBroadcaster
-from internal.agent.app.events.records import record_resting
+from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.claim import requeue_run
 from internal.agent.app.runs.creation import FreshIds, fresh_ids
 from internal.agent.app.runs.finalization import Ending, end_run
@@ -13,6 +12,7 @@ from internal.agent.app.runs.questions import expiry, settle_question
 from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.events.envelope import RunIds, rfc3339
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import LifecycleUpdated, ResultFinal
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message
@@ -101,7 +101,7 @@ class Recovery:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
         return len(dropped)
 
-    def _end(self, run: Run, fresh: FreshIds, now: str) -> Write[list[Delivery]]:
+    def _end(self, run: Run, fresh: FreshIds, now: str) -> Write[list[EventRecord]]:
         """End a terminal's run as interrupted, unless its process took it up again meanwhile."""
         current = yield from self._stores.runs.get(run.id)
         if current is None or current.fence != run.fence or current.status != run.status:
@@ -124,7 +124,7 @@ class Recovery:
             ),
         ]
         ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-        shown = yield from record_resting(self._stores.events, ids, events, now)
+        shown = yield from self._stores.events.append_idle(ids, events, now)
         end = RunEnd("failed", "interrupted", run.usage, run.cost, "", CLOSED, now)
         said = yield from self._said(run)
         return shown + (yield from end_run(self._stores, run, task, Ending(end, said), fresh))

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from internal.agent.app.events.broadcaster import Delivery
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.runs.permission_rules import written_rules
 from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock
@@ -43,7 +43,7 @@ class Resumption:
         head, rows = stored
         turn = decode_checkpoint(head, rows)
         turn.allow_rules(await written_rules(self._database, self._stores, context.task))
-        context.stream.goes_on(len(rows))
+        context.stream.resume_from(len(rows))
         answer = await self._answer(turn)
         if answer is not None:
             events = turn.resolve(answer)
@@ -58,7 +58,7 @@ class Resumption:
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         await context.stream.emit(*find_unfinished_work(log, again), turn=turn)
 
-    def _edited(self, context: RunContext, turn: Turn) -> Write[list[Delivery]]:
+    def _edited(self, context: RunContext, turn: Turn) -> Write[list[EventRecord]]:
         """Store the version of the plan that a person made."""
         run, now = context.run, rfc3339(self._clock.now())
         if turn.plan is not None:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from internal.agent.domain.events.event import Event, NodeKind
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import NodeFailed, ToolCompleted
-from internal.agent.store.events import StoredEvent
 
 UNKNOWN = "interrupted, outcome unknown"
 INTERRUPTED = "interrupted"
@@ -23,7 +23,7 @@ class _Begun(msgspec.Struct):
 
 
 def find_unfinished_work(
-    log: Iterable[StoredEvent], keep: frozenset[str] = frozenset(), error: str = INTERRUPTED
+    log: Iterable[EventRecord], keep: frozenset[str] = frozenset(), error: str = INTERRUPTED
 ) -> list[Event]:
     """Return the events that close what is open; calls in `keep` stay open: they run again.
 
@@ -31,19 +31,19 @@ def find_unfinished_work(
     """
     nodes: dict[str, _Begun] = {}
     calls: dict[str, _Begun] = {}
-    for row in log:
-        match row.event:
+    for record in log:
+        match record.event:
             case "workflow.node.started":
-                begun = msgspec.json.decode(row.envelope, type=_Begun)
+                begun = msgspec.json.decode(record.json, type=_Begun)
                 if not begun.node_id.startswith("step:"):
                     nodes[begun.node_id] = begun
             case "workflow.node.completed" | "workflow.node.failed":
-                nodes.pop(msgspec.json.decode(row.envelope, type=_Begun).node_id, None)
+                nodes.pop(msgspec.json.decode(record.json, type=_Begun).node_id, None)
             case "workflow.tool.started":
-                begun = msgspec.json.decode(row.envelope, type=_Begun)
+                begun = msgspec.json.decode(record.json, type=_Begun)
                 calls[begun.node_id] = begun
             case "workflow.tool.completed":
-                calls.pop(msgspec.json.decode(row.envelope, type=_Begun).node_id, None)
+                calls.pop(msgspec.json.decode(record.json, type=_Begun).node_id, None)
             case _:
                 pass
     closing: list[Event] = [

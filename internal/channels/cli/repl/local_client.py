@@ -8,13 +8,12 @@ from typing import Any, Self
 
 import msgspec
 
-from internal.agent.app.events.cursor import Cursor, parse_cursor
-from internal.agent.app.events.stream_items import Frame
-from internal.agent.app.events.subscription import Shown
+from internal.agent.app.events.subscription import Cursor, StreamItem, parse_cursor
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, LarkspurError
 from internal.agent.domain.events.control import StreamReset
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Task
@@ -262,10 +261,10 @@ class LocalHost(LocalPeople):
             self._trouble(str(error) if isinstance(error, LarkspurError) else repr(error))
 
 
-def _moment(batch: list[Shown]) -> StreamBatch | None:
+def _moment(batch: list[StreamItem]) -> StreamBatch | None:
     if any(isinstance(frame, StreamReset) for frame in batch):
         return StreamBatch(reset=True)
-    shown = [frame.json for frame in batch if isinstance(frame, Frame) and not frame.inner]
+    shown = [frame.json for frame in batch if isinstance(frame, EventRecord) and not frame.inner]
     return StreamBatch(shown) if shown else None
 
 

@@ -1,7 +1,6 @@
 """The route of the event stream: from what a reader asks for to what is watched."""
 
-from internal.agent.app.events.cursor import Cursor, parse_cursor
-from internal.agent.app.events.subscription import Watched
+from internal.agent.app.events.subscription import Cursor, SessionFilter, parse_cursor
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.ids import SessionId
 from internal.channels.web.endpoints import Call, StreamPlan
@@ -21,7 +20,7 @@ async def watch_events(call: Call[StreamQuery, Nothing]) -> StreamPlan:
     return StreamPlan(await _watched(call), await _start(call), call.query.debug)
 
 
-async def _watched(call: Call[StreamQuery, Nothing]) -> Watched:
+async def _watched(call: Call[StreamQuery, Nothing]) -> SessionFilter:
     query = call.query
     if (query.session_id is None) is (query.sessions is None):
         raise InvalidRequest("Name what to watch: either session_id or sessions.")

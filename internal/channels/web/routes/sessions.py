@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.events.cursor import Cursor, parse_cursor
+from internal.agent.app.events.subscription import Cursor, parse_cursor
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
 from internal.channels.web.endpoints import Call
@@ -102,7 +102,7 @@ async def list_events(call: Call[EventsQuery, Nothing]) -> EventsPage:
     types = None if query.types is None else frozenset(query.types.split(","))
     return EventsPage(
         events=[
-            EventRow(str(Cursor(bounds.epoch, row.position)), msgspec.Raw(row.envelope))
+            EventRow(str(Cursor(bounds.epoch, row.position)), msgspec.Raw(row.json))
             for row in rows
             if types is None or row.event in types
         ],

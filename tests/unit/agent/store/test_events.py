@@ -6,13 +6,26 @@ from functools import partial
 import pytest
 
 from internal.agent.domain.errors import Conflict, LeaseLost
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
+from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.types import NodeCompleted, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.usage import Usage
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Write
 from internal.agent.store.events import LogBounds
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T1, a_run, a_session, an_event, queued, running, say
+from tests.support.store_facts import (
+    RUNNING,
+    T0,
+    T1,
+    a_run,
+    a_session,
+    append,
+    queued,
+    running,
+    say,
+)
 
 A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
 
@@ -87,17 +100,19 @@ async def test_positions_rise_over_all_sessions(database: Database, stores: Stor
     ]
 
     assert positions == [[1, 2], [3], [4]]
-    assert await database.write(lambda: stores.events.append([])) == []
+    assert await database.write(partial(append, stores, one, 4)) == []
 
 
 async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
     other = await running(database, stores, a_run("run-2", "session-2"))
-    kinds = ("workflow.tool.started", "workflow.tool.completed", "workflow.tool.started")
-    events = [an_event(run, seq, event=kind) for seq, kind in enumerate(kinds, 1)]
+    started = NodeStarted(node_id="iter:1", kind="iteration")
+    completed = NodeCompleted(node_id="iter:1", duration_ms=1)
+    kinds = (started.name, completed.name)
     assert await database.read(lambda: stores.events.last_event(run.id)) is None
 
-    await database.write(lambda: stores.events.append([*events, an_event(other, 1)]))
+    await database.write(partial(append, stores, run, 1, started, completed, started))
+    await database.write(partial(append, stores, other, 1, RUNNING))
 
     every = await database.read(lambda: stores.events.list_by_run(run.id))
     assert await database.read(lambda: stores.events.last_event(run.id)) == every[2]
@@ -110,21 +125,28 @@ async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
 
 async def test_what_is_stored_comes_back_as_it_was(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
-    envelope = '{"text":"半角 \\u0000 \\" 😀"}'.encode()
-    event = an_event(run, 1, event="workflow.tool.started", envelope=envelope)
-    await database.write(lambda: stores.events.append([event]))
+    event = OutputDelta(node_id="iter:1:say", k=1, n=1, text='半角 \0 " 😀')
+    (appended,) = await database.write(partial(append, stores, run, 1, event))
 
     (stored,) = await database.read(lambda: stores.events.list_by_run(run.id))
 
-    assert stored == (1, run.session_id, run.id, 1, "workflow.tool.started", envelope)
+    ids = RunIds(run.session_id, run.task_id, run.id)
+    json = encode_envelope(wrap_event(ids, event, T0, 1))
+    assert '"半角 \\u0000 \\" 😀"'.encode() in json
+    assert stored == EventRecord(run.session_id, run.id, event.name, json, 1, 1)
+    assert stored == appended
 
 
 async def test_one_number_of_a_run_is_stored_once(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
-    await database.write(lambda: stores.events.append([an_event(run, 1)]))
+    await database.write(partial(append, stores, run, 1, RUNNING))
+
+    def append_twice() -> Write[None]:
+        yield from append(stores, run, 2, RUNNING)
+        yield from append(stores, run, 1, RUNNING)
 
     with pytest.raises(Conflict):
-        await database.write(lambda: stores.events.append([an_event(run, 2), an_event(run, 1)]))
+        await database.write(append_twice)
 
     assert [e.seq for e in await database.read(lambda: stores.events.list_by_run(run.id))] == [1]
     assert (await database.read(stores.events.get_bounds)).head == 1

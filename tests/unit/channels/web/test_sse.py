@@ -2,18 +2,18 @@
 
 import re
 
-from internal.agent.app.events.stream_items import Frame
 from internal.agent.domain.events.control import ReplayDone
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.channels.web.sse import LARGEST_WRITE, RETRY_MS, Renderer, retry_ms
 
 
-def frame(position: int, size: int = 10, event: str = "workflow.lifecycle.updated") -> Frame:
+def frame(position: int, size: int = 10, event: str = "workflow.lifecycle.updated") -> EventRecord:
     json = b'{"x":"' + b"y" * size + b'"}'
-    return Frame(position, SessionId("s"), RunId("r"), event, json)
+    return EventRecord(SessionId("s"), RunId("r"), event, json, position)
 
 
-def body(renderer: Renderer, batch: list[Frame], *, debug: bool = False) -> bytes:
+def body(renderer: Renderer, batch: list[EventRecord], *, debug: bool = False) -> bytes:
     """The chunks' contents, joined."""
     joined = b""
     for chunk in renderer.rendered(batch, debug=debug).chunks:

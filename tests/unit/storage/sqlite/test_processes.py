@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.store.events import StoredEvent
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.support.store_facts import a_run, running, say
@@ -83,7 +83,7 @@ def assert_whole(events: list[Ack]) -> None:
 
 
 async def test_two_processes_write_one_file_and_a_third_follows(path: Path) -> None:
-    followed: list[StoredEvent] = []
+    followed: list[EventRecord] = []
 
     async with (
         flooding(path, "a", 8, 60) as one,

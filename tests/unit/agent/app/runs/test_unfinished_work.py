@@ -3,6 +3,7 @@
 from internal.agent.app.runs.unfinished_work import INTERRUPTED, UNKNOWN, find_unfinished_work
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
     NodeCompleted,
@@ -12,18 +13,15 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.store.events import StoredEvent
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
 
-def log(*events: Event) -> list[StoredEvent]:
+def log(*events: Event) -> list[EventRecord]:
     return [
-        StoredEvent(
-            seq,
+        EventRecord(
             IDS.session_id,
             IDS.run_id,
-            seq,
             event.name,
             encode_envelope(wrap_event(IDS, event, "2026-01-31T08:00:00.000Z", seq)),
         )
