@@ -6,7 +6,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import yaml
 
@@ -14,8 +13,6 @@ from internal.agent.domain.events.control import CONTROLS, ControlFrame
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.react.gates import CONTROL_CALLS, CONTROL_SPECS, GATES
-from internal.config.settings import Provider
-from internal.llm.registry import PROVIDERS
 from internal.tools.registry import TOOLS
 from tests import ROOT
 
@@ -66,7 +63,6 @@ def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
 
 # A roster is a plain tuple beside what it lists. A row each: its name, what it lists, what there is
 ROSTERS: tuple[tuple[str, set[str], set[str]], ...] = (
-    ("providers", {each.name for each in PROVIDERS}, set(get_args(Provider))),
     ("events", {each.__name__ for each in EVENTS}, subclasses(Event)),
     ("controls", {each.__name__ for each in CONTROLS}, subclasses(ControlFrame)),
     ("tools", {each.spec.name for each in TOOLS}, defined("internal/tools", decorator="tool")),

@@ -21,8 +21,8 @@ from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.channels.cli.repl.request_threads import in_thread
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
-from internal.config.settings import ConfigError
 from internal.config.terminal_env import TerminalFacts
+from internal.config.types import ConfigError
 from internal.observability.logs import log_to
 from internal.tools.registry import TOOLS
 from larkspur.build import terminal_house

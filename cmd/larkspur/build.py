@@ -30,14 +30,15 @@ from internal.dispatch.leases import Leases
 from internal.dispatch.local import LocalDispatcher
 from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
-from internal.llm.registry import build_model
+from internal.llm.model_catalog import make_model_book
+from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel
 from internal.observability.clock import SystemClock
 from internal.sandbox.native import NativeSandbox
 from internal.storage.database_url import open_database
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import ToolBox
-from larkspur.mapping import briefing_defaults, lark_rules, model_book, model_settings
+from larkspur.mapping import briefing_defaults, lark_rules
 from larkspur.version import VERSION
 from larkspur.workspaces import Workspaces
 
@@ -221,7 +222,7 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
 async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
     settings, stores, clock = loaded.settings, Stores(), SystemClock()
     async with AsyncExitStack() as stack:
-        model = build_model(model_settings(settings))
+        model = build_model(settings.llm)
         model.check_key()
         stack.push_async_callback(model.close)
         model.warm()
@@ -230,7 +231,7 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
         await broadcaster.start()
         await stack.enter_async_context(child(broadcaster.follow()))
         stack.callback(broadcaster.close)
-        book = model_book(settings)
+        book = make_model_book(settings.llm)
         owner = f"{role}-{Ksuid()}"
         yield _Frame(
             settings=settings,

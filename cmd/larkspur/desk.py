@@ -31,10 +31,11 @@ from internal.config.loader import Loaded, load
 from internal.dispatch.leases import Leases
 from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
+from internal.llm.model_catalog import make_model_book
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from larkspur.failing import sentences
-from larkspur.mapping import briefing_defaults, model_book
+from larkspur.mapping import briefing_defaults
 from larkspur.oneshot import gateway_of
 from larkspur.people_arguments import PEOPLE
 from larkspur.speaking import language
@@ -186,5 +187,5 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
             gateway=Gateway(database, stores, broadcaster, dispatcher, clock),
             broadcaster=broadcaster,
             attachments=LocalAttachments(loaded.home / "attachments"),
-            defaults=briefing_defaults(settings, model_book(settings)),
+            defaults=briefing_defaults(settings, make_model_book(settings.llm)),
         )

@@ -17,7 +17,8 @@ from internal.channels.cli.output import sanitize_terminal
 from internal.config import home as home_folder
 from internal.config.home import HomeError
 from internal.config.loader import Loaded, load
-from internal.config.settings import VENDORS, ConfigError, Settings
+from internal.config.settings import Settings
+from internal.config.types import ConfigError
 from internal.storage.migrations import migrations
 from internal.storage.sqlite.connection import APPLICATION_ID
 from internal.storage.sqlite.file_systems import network_file_system
@@ -144,7 +145,7 @@ def _settings(loaded: Loaded) -> Check:
 
 def _model(settings: Settings) -> Check:
     llm = settings.llm
-    if llm.provider not in VENDORS:
+    if llm.provider == "offline":
         advice = "Set ANTHROPIC_API_KEY for a real one."
         return Check("model", "warn", "The offline demo model does the work.", advice)
     try:

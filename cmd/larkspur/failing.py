@@ -7,7 +7,7 @@ from internal.agent.domain.errors import LarkspurError, ModelKeyRejected, Reques
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
 from internal.config.home import HomeError
-from internal.config.settings import ConfigError
+from internal.config.types import ConfigError
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.task_request import OneShotRequest
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
-from internal.config.settings import VENDORS
 from internal.observability.logs import log_to
 from larkspur.build import TerminalHouse, terminal_house
 from larkspur.failing import sentences
@@ -52,7 +51,7 @@ def in_house(config: str | None, work: Callable[[TerminalHouse], Awaitable[T]]) 
     with sentences():
         loaded = load(config=config)
         prepare(loaded.home)
-        if loaded.settings.llm.provider not in VENDORS and "llm.provider" not in loaded.origins:
+        if loaded.settings.llm.provider == "offline" and "llm.provider" not in loaded.origins:
             print_error(
                 "No key is set: the offline demo model answers. ANTHROPIC_API_KEY sets a real one."
             )

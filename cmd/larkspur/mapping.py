@@ -1,50 +1,13 @@
 """From settings to what the rooms take."""
 
-from functools import partial
-
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
-from internal.agent.domain.usage import Price, RunLimits
-from internal.agent.ports.llm import ModelBook, ModelLimits
+from internal.agent.domain.usage import RunLimits
+from internal.agent.ports.llm import ModelBook
 from internal.channels.chat.policy import ChatRules, GroupRules
 from internal.channels.web.channel import WebSettings
 from internal.config.settings import ServerSettings, Settings
-from internal.llm.model_catalog import limits, price_table
-from internal.llm.registry import ModelSettings, ProviderCredentials
-from internal.llm.secrets import Secret
-
-
-def model_settings(settings: Settings) -> ModelSettings:
-    """Return what the models' room needs."""
-    llm = settings.llm
-    keys = {name: key.get_secret_value() for name, key in llm.keys.items()}
-    if llm.api_key is not None:
-        keys[llm.provider] = llm.api_key.get_secret_value()
-    addresses = {**llm.base_urls, llm.provider: llm.base_url}
-    return ModelSettings(
-        provider=llm.provider,
-        access={
-            name: ProviderCredentials(Secret(keys.get(name, "")), addresses.get(name))
-            for name in {*keys, *addresses}
-        },
-        request_timeout_seconds=llm.request_timeout_seconds,
-        max_retries=llm.max_retries,
-        fallbacks=llm.fallbacks,
-        concurrency=llm.concurrency,
-        tool_calls=llm.tool_calls,
-    )
-
-
-def model_book(settings: Settings) -> ModelBook:
-    """Return limits and prices: what is known of models, the settings' word before ours."""
-    llm = settings.llm
-    wanted = ModelLimits(llm.context_window, llm.max_output_tokens)
-    own = {
-        name: Price(price.input, price.output, price.cache_read, price.cache_write)
-        for name, price in llm.prices.items()
-    }
-    return ModelBook(price_table(own), partial(limits, wanted=wanted), llm.temperature)
 
 
 def briefing_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:

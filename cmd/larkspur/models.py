@@ -10,9 +10,8 @@ from internal.agent.domain.usage import Price
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import sanitize_terminal
 from internal.config.loader import Loaded, load
-from internal.llm.model_catalog import AS_OF, KNOWN, Known
-from internal.llm.registry import PROVIDERS, Provider
-from larkspur.mapping import model_book
+from internal.llm.model_catalog import make_model_book
+from internal.llm.registry import PRICES_AS_OF, PROVIDERS, ModelInfo, Provider, find_model
 
 
 class Row(NamedTuple):
@@ -44,18 +43,21 @@ def list_models(config: str | None, *, as_json: bool) -> int:
     for cells in table:
         padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         print(sanitize_terminal("  ".join(padded).rstrip()))
-    print(f"* in use. List prices as of {AS_OF}; - is not known. Any other model may be named too.")
+    print(
+        f"* in use. List prices as of {PRICES_AS_OF}; - is unknown."
+        " Other models of a provider can be used too."
+    )
     return OK
 
 
 def _rows(loaded: Loaded) -> Iterator[Row]:
-    llm, prices = loaded.settings.llm, model_book(loaded.settings).prices
+    llm, prices = loaded.settings.llm, make_model_book(loaded.settings.llm).prices
     for provider in PROVIDERS:
-        known = [k for k in KNOWN if k.provider == provider.name and not k.name.endswith("-")]
+        known = [info for info in provider.models if not info.name.endswith("-")]
         used = llm.model if provider.name == llm.provider else ""
         first = used or provider.default_model
         if first not in {k.name for k in known}:
-            known.insert(0, _fitting(first)._replace(provider=provider.name, name=first))
+            known.insert(0, (find_model(first) or ModelInfo(first))._replace(name=first))
         for model in sorted(known, key=lambda model: model.name != first):
             yield Row(
                 provider=provider.name,
@@ -68,14 +70,9 @@ def _rows(loaded: Loaded) -> Iterator[Row]:
             )
 
 
-def _fitting(name: str) -> Known:
-    fitting = (known for known in KNOWN if name.startswith(known.name))
-    return max(fitting, key=lambda known: len(known.name), default=Known("", ""))
-
-
 def _key(provider: Provider, loaded: Loaded) -> Literal["set", "missing", "not needed"]:
     llm = loaded.settings.llm
-    if provider.key_name is None:
+    if provider.key_variable is None:
         return "not needed"
     own = provider.name == llm.provider and llm.api_key is not None
     return "set" if own or provider.name in {*loaded.keyed, *llm.keys} else "missing"

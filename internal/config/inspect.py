@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, SecretStr
 
-from internal.config.keys import KEYS
 from internal.config.loader import Loaded
 from internal.config.messages import plain
+from internal.config.setting_keys import KEYS
 
 
 class Row(NamedTuple):

@@ -1,9 +1,10 @@
 """The settings of models: who does the work, and how it is reached."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
 
 from internal.config.types import (
     ConfigError,
@@ -18,31 +19,41 @@ from internal.config.types import (
     WebAddress,
     key,
 )
-from internal.config.vendors import VENDORS
+from internal.llm.registry import OFFLINE_MODEL, PROVIDER_NAMES, find_provider
 
-Provider = Literal["anthropic", "openai", "ark", "deepseek", "openrouter", "ollama", "offline"]
-OFFLINE_MODEL = "offline-demo"
+
+def _known_provider(name: object) -> object:
+    if name not in PROVIDER_NAMES:
+        *others, last = (f"'{known}'" for known in PROVIDER_NAMES)
+        raise PydanticCustomError(
+            "unknown_provider",
+            "unknown provider",
+            {"expected": f"{', '.join(others)} or {last}"},
+        )
+    return name
 
 
 def _model_of_provider(text: str) -> str:
     provider, colon, model = text.partition(":")
-    if not colon or not model.strip() or provider not in get_args(Provider):
+    if not colon or not model.strip() or provider not in PROVIDER_NAMES:
         raise ValueError("must be written provider:model, such as openai:gpt-6-sol")
     return text
 
 
-def _provider_with_key(text: str) -> str:
-    if text not in VENDORS:
-        raise ValueError(f"must be one of {', '.join(VENDORS)}")
-    return text
+def _remote_provider(name: str) -> str:
+    remote = [known for known in PROVIDER_NAMES if known != "offline"]
+    if name not in remote:
+        raise ValueError(f"must be one of {', '.join(remote)}")
+    return name
 
 
+ProviderName = Annotated[str, BeforeValidator(_known_provider)]
+RemoteProviderName = Annotated[str, AfterValidator(_remote_provider)]
 ModelOfProvider = Annotated[str, AfterValidator(_model_of_provider)]
-ProviderWithKey = Annotated[str, AfterValidator(_provider_with_key)]
 
 
-class Price(Section):
-    """What a model costs, in US dollars for a million tokens."""
+class PriceSettings(Section):
+    """What a model costs, in US dollars per million tokens."""
 
     input: Dollars
     output: Dollars
@@ -53,7 +64,7 @@ class Price(Section):
 class LlmSettings(Section):
     """Which model does the work, and how it is reached."""
 
-    provider: Provider = key(
+    provider: ProviderName = key(
         "offline", "unset: offline, or the provider that a key, a model or an address is for."
     )
     model: Text = key(OFFLINE_MODEL, "unset: the provider's own default, see docs/models.md.")
@@ -63,10 +74,10 @@ class LlmSettings(Section):
     base_url: WebAddress | None = key(
         None, "Another address of the provider; also from ANTHROPIC_BASE_URL, OPENAI_BASE_URL."
     )
-    keys: Mapping[ProviderWithKey, Secret] = key(
+    keys: Mapping[RemoteProviderName, Secret] = key(
         {}, "{provider: key} of other providers, for fallbacks; also from their variables."
     )
-    base_urls: Mapping[ProviderWithKey, WebAddress] = key(
+    base_urls: Mapping[RemoteProviderName, WebAddress] = key(
         {}, "{provider: address} of other providers, for fallbacks."
     )
     tool_calls: Literal["native", "text"] = key(
@@ -85,7 +96,7 @@ class LlmSettings(Section):
         (), "provider:model to turn to, in order, when the model cannot answer."
     )
     concurrency: Count = key(16, "Calls under way at once in this process.")
-    prices: Mapping[str, Price] = key(
+    prices: Mapping[str, PriceSettings] = key(
         {}, "{model: {input, output, cache_read, cache_write}}, dollars a million tokens."
     )
 
@@ -93,8 +104,8 @@ class LlmSettings(Section):
     @classmethod
     def _model_follows_provider(cls, given: Any) -> Any:
         if isinstance(given, dict) and "model" not in given:
-            vendor = VENDORS.get(str(given.get("provider")))
-            return {**given, "model": vendor.model} if vendor else given
+            provider = find_provider(str(given.get("provider")))
+            return {**given, "model": provider.default_model} if provider else given
         return given
 
     @model_validator(mode="after")
@@ -107,15 +118,23 @@ class LlmSettings(Section):
             raise ValueError("max_output_tokens must be smaller than context_window")
         return self
 
+    def credentials(self, provider: str) -> tuple[str, str | None]:
+        """Return the key of a provider, "" where none is set, and its address if one is set."""
+        key, base_url = self.keys.get(provider), self.base_urls.get(provider)
+        if provider == self.provider:
+            key, base_url = self.api_key or key, self.base_url
+        return (key.get_secret_value() if key else ""), base_url
+
     def require_api_key(self) -> SecretStr:
         """Return the key of the provider, an empty one where none is needed.
 
-        An address of the user's own that speaks as OpenAI does needs none.
+        A base URL of the user's own that implements OpenAI's API needs none.
 
         Raises:
-            ConfigError: none is set; the sentence names what to set.
+            ConfigError: no key is set; the sentence names what to set.
         """
-        variable = VENDORS[self.provider].key_variable
+        provider = find_provider(self.provider)
+        variable = None if provider is None else provider.key_variable
         own_address = self.base_url is not None and self.provider != "anthropic"
         if self.api_key is None and variable is not None and not own_address:
             raise ConfigError(

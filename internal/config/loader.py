@@ -16,11 +16,20 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from internal.config import home as home_folder
-from internal.config.keys import KEYS, NAMES, VARIABLES, holds_many, holds_secret, section_of
+from internal.config.llm import PriceSettings
 from internal.config.messages import complaint, name_of, nearest, plain
-from internal.config.settings import OFFLINE_MODEL, ConfigError, Price, Settings
-from internal.config.vendors import VENDORS
+from internal.config.setting_keys import (
+    KEYS,
+    NAMES,
+    VARIABLES,
+    holds_many,
+    holds_secret,
+    section_of,
+)
+from internal.config.settings import Settings
+from internal.config.types import ConfigError
 from internal.config.yaml_document import Place, parse
+from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 
 __all__ = ["ConfigError", "Loaded", "load"]
 
@@ -85,7 +94,7 @@ def load(
         "llm.provider": _Given(provider, "default"),
         "database.url": _Given(f"sqlite:///{home}/larkspur.db", "default"),
         **written,
-        **dict(_from_vendors(provider, named, environ)),
+        **dict(_from_provider_variables(provider, named, environ)),
         **variables,
         **flagged,
     }
@@ -97,7 +106,7 @@ def _decide(named: _Layer, environ: Mapping[str, str]) -> str:
     """Choose the provider nobody named: one of which anything was given, else offline."""
     if "llm.model" in named and named["llm.model"].value == OFFLINE_MODEL:
         return "offline"
-    first = next(iter(VENDORS))
+    first = PROVIDERS[0].name
     if "llm.api_key" in named:  # it says not whose: the variable of another is not meant
         return first
     is_wanted = not named.keys().isdisjoint({"llm.model", "llm.base_url"})
@@ -105,26 +114,26 @@ def _decide(named: _Layer, environ: Mapping[str, str]) -> str:
 
 
 def _keyed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys that the vendors' own variables hold; blank ones are not set."""
-    held = {name: environ.get(v.key_variable or "", "").strip() for name, v in VENDORS.items()}
+    """Return the keys in the providers' own variables. A blank variable counts as unset."""
+    held = {p.name: environ.get(p.key_variable or "", "").strip() for p in PROVIDERS}
     return {name: key for name, key in held.items() if key}
 
 
-def _from_vendors(
+def _from_provider_variables(
     provider: Any, named: _Layer, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, _Given]]:
-    """Take the variables that the vendors' own tools read, of those that are needed."""
+    """Read the variables that the providers' own tools use, of the providers that are needed."""
     keyed = _keyed(environ)
-    vendor = VENDORS.get(provider) if isinstance(provider, str) else None
-    if vendor is not None:
-        if provider in keyed:
-            yield "llm.api_key", _Given(keyed[provider], f"environment {vendor.key_variable}")
-        if address := environ.get(vendor.url_variable or "", "").strip():
-            yield "llm.base_url", _Given(address, f"environment {vendor.url_variable}")
+    known = find_provider(str(provider))
+    if known is not None:
+        if known.name in keyed:
+            yield "llm.api_key", _Given(keyed[known.name], f"environment {known.key_variable}")
+        if address := environ.get(known.base_url_variable or "", "").strip():
+            yield "llm.base_url", _Given(address, f"environment {known.base_url_variable}")
     others = _fallbacks(named) - {str(provider)}
     for key, held in (
         ("llm.keys", keyed),
-        ("llm.base_urls", {n: environ.get(v.url_variable or "") for n, v in VENDORS.items()}),
+        ("llm.base_urls", {p.name: environ.get(p.base_url_variable or "") for p in PROVIDERS}),
     ):
         taken = {name: value.strip() for name, value in held.items() if name in others and value}
         given = named.get(key, _Given({}, "environment"))
@@ -281,6 +290,7 @@ def _sentence(error: ErrorDetails, given: _Layer) -> str:
     one = given[key]
     where = _place({(): one.origin, **one.places}, path)
     if error["type"] == "extra_forbidden":
-        return f"{where}: {dotted} is not a known key{nearest(str(path[-1]), Price.model_fields)}"
+        hint = nearest(str(path[-1]), PriceSettings.model_fields)
+        return f"{where}: {dotted} is not a known key{hint}"
     show = not (one.expanded or holds_secret(KEYS[key]))
     return f"{where}: {dotted} {complaint(error, show=show)}"

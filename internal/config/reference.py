@@ -1,6 +1,6 @@
-"""Writes the models down for people: `configs/larkspur.yaml` and the table in `docs/settings.md`.
+"""Generates `configs/larkspur.yaml` and the tables of settings and model providers in docs/.
 
-`python -m internal.config.reference` in the checkout writes both; a test keeps them fresh.
+`make generate` runs it; a test fails while a generated file is stale.
 """
 
 import textwrap
@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from internal.config.inspect import shown
-from internal.config.keys import KEYS, VARIABLES, section_of
+from internal.config.setting_keys import KEYS, VARIABLES, section_of
 from internal.config.settings import Settings
+from internal.llm.registry import PROVIDERS
 
-BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 _HEAD = """\
 # Every setting of Larkspur with its default. Copy what you change to $LARKSPUR_HOME/config.yaml.
 # An empty value is one that is not set. Unknown keys are errors. ${VARIABLE} is expanded.
@@ -26,7 +26,7 @@ def yaml_text() -> str:
     return _HEAD + "".join(_section(Settings, "", 0))
 
 
-def table() -> str:
+def settings_table() -> str:
     """Write every key with its default, its variable and its explanation as a Markdown table."""
     variables = {key: name for name, key in VARIABLES.items()}
     rows = (
@@ -37,10 +37,23 @@ def table() -> str:
     return "\n".join(("| key | default | | variable |", "|---|---|---|---|", *rows))
 
 
-def page(text: str) -> str:
-    """Put the table into a page, between the two marks."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+def provider_table() -> str:
+    """Return the model providers with their keys and default models as a Markdown table."""
+    rows = (
+        f"| `{p.name}` | {p.description} | {f'`{p.key_variable}`' if p.key_variable else 'none'} |"
+        f" `{p.default_model}` |"
+        for p in PROVIDERS
+    )
+    return "\n".join(
+        ("| provider | what it is | key | default model |", "|---|---|---|---|", *rows)
+    )
+
+
+def insert_table(text: str, name: str, table: str) -> str:
+    """Return a page with a table between its marks `<!-- NAME: begin -->` and `… end -->`."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
 
 
 def _section(model: type[BaseModel], prefix: str, depth: int) -> list[str]:
@@ -62,11 +75,21 @@ def _default(key: str) -> str:
     return "" if default is None or key in _UNSET else shown(default)
 
 
+GENERATED = (
+    ("docs/settings.md", "keys", settings_table),
+    ("docs/models.md", "providers", provider_table),
+)
+"""The generated tables: page, name of the marks, and the function that returns the table."""
+
+
 def main() -> None:
-    """Write both files of the checkout this is run in."""
+    """Write the generated files of the checkout in the working directory."""
     Path("configs/larkspur.yaml").write_text(yaml_text(), encoding="utf-8")
-    settings = Path("docs/settings.md")
-    settings.write_text(page(settings.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, name, table in GENERATED:
+        page = Path(path)
+        page.write_text(
+            insert_table(page.read_text(encoding="utf-8"), name, table()), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from internal.config.lark import LarkSettings
-from internal.config.llm import OFFLINE_MODEL, LlmSettings, Price, Provider
+from internal.config.llm import LlmSettings
 from internal.config.types import (
-    ConfigError,
     Count,
     Folder,
     Port,
@@ -23,10 +22,6 @@ from internal.config.types import (
     is_loopback,
     key,
 )
-from internal.config.vendors import VENDORS
-
-# what others look for beside the settings, although it stands elsewhere
-__all__ = ["OFFLINE_MODEL", "VENDORS", "ConfigError", "LlmSettings", "Price", "Provider"]
 
 
 class AgentSettings(Section):

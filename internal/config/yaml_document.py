@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from internal.config.messages import plain
-from internal.config.settings import ConfigError
+from internal.config.types import ConfigError
 
 Place = tuple[str | int, ...]
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}

@@ -9,8 +9,8 @@ from internal.agent.domain.errors import ModelError
 from internal.agent.ports.llm import ModelRequest, ModelStreamEvent
 from internal.llm.anthropic_request import encode_request, has_thinking
 from internal.llm.anthropic_stream import ANTHROPIC, AnthropicReader, is_stale_thinking
+from internal.llm.api_key import ApiKey
 from internal.llm.errors import error_of_status, retry_after
-from internal.llm.secrets import Secret
 from internal.llm.transport import Refusal, SdkClient
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class AnthropicModel:
     provider = "anthropic"
 
     def __init__(
-        self, key: Secret, *, base_url: str | None = None, silence_seconds: float = 120.0
+        self, key: ApiKey, *, base_url: str | None = None, silence_seconds: float = 120.0
     ) -> None:
         self._key = key
         self._address = base_url or ADDRESS

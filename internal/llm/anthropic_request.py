@@ -14,7 +14,7 @@ from internal.agent.domain.messages import (
     ToolResult,
 )
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.json_text import encode_json
+from internal.llm.lenient_json import encode_json
 
 # Models that think by default. They withhold the text of it unless asked, and with it what they say
 # between tool calls: a person would see nothing for minutes. Others refuse the field or would start

@@ -7,10 +7,10 @@ import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
+from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse
 from internal.llm.errors import ProviderInfo, error_of_status
-from internal.llm.json_text import whole
 from internal.llm.stream_reader import ReplyReader, arguments_of, decoded
 
 ANTHROPIC = ProviderInfo("Anthropic", "ANTHROPIC_API_KEY")
@@ -215,4 +215,4 @@ class _Growing:
 
 
 def _failure(error: _Error) -> ModelError:
-    return error_of_type(error.type, whole(error.message))
+    return error_of_type(error.type, replace_surrogates(error.message))

@@ -13,7 +13,7 @@ from internal.agent.domain.errors import (
     ModelRejected,
     ModelUnreachable,
 )
-from internal.llm.json_text import clip
+from internal.llm.lenient_json import one_line
 
 # One line a provider or server, because none of them says it like another.
 _TOO_LONG = re.compile(
@@ -65,7 +65,7 @@ def error_of_status(
     retry_after: float | None = None,
 ) -> ModelError:
     """Return our error for an HTTP status, the provider's message, and its code if it has codes."""
-    said = clip(message)
+    said = one_line(message)
     if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {said}"):
         return ModelRejected(f"{peer.name} says that the account has no credit left: {said}")
     if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{code} {said}"):

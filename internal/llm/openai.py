@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from internal.agent.domain.errors import ModelError
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
+from internal.llm.api_key import ApiKey
 from internal.llm.errors import ProviderInfo, retry_after
 from internal.llm.openai_request import (
     MOST_LESSONS,
@@ -18,7 +19,6 @@ from internal.llm.openai_request import (
     estimated_tokens,
 )
 from internal.llm.openai_stream import OpenAIReader, error_of_body
-from internal.llm.secrets import Secret
 from internal.llm.transport import Refusal, SdkClient
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class OpenAIModel:
     def __init__(
         self,
         service: Service,
-        key: Secret,
+        key: ApiKey,
         *,
         base_url: str | None = None,
         silence_seconds: float = 120.0,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from internal.agent.domain.errors import ModelError, ModelRejected
 from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.json_text import encode_json
+from internal.llm.lenient_json import encode_json
 
 MOST_LESSONS = 4
 

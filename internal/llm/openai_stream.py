@@ -11,9 +11,8 @@ from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse, TextDelta
 from internal.llm.errors import ProviderInfo, error_of_status
-from internal.llm.json_text import encode_json
-from internal.llm.sse import MAX_LINE_BYTES
-from internal.llm.stream_reader import ReplyReader, arguments_of, decoded
+from internal.llm.lenient_json import encode_json
+from internal.llm.stream_reader import MAX_LINE_BYTES, ReplyReader, arguments_of, decoded
 
 # In a stream there is no status. Whoever began to answer could take the request: what is not known
 # here is taken for a fault that passes.

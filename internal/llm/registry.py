@@ -1,136 +1,263 @@
-"""The roster of providers, and how settings become a model. A new provider is one line here."""
+"""The registry of model providers. A new provider is one entry in `PROVIDERS` and nothing else.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal
+Settings validate against it, and `make generate` writes the tables of docs/models.md from it.
+Standard library only: the command line and the settings read it, so an adapter is imported when a
+provider is connected.
+"""
+# ruff: noqa: PLC0415 - adapters are imported by `connect`, see above
 
-from internal.agent.domain.errors import InvalidRequest
-from internal.config.vendors import VENDORS
-from internal.llm.anthropic import AnthropicModel
-from internal.llm.errors import ProviderInfo
-from internal.llm.offline.model import MODEL as OFFLINE
-from internal.llm.offline.model import OfflineModel
-from internal.llm.openai import OpenAIModel, Service
-from internal.llm.openai_request import Dialect
-from internal.llm.retry import ProviderClient, RetryingModel, RetryPolicy, Route
-from internal.llm.secrets import Secret
-from internal.llm.text_tool_calls import TextCalls
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+if TYPE_CHECKING:
+    from internal.llm.api_key import ApiKey
+    from internal.llm.retry import ProviderClient
 
-@dataclass(frozen=True)
-class ProviderCredentials:
-    """The way into one provider. Without `base_url` it is the provider's own address."""
+PRICES_AS_OF = "2026-11-21"
+"""The day on which the list prices and limits below were read from the providers' pages."""
 
-    key: Secret = field(default_factory=lambda: Secret(""))
-    base_url: str | None = None
+OFFLINE_MODEL = "offline-demo"
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """What this room needs to know. Which model is asked for, each request says.
+class TokenPrices(NamedTuple):
+    """List prices in US dollars per million tokens."""
 
-    `access` holds the key and address of each provider by its name; those that the fallbacks need
-    are among them. `request_timeout_seconds` is the longest silence of a connection. A fallback is
-    written `provider:model`. With `tool_calls` as `text` the models of `provider`, not those of
-    others, are told of tools in words.
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+class ModelInfo(NamedTuple):
+    """What is known about a model; None is unknown.
+
+    `context_window` and `max_output_tokens` are in tokens. A name that ends with a dash stands for
+    every model whose name starts with it.
     """
-
-    provider: str
-    access: Mapping[str, ProviderCredentials] = field(default_factory=dict)
-    request_timeout_seconds: float = 120.0
-    max_retries: int = 4
-    fallbacks: tuple[str, ...] = ()
-    concurrency: int = 16
-    tool_calls: Literal["native", "text"] = "native"
-
-
-@dataclass(frozen=True)
-class Provider:
-    """A provider of models. `key_name` is the variable that its key comes from, if it needs one."""
 
     name: str
-    key_name: str | None
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    prices: TokenPrices | None = None
+
+
+def prices(
+    input_: float, output: float, cache_read: float, cache_write: float | None = None
+) -> TokenPrices:
+    """Return list prices. Writing to the cache costs 1.25 times the input unless stated."""
+    return TokenPrices(
+        input_, output, cache_read, input_ * 1.25 if cache_write is None else cache_write
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider(ABC):
+    """A provider of models.
+
+    `key_variable` and `base_url_variable` are the environment variables that the provider's own
+    tools read; None where the provider has none. A provider without a `key_variable` needs no key.
+    """
+
+    name: str
+    title: str
+    description: str
     default_model: str
-    connect: Callable[[ProviderCredentials, float], ProviderClient]
+    models: tuple[ModelInfo, ...]
+    key_variable: str | None = None
+    base_url_variable: str | None = None
+
+    @abstractmethod
+    def connect(
+        self, key: "ApiKey", base_url: str | None, *, silence_seconds: float
+    ) -> "ProviderClient":
+        """Return a client. Instant: the provider's SDK is not imported.
+
+        `base_url` None is the provider's own address. `silence_seconds` is the longest wait for the
+        next bytes of a connection.
+        """
 
 
-def _anthropic(access: ProviderCredentials, silence_seconds: float) -> ProviderClient:
-    return AnthropicModel(access.key, base_url=access.base_url, silence_seconds=silence_seconds)
+@dataclass(frozen=True, kw_only=True)
+class Anthropic(Provider):
+    """A provider that implements Anthropic's Messages API."""
+
+    def connect(
+        self, key: "ApiKey", base_url: str | None, *, silence_seconds: float
+    ) -> "ProviderClient":
+        """Return a client of the Messages API."""
+        from internal.llm.anthropic import AnthropicModel
+
+        return AnthropicModel(key, base_url=base_url, silence_seconds=silence_seconds)
 
 
-def _offline(_access: ProviderCredentials, _silence_seconds: float) -> ProviderClient:
-    return OfflineModel()
+@dataclass(frozen=True, kw_only=True)
+class OpenAICompatible(Provider):
+    """A provider that implements OpenAI's Chat Completions API.
+
+    `limit_field` is the name under which the longest reply is sent. `resend_reasoning`: earlier
+    reasoning is sent back with the tool calls it led to.
+    """
+
+    base_url: str
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    resend_reasoning: bool = False
+
+    def connect(
+        self, key: "ApiKey", base_url: str | None, *, silence_seconds: float
+    ) -> "ProviderClient":
+        """Return a client of Chat Completions."""
+        from internal.llm.errors import ProviderInfo
+        from internal.llm.openai import OpenAIModel, Service
+        from internal.llm.openai_request import Dialect
+
+        dialect = Dialect(limit=self.limit_field, thoughts=self.resend_reasoning)
+        info = ProviderInfo(self.title, self.key_variable)
+        service = Service(self.name, info, self.base_url, dialect)
+        return OpenAIModel(service, key, base_url=base_url, silence_seconds=silence_seconds)
 
 
-def _compatible(
-    service: Service, access: ProviderCredentials, silence_seconds: float
-) -> ProviderClient:
-    address, silence = access.base_url, silence_seconds
-    return OpenAIModel(service, access.key, base_url=address, silence_seconds=silence)
+@dataclass(frozen=True, kw_only=True)
+class OfflineDemo(Provider):
+    """The built-in demo model, which needs no network."""
+
+    def connect(
+        self,
+        key: "ApiKey",  # noqa: ARG002 - required by Provider
+        base_url: str | None,  # noqa: ARG002 - required by Provider
+        *,
+        silence_seconds: float,  # noqa: ARG002 - required by Provider
+    ) -> "ProviderClient":
+        """Return the demo model."""
+        from internal.llm.offline.model import OfflineModel
+
+        return OfflineModel()
 
 
-def _openai(name: str, spoken: str, address: str, dialect: Dialect | None = None) -> Provider:
-    """Return a provider that speaks Chat Completions at an address."""
-    key_name, _, model = VENDORS[name]
-    service = Service(name, ProviderInfo(spoken, key_name), address, dialect or Dialect())
-    return Provider(name, key_name, model, partial(_compatible, service))
-
-
-_OPENAI = Dialect(limit="max_completion_tokens")
-_CLAUDE = VENDORS["anthropic"]
-
+# Limits and prices are from the providers' own pages as of PRICES_AS_OF:
+# platform.claude.com/docs/en/about-claude/pricing, developers.openai.com/api/docs/models,
+# api-docs.deepseek.com/quick_start/pricing and the pages of the models. Long calls that cost more
+# are underestimated: claude-haiku-5-5 over 100,000 tokens costs five times as much, gpt-6 over
+# 272,000 tokens twice. DeepSeek's prices are those of its peak hours; outside of them it takes
+# half. Ark lists its prices in yuan and OpenRouter's change daily, so neither is listed.
+#
+# The order matters: the first provider whose key is set is used when the settings name none.
 PROVIDERS: tuple[Provider, ...] = (
-    Provider("anthropic", _CLAUDE.key_variable, _CLAUDE.model, _anthropic),
-    _openai("openai", "OpenAI", "https://api.openai.com/v1", _OPENAI),
-    _openai("ark", "Ark", "https://ark.cn-beijing.volces.com/api/v3"),
-    _openai("deepseek", "DeepSeek", "https://api.deepseek.com", Dialect(thoughts=True)),
-    _openai("openrouter", "OpenRouter", "https://openrouter.ai/api/v1"),
-    _openai("ollama", "Ollama", "http://127.0.0.1:11434/v1"),
-    Provider("offline", None, OFFLINE, _offline),
+    Anthropic(
+        name="anthropic",
+        title="Anthropic",
+        description="Claude, through Anthropic's API or any server that implements it",
+        key_variable="ANTHROPIC_API_KEY",
+        base_url_variable="ANTHROPIC_BASE_URL",
+        default_model="claude-sonnet-5-5",
+        models=(
+            ModelInfo("claude-sonnet-5-5", 1_000_000, 128_000, prices(2.0, 10.0, 0.1)),
+            ModelInfo("claude-opus-5-5", 1_000_000, 128_000, prices(4.0, 20.0, 0.2)),
+            ModelInfo("claude-haiku-5-5", 1_000_000, 128_000, prices(0.1, 0.5, 0.01)),
+            ModelInfo("claude-fable-5-2", 1_000_000, 128_000, prices(8.0, 40.0, 0.2)),
+            ModelInfo("claude-fable-5-1", 1_000_000, 128_000, prices(10.0, 50.0, 0.25)),
+            ModelInfo("claude-fable-5", 1_000_000, 128_000, prices(10.0, 50.0, 1.0)),
+            ModelInfo("claude-mythos-5-1", 1_000_000, 128_000, prices(10.0, 50.0, 0.25)),
+            ModelInfo("claude-mythos-5", 1_000_000, 128_000, prices(10.0, 50.0, 1.0)),
+            ModelInfo("claude-opus-5", 1_000_000, 128_000, prices(5.0, 25.0, 0.5)),
+            ModelInfo("claude-opus-4-8", 1_000_000, 128_000, prices(5.0, 25.0, 0.5)),
+            ModelInfo("claude-opus-4-7", 1_000_000, 128_000, prices(5.0, 25.0, 0.5)),
+            ModelInfo("claude-opus-4-6", 1_000_000, 128_000, prices(5.0, 25.0, 0.5)),
+            ModelInfo("claude-opus-4-5", 200_000, 64_000, prices(5.0, 25.0, 0.5)),
+            ModelInfo("claude-opus-4", 200_000, 32_000, prices(15.0, 75.0, 1.5)),
+            ModelInfo("claude-sonnet-5", 1_000_000, 128_000, prices(2.0, 10.0, 0.2)),
+            ModelInfo("claude-sonnet-4-6", 1_000_000, 128_000, prices(3.0, 15.0, 0.3)),
+            ModelInfo("claude-sonnet-4", 200_000, 64_000, prices(3.0, 15.0, 0.3)),
+            ModelInfo("claude-haiku-5", 1_000_000, 128_000),
+            ModelInfo("claude-haiku-4-5", 200_000, 64_000, prices(1.0, 5.0, 0.1)),
+            ModelInfo("claude-", 200_000, 64_000),
+        ),
+    ),
+    OpenAICompatible(
+        name="openai",
+        title="OpenAI",
+        description="OpenAI, or any server that implements Chat Completions",
+        base_url="https://api.openai.com/v1",
+        key_variable="OPENAI_API_KEY",
+        base_url_variable="OPENAI_BASE_URL",
+        default_model="gpt-6-sol",
+        models=(
+            ModelInfo("gpt-6-sol", 1_050_000, 128_000, prices(2.0, 10.0, 0.2)),
+            ModelInfo("gpt-6-luna", 1_050_000, 128_000, prices(0.1, 0.5, 0.01)),
+            ModelInfo("gpt-6-astra", 1_050_000, 128_000, prices(10.0, 50.0, 1.0)),
+            ModelInfo("gpt-6.1-terra", 1_050_000, 128_000, prices(1.0, 5.0, 0.05)),
+            ModelInfo("gpt-6.1-sol", 1_050_000, 128_000, prices(2.0, 10.0, 0.1)),
+            ModelInfo("gpt-6.2-sol", 1_050_000, 128_000, prices(2.0, 10.0, 0.1)),
+            ModelInfo("gpt-5.4-mini", 400_000, 128_000, prices(0.75, 4.5, 0.075, 0.75)),
+            ModelInfo("gpt-5.4-nano", None, None, prices(0.2, 1.25, 0.02, 0.2)),
+        ),
+        limit_field="max_completion_tokens",
+    ),
+    OpenAICompatible(
+        name="ark",
+        title="Ark",
+        description="Volcano Engine Ark (Doubao and others)",
+        base_url="https://ark.cn-beijing.volces.com/api/v3",
+        key_variable="ARK_API_KEY",
+        default_model="doubao-seed-1-8-251228",
+        models=(
+            ModelInfo("doubao-seed-1-8-", 256_000),
+            ModelInfo("doubao-seed-1-6-", 256_000),
+            ModelInfo("doubao-seed-2-0-", 256_000),
+        ),
+    ),
+    OpenAICompatible(
+        name="deepseek",
+        title="DeepSeek",
+        description="DeepSeek",
+        base_url="https://api.deepseek.com",
+        key_variable="DEEPSEEK_API_KEY",
+        default_model="deepseek-flash",
+        models=(
+            ModelInfo("deepseek-flash", 1_000_000, 384_000, prices(0.3, 1.2, 0.006, 0.3)),
+            ModelInfo("deepseek-v4-pro", 1_000_000, 384_000, prices(1.32, 3.96, 0.044, 1.32)),
+        ),
+        resend_reasoning=True,
+    ),
+    OpenAICompatible(
+        name="openrouter",
+        title="OpenRouter",
+        description="OpenRouter, which serves the models of many providers",
+        base_url="https://openrouter.ai/api/v1",
+        key_variable="OPENROUTER_API_KEY",
+        default_model="anthropic/claude-sonnet-5.5",
+        models=(ModelInfo("anthropic/claude-sonnet-5.5", 1_000_000, 128_000),),
+    ),
+    OpenAICompatible(
+        name="ollama",
+        title="Ollama",
+        description="Ollama, at `http://127.0.0.1:11434/v1` by default",
+        base_url="http://127.0.0.1:11434/v1",
+        default_model="gpt-oss:20b",
+        models=(ModelInfo("gpt-oss:20b"),),
+    ),
+    OfflineDemo(
+        name="offline",
+        title="Offline demo",
+        description="the offline demo model: a handful of rules, not a real model",
+        default_model=OFFLINE_MODEL,
+        models=(ModelInfo("offline-", prices=TokenPrices(0.0, 0.0, 0.0, 0.0)),),
+    ),
 )
 
+PROVIDER_NAMES: tuple[str, ...] = tuple(provider.name for provider in PROVIDERS)
 
-def provider_named(name: str) -> Provider:
-    """Return a provider of the roster.
 
-    Raises:
-        Malformed: there is none of that name.
+def find_provider(name: str) -> Provider | None:
+    """Return the provider with this name, or None."""
+    return next((provider for provider in PROVIDERS if provider.name == name), None)
+
+
+def find_model(name: str) -> ModelInfo | None:
+    """Return what is known about a model, or None.
+
+    A dated or tagged name matches the longest known name that it starts with.
     """
-    for provider in PROVIDERS:
-        if provider.name == name:
-            return provider
-    names = ", ".join(provider.name for provider in PROVIDERS)
-    raise InvalidRequest(f"There is no model provider {name!r}; known are: {names}.")
-
-
-def build_model(settings: ModelSettings) -> RetryingModel:
-    """Return the model of the settings with its retries and fallbacks. Instant: imports no SDK.
-
-    `check_key` tells at once whether keys are missing, `warm` starts what takes long.
-
-    Raises:
-        Malformed: a provider is not known, or a fallback is not written `provider:model`.
-    """
-    clients: dict[str, ProviderClient] = {}
-
-    def route(name: str, model: str) -> Route:
-        provider = provider_named(name)
-        if name not in clients:
-            access = settings.access.get(name, ProviderCredentials())
-            client = provider.connect(access, settings.request_timeout_seconds)
-            in_words = settings.tool_calls == "text" and name == settings.provider
-            clients[name] = TextCalls(client) if in_words else client
-        return Route(clients[name], model)
-
-    routes = [route(settings.provider, "")]  # the request, and with it the profile, names the model
-    for fallback in settings.fallbacks:
-        name, colon, model = fallback.partition(":")
-        if not colon or not model:
-            raise InvalidRequest(f"The fallback {fallback!r} must be written provider:model.")
-        routes.append(route(name, model))
-    return RetryingModel(
-        routes,
-        patience=RetryPolicy(retries=settings.max_retries),
-        concurrency=settings.concurrency,
-    )
+    known = [info for provider in PROVIDERS for info in provider.models]
+    matching = [info for info in known if name.startswith(info.name)]
+    return max(matching, key=lambda info: len(info.name), default=None)

@@ -66,8 +66,8 @@ class RetryPolicy:
 class _Tries:
     """What happened on one route so far."""
 
-    def __init__(self, patience: RetryPolicy) -> None:
-        self._patience = patience
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
         self._failed = 0
         self._restarts = 0
 
@@ -75,9 +75,9 @@ class _Tries:
         """Return the seconds to wait before the next try, None when it is time to give up."""
         self._failed += 1
         self._restarts += said
-        if self._restarts > 1 or self._failed - self._restarts > self._patience.retries:
+        if self._restarts > 1 or self._failed - self._restarts > self._policy.retries:
             return None
-        return self._patience.wait(self._failed, error, random.random())  # noqa: S311  # no secret
+        return self._policy.wait(self._failed, error, random.random())  # noqa: S311  # no secret
 
 
 class RetryingModel:
@@ -91,13 +91,13 @@ class RetryingModel:
         self,
         routes: Sequence[Route],
         *,
-        patience: RetryPolicy | None = None,
+        policy: RetryPolicy | None = None,
         concurrency: int = 16,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.provider = routes[0].client.provider
         self._routes = tuple(routes)
-        self._patience = patience or RetryPolicy()
+        self._policy = policy or RetryPolicy()
         self._places = asyncio.Semaphore(concurrency)
         self._sleep = sleep
 
@@ -143,7 +143,7 @@ class RetryingModel:
         Raises:
             _GaveUp: the route cannot do it now.
         """
-        tries = _Tries(self._patience)
+        tries = _Tries(self._policy)
         while True:
             said = False
             try:

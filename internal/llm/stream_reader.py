@@ -1,4 +1,4 @@
-"""What reading a reply is in every wire format. No I/O: bytes in, words and a reply out."""
+"""The data lines of a server-sent event stream, out of chunks cut anywhere."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,8 +8,55 @@ import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelUnreachable
 from internal.agent.ports.llm import ModelResponse, TextDelta
-from internal.llm.json_text import decode_json
-from internal.llm.sse import EventStream
+from internal.llm.lenient_json import decode_json
+
+MAX_LINE_BYTES = 8 * 1024 * 1024
+
+
+class EventDataReader:
+    """Collects bytes and gives the `data` of every event that is complete.
+
+    Event names are not looked at: the providers we know repeat them inside the data. Lines end with
+    LF or CRLF. An event counts once its empty line has come (WHATWG HTML, 9.2.6).
+    """
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._data: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take the next bytes, return the data of the events that they complete.
+
+        Raises:
+            ModelUnreachable: a line is longer than any provider sends.
+        """
+        head, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            return self._hold(chunk)
+        lines = b"".join((*self._held, head)).split(b"\n")
+        self._held, self._held_bytes = [], 0
+        if tail:
+            self._hold(tail)
+        return [data for line in lines if (data := self._line(line)) is not None]
+
+    def _hold(self, piece: bytes) -> list[bytes]:
+        self._held.append(piece)  # joined only when a newline comes: no quadratic copying
+        self._held_bytes += len(piece)
+        if self._held_bytes > MAX_LINE_BYTES:
+            raise ModelUnreachable("The provider sent a line without end instead of a reply.")
+        return []
+
+    def _line(self, line: bytes) -> bytes | None:
+        line = line.removesuffix(b"\r")
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif not line and self._data:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            self._data = []
+            return data
+        return None
+
 
 # Far above what 128k output tokens can be. What comes after it is not read: the reply ends there
 # with stop `length`, as if the model had run into its own limit.
@@ -29,7 +76,7 @@ class ReplyReader(ABC):
         self.whole = self.over = False
         self._cut = False  # the reply was longer than any reply is
         self._failure: ModelError | None = None
-        self._stream = EventStream()
+        self._stream = EventDataReader()
         self._size = 0
         self._words: list[TextDelta] = []
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.json_text import decode_json, encode_json
+from internal.llm.lenient_json import decode_json, encode_json
 from internal.llm.retry import ProviderClient
 from internal.llm.stream_reader import arguments_of
 
@@ -31,7 +31,7 @@ block your words are the final answer. The tools, with the JSON Schema of their 
 _FINAL = "You cannot call tools now: answer in words."
 
 
-class TextCalls:
+class TextToolCalls:
     """A model behind the same port, whose tool calls are text on the way there and back."""
 
     def __init__(self, client: ProviderClient) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.ports.llm import TextDelta
+from internal.llm.api_key import ApiKey
 from internal.llm.errors import ProviderInfo, key_missing, key_unusable
-from internal.llm.json_text import clip
-from internal.llm.secrets import Secret
+from internal.llm.lenient_json import one_line
 from internal.llm.stream_reader import ReplyReader
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SdkClient:
     """
 
     def __init__(
-        self, peer: ProviderInfo, address: str, key: Secret, made: Made, silence_seconds: float
+        self, peer: ProviderInfo, address: str, key: ApiKey, made: Made, silence_seconds: float
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
         self._made = made
@@ -86,7 +86,7 @@ class SdkClient:
         try:
             sdk.set_result(self._imported())
         except Exception as error:  # noqa: BLE001  # whatever it is: a run waits for an outcome
-            said = f"The client for {self._peer.name} cannot be made: {clip(str(error))}"
+            said = f"The client for {self._peer.name} cannot be made: {one_line(str(error))}"
             refused = ModelRejected(said)
             refused.__cause__ = error
             sdk.set_exception(refused)
@@ -173,7 +173,7 @@ class SdkClient:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: BaseException) -> ModelUnreachable:
-        said = clip(self._key.hide_in(str(error))) or type(error).__name__
+        said = one_line(self._key.hide_in(str(error))) or type(error).__name__
         return ModelUnreachable(f"No connection to {self._peer.name} at {self._address}: {said}")
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult
+from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.json_text import whole, whole_values
 from internal.llm.offline.jobs import (
     Errand,
     Job,
@@ -28,8 +28,8 @@ from internal.llm.offline.jobs import (
     understand,
     understood,
 )
+from internal.llm.registry import OFFLINE_MODEL
 
-MODEL = "offline-demo"
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+")
 _WISH = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
 _STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
@@ -64,7 +64,7 @@ class OfflineModel:
                 output_tokens=_tokens(parts),
             ),
             stop="tools" if called else "end",
-            model=MODEL,
+            model=OFFLINE_MODEL,
         )
 
     async def close(self) -> None:
@@ -219,7 +219,7 @@ class _Conversation:
         return catalogue().say(self._language, name, **named)
 
     def _final(self, text: str) -> Text:
-        return Text(whole(f"{text}\n\n{self._say('signature')}"))
+        return Text(replace_surrogates(f"{text}\n\n{self._say('signature')}"))
 
     def _call_id(self) -> str:
         """Return an id that no earlier call has, the same for the same conversation."""
@@ -237,11 +237,11 @@ def _last_ask(messages: Sequence[Message], *, is_understood: bool) -> tuple[str,
     Of those that are understood, if any is and that is wanted.
     """
     asks = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
-    known = [n for n in asks if is_understood and _jobs_in(whole(messages[n].text))]
+    known = [n for n in asks if is_understood and _jobs_in(replace_surrogates(messages[n].text))]
     if not asks:
         return "", ()
     n = (known or asks)[-1]
-    return whole(messages[n].text), messages[n + 1 :]
+    return replace_surrogates(messages[n].text), messages[n + 1 :]
 
 
 def _line(text: str) -> str:
@@ -269,7 +269,7 @@ def _answered_calls(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Too
 
 
 def _whole(value: object) -> Any:
-    return whole_values(msgspec.to_builtins(value))
+    return replace_surrogates_in(msgspec.to_builtins(value))
 
 
 def _tokens(value: object) -> int:

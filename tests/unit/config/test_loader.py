@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from internal.config.home import HomeError
 from internal.config.inspect import Row, describe
-from internal.config.keys import KEYS, VARIABLES
+from internal.config.llm import LlmSettings
 from internal.config.loader import ConfigError, Loaded, load
-from internal.config.settings import LlmSettings, Settings
+from internal.config.setting_keys import KEYS, VARIABLES
+from internal.config.settings import Settings
 from internal.config.yaml_document import parse
 
 CANARY = "canary-3f9a1c"

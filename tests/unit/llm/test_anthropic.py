@@ -35,7 +35,7 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.secrets import Secret
+from internal.llm.api_key import ApiKey
 from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
 from tests.support.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
 from tests.support.anthropic_server import Reply as Scripted
@@ -57,7 +57,7 @@ async def server() -> AsyncIterator[ScriptedAnthropic]:
 
 @pytest.fixture
 async def model(server: ScriptedAnthropic) -> AsyncIterator[AnthropicModel]:
-    client = AnthropicModel(Secret(CANARY), base_url=server.base_url, silence_seconds=20)
+    client = AnthropicModel(ApiKey(CANARY), base_url=server.base_url, silence_seconds=20)
     yield client
     await client.close()
 
@@ -262,7 +262,7 @@ async def test_a_stream_cut_at_any_byte_is_never_a_reply(clean: bool) -> None:
         return reply
 
     async with ScriptedAnthropic(cut, record=False) as server:
-        model = AnthropicModel(Secret("k"), base_url=server.base_url)
+        model = AnthropicModel(ApiKey("k"), base_url=server.base_url)
         for where in range(WHOLE_BYTES):
             assert await outcome(model, where) is None, where
         reply = await outcome(model, WHOLE_BYTES)
@@ -281,7 +281,7 @@ def test_chunks_of_any_size_give_the_same_reply(sizes: list[int], crlf: bool, pi
     async def run() -> tuple[list[TextDelta], ModelResponse]:
         scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces)
         async with ScriptedAnthropic([scripted]) as server:
-            model = AnthropicModel(Secret("k"), base_url=server.base_url)
+            model = AnthropicModel(ApiKey("k"), base_url=server.base_url)
             result = await heard(model, asking())
             await model.close()
             return result
@@ -440,7 +440,7 @@ async def test_silence_ends_a_call() -> None:
     async with ScriptedAnthropic(
         [Scripted(text="a b", pieces=2, after_pieces=1, hang=True)]
     ) as fake:
-        model = AnthropicModel(Secret("k"), base_url=fake.base_url, silence_seconds=0.2)
+        model = AnthropicModel(ApiKey("k"), base_url=fake.base_url, silence_seconds=0.2)
         with pytest.raises(ModelUnreachable):
             await heard(model, asking())
         await model.close()
@@ -452,7 +452,7 @@ async def test_calls_side_by_side_do_not_mix() -> None:
         return Scripted(text=text, pieces=20, packets="each")
 
     async with ScriptedAnthropic(echo) as server, asyncio.TaskGroup() as group:
-        model = AnthropicModel(Secret("k"), base_url=server.base_url)
+        model = AnthropicModel(ApiKey("k"), base_url=server.base_url)
         texts = [f"run {n} says {n * 7}" for n in range(24)]
         tasks = [group.create_task(heard(model, asking(user_message(text)))) for text in texts]
         for text, task in zip(texts, tasks, strict=True):
@@ -465,7 +465,7 @@ async def test_calls_side_by_side_do_not_mix() -> None:
 async def test_nobody_there() -> None:
     async with ScriptedAnthropic() as gone:
         address = gone.base_url
-    model = AnthropicModel(Secret(CANARY), base_url=address)
+    model = AnthropicModel(ApiKey(CANARY), base_url=address)
     with pytest.raises(ModelUnreachable, match=address):
         await heard(model, asking())
     await model.close()
@@ -475,7 +475,7 @@ async def test_nobody_there() -> None:
 async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(
     server: ScriptedAnthropic, key: str
 ) -> None:
-    model = AnthropicModel(Secret(key), base_url=server.base_url)
+    model = AnthropicModel(ApiKey(key), base_url=server.base_url)
     with pytest.raises(ModelKeyRejected, match="ANTHROPIC_API_KEY") as error:
         model.check_key()
     with pytest.raises(ModelKeyRejected):
@@ -504,17 +504,17 @@ async def test_the_key_is_seen_by_the_provider_alone(
 
 
 async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
-    model = AnthropicModel(Secret("k"), base_url="http://host:port")
+    model = AnthropicModel(ApiKey("k"), base_url="http://host:port")
     with pytest.raises(ModelRejected, match="cannot be made"):
         await heard(model, asking())
     await model.close()
 
 
 async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedAnthropic) -> None:
-    unused = AnthropicModel(Secret("k"), base_url=server.base_url)
+    unused = AnthropicModel(ApiKey("k"), base_url=server.base_url)
     unused.warm()
     await unused.close()
-    warmed = AnthropicModel(Secret("k"), base_url=server.base_url)
+    warmed = AnthropicModel(ApiKey("k"), base_url=server.base_url)
     warmed.warm()
     server.add(Scripted(text="well"))
     _, reply = await heard(warmed, asking())

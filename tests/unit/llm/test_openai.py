@@ -37,10 +37,10 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.llm.api_key import ApiKey
 from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
 from internal.llm.openai_request import Dialect
-from internal.llm.secrets import Secret
 from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
 from tests.support.openai_server import Manners, ScriptedOpenAI, answer_to, sse
 from tests.support.scripted_model import Call, Fault
@@ -58,7 +58,7 @@ def asking(*messages: Message, **fields: Any) -> ModelRequest:
 
 def client_of(server: ScriptedOpenAI, dialect: Dialect | None = None) -> OpenAIModel:
     service = ACME._replace(dialect=dialect or Dialect())
-    return OpenAIModel(service, Secret(CANARY), base_url=server.base_url, silence_seconds=20)
+    return OpenAIModel(service, ApiKey(CANARY), base_url=server.base_url, silence_seconds=20)
 
 
 @pytest.fixture
@@ -657,7 +657,7 @@ async def test_a_cancel_closes_the_connection(server: ScriptedOpenAI, model: Ope
 
 async def test_silence_ends_a_call() -> None:
     async with ScriptedOpenAI([Scripted(text="a b", pieces=2, after_pieces=1, hang=True)]) as fake:
-        model = OpenAIModel(ACME, Secret("k"), base_url=fake.base_url, silence_seconds=0.2)
+        model = OpenAIModel(ACME, ApiKey("k"), base_url=fake.base_url, silence_seconds=0.2)
         with pytest.raises(ModelUnreachable):
             await heard(model, asking())
         await model.close()
@@ -681,7 +681,7 @@ async def test_calls_side_by_side_do_not_mix() -> None:
 async def test_nobody_there() -> None:
     async with ScriptedOpenAI() as gone:
         address = gone.base_url
-    model = OpenAIModel(ACME, Secret(CANARY), base_url=address)
+    model = OpenAIModel(ACME, ApiKey(CANARY), base_url=address)
     with pytest.raises(ModelUnreachable, match=f"Acme at {address}"):
         await heard(model, asking())
     await model.close()
@@ -689,7 +689,7 @@ async def test_nobody_there() -> None:
 
 @pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", " "])
 async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(key: str) -> None:
-    model = OpenAIModel(ACME, Secret(key))
+    model = OpenAIModel(ACME, ApiKey(key))
     with pytest.raises(ModelKeyRejected, match="ACME_API_KEY") as error:
         model.check_key()
     with pytest.raises(ModelKeyRejected):
@@ -703,7 +703,7 @@ async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(key: 
 async def test_a_server_of_ones_own_needs_no_key_and_gets_none(peer: ProviderInfo) -> None:
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(no_key=True)) as server:
         service = ACME._replace(peer=peer)
-        model = OpenAIModel(service, Secret(""), base_url=server.base_url)
+        model = OpenAIModel(service, ApiKey(""), base_url=server.base_url)
         model.check_key()
         _, reply = await heard(model, asking())
         assert reply.parts == (Text("well"),)
@@ -732,10 +732,11 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
         "import asyncio, sys\n"
         "from internal.agent.domain.messages import said_by_user\n"
         "from internal.agent.ports.llm import ModelRequest\n"
-        "from internal.llm.registry import *\n"
+        "from internal.config.llm import LlmSettings\n"
+        "from internal.llm.model_factory import build_model\n"
         "async def ask():\n"
-        "    access = {'deepseek': Access(Secret('ours'), sys.argv[1])}\n"
-        "    model = build_model(ModelSettings('deepseek', access=access))\n"
+        "    settings = LlmSettings(provider='deepseek', api_key='ours', base_url=sys.argv[1])\n"
+        "    model = build_model(settings)\n"
         "    async for _ in model.stream(ModelRequest('m', '', (said_by_user('hi'),))): pass\n"
         "    await model.close()\n"
         "asyncio.run(ask())\n"
@@ -764,7 +765,7 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
 
 
 async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
-    model = OpenAIModel(ACME, Secret("k"), base_url="http://host:port")
+    model = OpenAIModel(ACME, ApiKey("k"), base_url="http://host:port")
     with pytest.raises(ModelRejected, match="cannot be made"):
         await heard(model, asking())
     await model.close()

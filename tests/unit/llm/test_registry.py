@@ -3,18 +3,22 @@
 import ast
 import asyncio
 import base64
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import pytest
 from msgspec.structs import replace
+from pydantic import ValidationError
 
-from internal.agent.domain.errors import InvalidRequest, ModelError, ModelKeyRejected, ModelRejected
+from internal.agent.domain.errors import ModelError, ModelKeyRejected, ModelRejected
 from internal.agent.domain.messages import Image, Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import (
@@ -24,15 +28,9 @@ from internal.agent.ports.llm import (
     StreamRestarted,
     TextDelta,
 )
-from internal.config.vendors import VENDORS
-from internal.llm.registry import (
-    PROVIDERS,
-    ModelSettings,
-    ProviderCredentials,
-    build_model,
-    provider_named,
-)
-from internal.llm.secrets import Secret
+from internal.config.llm import LlmSettings
+from internal.llm.model_factory import build_model
+from internal.llm.registry import PROVIDERS, Provider
 from tests import ROOT
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.openai_server import Manners, ScriptedOpenAI
@@ -51,7 +49,7 @@ ASK = "list the files here"
 class Stage:
     """A provider and all that a test of it needs. `tool_calls` as in the settings."""
 
-    settings: ModelSettings
+    settings: LlmSettings
     faulty: Callable[[Fault], None]
     asked: Callable[[], int]
 
@@ -93,7 +91,7 @@ async def staged(name: str, *, in_text: bool = False) -> AsyncGenerator[Stage]:
     tool_calls: Literal["native", "text"] = "text" if in_text else "native"
     script = Script(in_text=in_text)
     if name == "offline":
-        yield Stage(ModelSettings(name, tool_calls=tool_calls), script.faults.append, lambda: 0)
+        yield Stage(LlmSettings(tool_calls=tool_calls), script.faults.append, lambda: 0)
         return
     fake: ScriptedServer
     if name == "anthropic":
@@ -101,9 +99,14 @@ async def staged(name: str, *, in_text: bool = False) -> AsyncGenerator[Stage]:
     else:
         fake = ScriptedOpenAI(script, manners=MANNERS[name])
     async with fake as server:
-        key = "" if name == "ollama" else "k"
-        access = {name: ProviderCredentials(Secret(key), server.base_url)}
-        settings = ModelSettings(name, access=access, tool_calls=tool_calls)
+        settings = LlmSettings.model_validate(
+            {
+                "provider": name,
+                "api_key": None if name == "ollama" else "k",
+                "base_url": server.base_url,
+                "tool_calls": tool_calls,
+            }
+        )
         yield Stage(settings, script.faults.append, lambda: server.count)
 
 
@@ -119,16 +122,16 @@ async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-def settings(stage: Stage) -> ModelSettings:
+def settings(stage: Stage) -> LlmSettings:
     return stage.settings
 
 
-def asking(settings: ModelSettings, *messages: Message) -> ModelRequest:
+def asking(settings: LlmSettings, *messages: Message) -> ModelRequest:
     model = next(p.default_model for p in PROVIDERS if p.name == settings.provider)
     return ModelRequest(model, "be brief", messages, tools=TOOLS)
 
 
-async def test_words_come_first_and_one_reply_last(settings: ModelSettings) -> None:
+async def test_words_come_first_and_one_reply_last(settings: LlmSettings) -> None:
     model = build_model(settings)
     pieces: list[ModelStreamEvent] = [
         piece async for piece in model.stream(asking(settings, user_message("hello")))
@@ -146,7 +149,7 @@ async def test_words_come_first_and_one_reply_last(settings: ModelSettings) -> N
     await model.close()
 
 
-async def test_a_job_goes_through_calls_to_an_answer(settings: ModelSettings) -> None:
+async def test_a_job_goes_through_calls_to_an_answer(settings: LlmSettings) -> None:
     model = build_model(settings)
     messages = [user_message(ASK)]
     for _ in range(8):
@@ -166,7 +169,7 @@ async def test_a_job_goes_through_calls_to_an_answer(settings: ModelSettings) ->
     await model.close()
 
 
-async def test_it_can_be_left_in_mid_reply(settings: ModelSettings) -> None:
+async def test_it_can_be_left_in_mid_reply(settings: LlmSettings) -> None:
     model = build_model(settings)
     request = asking(settings, user_message("hello"))
     async with aclosing(model.stream(request)) as pieces:
@@ -176,7 +179,7 @@ async def test_it_can_be_left_in_mid_reply(settings: ModelSettings) -> None:
     await model.close()
 
 
-async def test_many_runs_may_use_it_at_once(settings: ModelSettings) -> None:
+async def test_many_runs_may_use_it_at_once(settings: LlmSettings) -> None:
     model = build_model(settings)
     model.check_key()
     model.warm()
@@ -249,15 +252,16 @@ async def test_temperature_and_pictures_are_taken_or_left_out(stage: Stage) -> N
     await model.close()
 
 
-@pytest.mark.parametrize("provider", [p for p in PROVIDERS if p.key_name], ids=lambda p: p.name)
-async def test_a_missing_key_is_one_sentence_that_names_it(provider: object) -> None:
-    name, key_name = str(vars(provider)["name"]), str(vars(provider)["key_name"])
-    model = build_model(ModelSettings(name))
-    with pytest.raises(ModelKeyRejected, match=key_name) as error:
+@pytest.mark.parametrize("provider", [p for p in PROVIDERS if p.key_variable], ids=lambda p: p.name)
+async def test_a_missing_key_is_one_sentence_that_names_it(provider: Provider) -> None:
+    settings = LlmSettings.model_validate({"provider": provider.name})
+    variable = str(provider.key_variable)
+    model = build_model(settings)
+    with pytest.raises(ModelKeyRejected, match=variable) as error:
         model.check_key()
     assert len(str(error.value).splitlines()) == 1
-    with pytest.raises(ModelKeyRejected, match=key_name):
-        await anext(model.stream(asking(ModelSettings(name), user_message("hello"))))
+    with pytest.raises(ModelKeyRejected, match=variable):
+        await anext(model.stream(asking(settings, user_message("hello"))))
     await model.close()
 
 
@@ -268,13 +272,18 @@ async def test_a_fallback_of_another_provider_has_its_own_key_and_address() -> N
         ScriptedOpenAI([Scripted(fault=busy)] * 3, api_key="deep's") as deep,
         ScriptedOpenAI([Scripted(text="at last")], manners=Manners(no_key=True)) as home,
     ):
-        access = {
-            "anthropic": ProviderCredentials(Secret("claude's"), claude.base_url),
-            "deepseek": ProviderCredentials(Secret("deep's"), deep.base_url),
-            "ollama": ProviderCredentials(base_url=home.base_url),
-        }
-        fallbacks = ("deepseek:deepseek-flash", "ollama:qwen3:8b")
-        model = build_model(ModelSettings("anthropic", access, max_retries=0, fallbacks=fallbacks))
+        settings = LlmSettings.model_validate(
+            {
+                "provider": "anthropic",
+                "api_key": "claude's",
+                "base_url": claude.base_url,
+                "keys": {"deepseek": "deep's"},
+                "base_urls": {"deepseek": deep.base_url, "ollama": home.base_url},
+                "max_retries": 0,
+                "fallbacks": ("deepseek:deepseek-flash", "ollama:qwen3:8b"),
+            }
+        )
+        model = build_model(settings)
         model.check_key()
         request = ModelRequest("claude-x", "", (user_message("hello"),), tools=TOOLS)
         *_, reply = [piece async for piece in model.stream(request)]
@@ -292,14 +301,18 @@ async def test_only_the_named_provider_is_told_of_tools_in_words() -> None:
         ) as first,
         ScriptedOpenAI([Scripted(text="well")]) as second,
     ):
-        access = {
-            "ollama": ProviderCredentials(base_url=first.base_url),
-            "openrouter": ProviderCredentials(Secret("k"), second.base_url),
-        }
-        settings_ = ModelSettings(
-            "ollama", access, max_retries=0, fallbacks=("openrouter:x",), tool_calls="text"
+        settings = LlmSettings.model_validate(
+            {
+                "provider": "ollama",
+                "base_url": first.base_url,
+                "keys": {"openrouter": "k"},
+                "base_urls": {"openrouter": second.base_url},
+                "max_retries": 0,
+                "fallbacks": ("openrouter:x",),
+                "tool_calls": "text",
+            }
         )
-        model = build_model(settings_)
+        model = build_model(settings)
         request = ModelRequest("m", "", (user_message("hello"),), tools=TOOLS)
         *_, reply = [piece async for piece in model.stream(request)]
         assert isinstance(reply, ModelResponse)
@@ -308,41 +321,95 @@ async def test_only_the_named_provider_is_told_of_tools_in_words() -> None:
         await model.close()
 
 
-def test_the_roster_is_that_of_the_settings() -> None:
-    known = {p.name: (p.key_name, p.default_model) for p in PROVIDERS if p.name != "offline"}
-    assert known == {name: (v.key_variable, v.model) for name, v in VENDORS.items()}
-    assert provider_named("offline").key_name is None
-
-
 def test_the_key_of_a_fallback_is_checked_too() -> None:
-    model = build_model(ModelSettings("offline", fallbacks=("anthropic:claude-x",)))
+    model = build_model(LlmSettings(fallbacks=("anthropic:claude-x",)))
     with pytest.raises(ModelKeyRejected, match="ANTHROPIC_API_KEY"):
         model.check_key()
 
 
-@pytest.mark.parametrize(
-    "settings_", [ModelSettings("acme"), ModelSettings("offline", fallbacks=("claude-x",))]
-)
-def test_settings_that_name_nothing_are_refused(settings_: ModelSettings) -> None:
-    with pytest.raises(InvalidRequest):
-        build_model(settings_)
+@pytest.mark.parametrize("given", [{"provider": "acme"}, {"fallbacks": ("claude-x",)}])
+def test_settings_with_an_unknown_provider_are_rejected(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LlmSettings.model_validate(given)
 
 
 def test_settings_do_not_show_keys() -> None:
-    settings_ = ModelSettings(
-        "anthropic", access={"anthropic": ProviderCredentials(Secret("canary"))}
-    )
-    assert "canary" not in repr(settings_)
-    assert "canary" not in f"{settings_} {settings_.access['anthropic'].key}"
+    settings = LlmSettings.model_validate({"provider": "anthropic", "api_key": "canary"})
+    assert "canary" not in f"{settings} {settings!r}"
+    assert settings.credentials("anthropic") == ("canary", None)
+
+
+ACME = """    OpenAICompatible(
+        name="acme",
+        title="Acme",
+        description="a provider that only this test adds",
+        base_url="BASE_URL",
+        key_variable="ACME_API_KEY",
+        default_model="acme-1",
+        models=(ModelInfo("acme-", 64_000, 4_000, prices(1.0, 2.0, 0.5)),),
+    ),
+"""
+USE_ACME = """
+import asyncio, json
+from internal.agent.domain.messages import user_message
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelRequest
+from internal.config.loader import load
+from internal.config.reference import provider_table
+from internal.llm.model_catalog import make_model_book
+from internal.llm.model_factory import build_model
+
+async def main():
+    settings = load().settings.llm
+    book = make_model_book(settings)
+    model = build_model(settings)
+    request = ModelRequest(settings.model, "", (user_message("hello"),))
+    *_, reply = [piece async for piece in model.stream(request)]
+    await model.close()
+    print(json.dumps({
+        "settings": [settings.provider, settings.model],
+        "limit": book.limits("acme-1").max_output_tokens,
+        "cost": book.prices.cost("acme-1", Usage(input_tokens=1_000_000)),
+        "reply": reply.parts[0].text,
+        "documented": "`ACME_API_KEY` | `acme-1`" in provider_table(),
+    }))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_provider_is_one_entry_in_one_file(tmp_path: Path, environ: dict[str, str]) -> None:
+    """A copy of the package with one more entry validates, builds, prices and documents it."""
+    shutil.copytree(ROOT / "internal", tmp_path / "internal")
+    registry = tmp_path / "internal" / "llm" / "registry.py"
+    async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(limit="max_tokens")) as fake:
+        head, start, rest = registry.read_text().partition("PROVIDERS: tuple[Provider, ...] = (\n")
+        registry.write_text(head + start + ACME.replace("BASE_URL", fake.base_url) + rest)
+        program = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", USE_ACME),
+            stdout=asyncio.subprocess.PIPE,
+            cwd=tmp_path,
+            env={**environ, "PYTHONPATH": str(tmp_path), "ACME_API_KEY": "k"},
+        )
+        output, _ = await program.communicate()
+    assert json.loads(output) == {
+        "settings": ["acme", "acme-1"],
+        "limit": 4_000,
+        "cost": 1.0,
+        "reply": "well",
+        "documented": True,
+    }
 
 
 def test_building_a_model_imports_no_sdk() -> None:
     program = (
         "import sys\n"
-        "from internal.llm.registry import *\n"
+        "from internal.config.llm import LlmSettings\n"
+        "from internal.llm.model_factory import build_model\n"
+        "from internal.llm.registry import PROVIDERS\n"
         "for provider in PROVIDERS:\n"
-        "    build_model(ModelSettings(provider.name))\n"
-        "slow = {'anthropic', 'openai', 'aiohttp', 'httpx2', 'pydantic'}\n"
+        "    build_model(LlmSettings(provider=provider.name))\n"
+        "slow = {'anthropic', 'openai', 'aiohttp', 'httpx2'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
     )
     done = subprocess.run(
@@ -351,9 +418,15 @@ def test_building_a_model_imports_no_sdk() -> None:
     assert ast.literal_eval(done.stdout) == []
 
 
-def test_the_documentation_names_every_provider() -> None:
-    page = (ROOT / "docs/models.md").read_text(encoding="utf-8")
-    for provider in PROVIDERS:
-        assert f"`{provider.name}`" in page
-        assert provider.key_name is None or f"`{provider.key_name}`" in page
-        assert f"`{provider.default_model}`" in page
+def test_reading_the_registry_imports_the_standard_library_only() -> None:
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "import internal.llm.registry\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(sorted(new - sys.stdlib_module_names - {'internal'}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ast.literal_eval(done.stdout) == []

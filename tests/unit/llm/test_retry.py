@@ -24,8 +24,8 @@ from internal.agent.ports.llm import (
     TextDelta,
 )
 from internal.llm.anthropic import AnthropicModel
+from internal.llm.api_key import ApiKey
 from internal.llm.retry import RetryingModel, RetryPolicy, Route
-from internal.llm.secrets import Secret
 from tests.support.anthropic_server import Fault, ScriptedAnthropic
 from tests.support.anthropic_server import Reply as Scripted
 
@@ -42,10 +42,10 @@ class House:
     def __init__(self, server: ScriptedAnthropic, *, fallbacks: tuple[str, ...] = ()) -> None:
         self.waits: list[float] = []
         self.server = server
-        self.client = AnthropicModel(Secret("k"), base_url=server.base_url)
+        self.client = AnthropicModel(ApiKey("k"), base_url=server.base_url)
         routes = [Route(self.client), *(Route(self.client, name) for name in fallbacks)]
         self.model = RetryingModel(
-            routes, patience=RetryPolicy(retries=3), concurrency=2, sleep=self._sleep
+            routes, policy=RetryPolicy(retries=3), concurrency=2, sleep=self._sleep
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -218,7 +218,7 @@ async def test_who_waits_for_the_next_try_holds_no_place(server: ScriptedAnthrop
         asleep.set()
         await awake.wait()
 
-    client = AnthropicModel(Secret("k"), base_url=server.base_url)
+    client = AnthropicModel(ApiKey("k"), base_url=server.base_url)
     model = RetryingModel([Route(client)], concurrency=1, sleep=sleep)
     server.add(BUSY, Scripted(text="second"), Scripted(text="first, again"))
     async with asyncio.TaskGroup() as group:

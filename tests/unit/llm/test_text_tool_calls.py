@@ -19,7 +19,7 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.text_tool_calls import CallFinder, TextCalls
+from internal.llm.text_tool_calls import CallFinder, TextToolCalls
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "x"}}\n</tool_call>'
@@ -67,7 +67,7 @@ def asking(
 
 
 async def heard(parrot: Parrot, request: ModelRequest | None = None) -> tuple[str, ModelResponse]:
-    *words, reply = [piece async for piece in TextCalls(parrot).stream(request or asking())]
+    *words, reply = [piece async for piece in TextToolCalls(parrot).stream(request or asking())]
     assert isinstance(reply, ModelResponse)
     return "".join(w.text for w in words if isinstance(w, TextDelta) and not w.reasoning), reply
 
@@ -95,7 +95,7 @@ async def test_words_without_a_block_pass_as_they_come() -> None:
 
 async def test_thoughts_pass_untouched() -> None:
     parrot = Parrot("ok", thought=f"should I {CALL}?")
-    pieces = [piece async for piece in TextCalls(parrot).stream(asking())]
+    pieces = [piece async for piece in TextToolCalls(parrot).stream(asking())]
     assert pieces[0] == TextDelta(f"should I {CALL}?", reasoning=True)
     reply = pieces[-1]
     assert isinstance(reply, ModelResponse)
@@ -244,7 +244,7 @@ async def test_without_tools_nothing_is_added() -> None:
 
 async def test_the_rest_of_the_port_is_passed_on() -> None:
     parrot = Parrot()
-    model = TextCalls(parrot)
+    model = TextToolCalls(parrot)
     model.check_key()
     model.warm()
     await model.close()

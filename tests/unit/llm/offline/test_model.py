@@ -22,7 +22,8 @@ from internal.agent.ports.llm import (
 )
 from internal.llm.offline.arithmetic import worked_out
 from internal.llm.offline.jobs import catalogue, language_of, understand
-from internal.llm.offline.model import MODEL, OfflineModel
+from internal.llm.offline.model import OfflineModel
+from internal.llm.registry import OFFLINE_MODEL
 from tests import ROOT
 from tests.support import turn_driver as rig
 
@@ -59,7 +60,7 @@ class Told:
 
     async def hear(self) -> ModelResponse:
         request = ModelRequest(
-            MODEL, "", tuple(self.messages), tools=self.tools, tool_choice=self.choice
+            OFFLINE_MODEL, "", tuple(self.messages), tools=self.tools, tool_choice=self.choice
         )
         pieces: list[ModelStreamEvent] = [piece async for piece in OfflineModel().stream(request)]
         *words, reply = pieces
@@ -364,11 +365,13 @@ class Watched:
 
     async def hear(self, move: Ask) -> None:
         choice: ToolChoice = "none" if move.final else "auto"
-        request = ModelRequest(MODEL, "", tuple(move.messages), tools=rig.TOOLS, tool_choice=choice)
+        request = ModelRequest(
+            OFFLINE_MODEL, "", tuple(move.messages), tools=rig.TOOLS, tool_choice=choice
+        )
         pieces = [piece async for piece in OfflineModel().stream(request)]
         reply = pieces[-1]
         assert isinstance(reply, ModelResponse)
-        self.turn.add_reply(reply.parts, MODEL, reply.usage, 0.0)
+        self.turn.add_reply(reply.parts, OFFLINE_MODEL, reply.usage, 0.0)
 
     def say(self, decision: Decision, text: str = "", **more: Any) -> None:
         given = rig.answer(self.turn, decision, text)

@@ -1,7 +1,7 @@
 """Keys that cannot be printed by accident."""
 
 
-class Secret:
+class ApiKey:
     """A key. Only `reveal` gives it; `repr`, `str` and formatting never do."""
 
     __slots__ = ("_value",)

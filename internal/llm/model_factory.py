@@ -1,0 +1,49 @@
+"""Builds the model client that the settings describe, with its fallbacks and retries."""
+
+from internal.agent.domain.errors import InvalidRequest
+from internal.config.llm import LlmSettings
+from internal.llm.api_key import ApiKey
+from internal.llm.registry import PROVIDER_NAMES, find_provider
+from internal.llm.retry import ProviderClient, RetryingModel, RetryPolicy, Route
+from internal.llm.text_tool_calls import TextToolCalls
+
+
+def build_model(settings: LlmSettings) -> RetryingModel:
+    """Return the model with its retries and fallbacks. Instant: no SDK is imported.
+
+    `check_key` reports missing keys, `warm` starts the slow imports.
+
+    Raises:
+        InvalidRequest: a fallback names an unknown provider.
+    """
+    clients: dict[str, ProviderClient] = {}
+
+    def route(name: str, model: str) -> Route:
+        if name not in clients:
+            clients[name] = _connect(name, settings)
+        return Route(clients[name], model)
+
+    # the request names the model of the primary route, because a profile may choose it
+    routes = [route(settings.provider, "")]
+    for fallback in settings.fallbacks:
+        name, _, model = fallback.partition(":")
+        routes.append(route(name, model))
+    return RetryingModel(
+        routes,
+        policy=RetryPolicy(retries=settings.max_retries),
+        concurrency=settings.concurrency,
+    )
+
+
+def _connect(name: str, settings: LlmSettings) -> ProviderClient:
+    provider = find_provider(name)
+    if provider is None:
+        known = ", ".join(PROVIDER_NAMES)
+        raise InvalidRequest(f"Unknown model provider {name!r}; the known ones are {known}.")
+    key, base_url = settings.credentials(name)
+    client = provider.connect(
+        ApiKey(key), base_url, silence_seconds=settings.request_timeout_seconds
+    )
+    if settings.tool_calls == "text" and name == settings.provider:
+        return TextToolCalls(client)
+    return client
