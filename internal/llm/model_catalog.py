@@ -1,8 +1,7 @@
 """Limits and prices of models: the registry's figures, overridden by the settings."""
 
 from internal.agent.domain.usage import Price, PriceTable
-from internal.agent.ports.llm import ModelLimits
-from internal.agent.ports.model_book import ModelBook
+from internal.agent.ports.llm import ModelBook, ModelLimits
 from internal.config.llm import LlmSettings
 from internal.llm.registry import PROVIDERS, ModelInfo, find_model
 

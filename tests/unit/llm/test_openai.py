@@ -730,14 +730,14 @@ async def test_the_key_is_seen_by_the_provider_alone(
 async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, str]) -> None:
     program = (
         "import asyncio, sys\n"
-        "from internal.agent.domain.messages import said_by_user\n"
+        "from internal.agent.domain.messages import user_message\n"
         "from internal.agent.ports.llm import ModelRequest\n"
         "from internal.config.llm import LlmSettings\n"
         "from internal.llm.model_factory import build_model\n"
         "async def ask():\n"
         "    settings = LlmSettings(provider='deepseek', api_key='ours', base_url=sys.argv[1])\n"
         "    model = build_model(settings)\n"
-        "    async for _ in model.stream(ModelRequest('m', '', (said_by_user('hi'),))): pass\n"
+        "    async for _ in model.stream(ModelRequest('m', '', (user_message('hi'),))): pass\n"
         "    await model.close()\n"
         "asyncio.run(ask())\n"
     )
