@@ -10,7 +10,8 @@ from internal.agent.app.child_task import child
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.completion import Persistence
-from internal.agent.app.runs.coordinator import AgentCoordinator, RunServices
+from internal.agent.app.runs.context import RunServices
+from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.engine import ReactEngine
 from internal.agent.app.runs.preparation import Preparation
 from internal.agent.app.runs.recovery import Recovery, is_interrupted

@@ -5,8 +5,7 @@ import itertools
 import logging
 from functools import partial
 
-from internal.agent.app.runs.active import ActiveRuns
-from internal.agent.app.runs.claim import claim_run, requeue_run
+from internal.agent.app.runs.active import ActiveRuns, claim_run, requeue_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.errors import LarkspurError, RunExit, RunHandedOver, StoreUnavailable

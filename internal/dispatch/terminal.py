@@ -5,8 +5,7 @@ import logging
 from functools import partial
 
 from internal.agent.app.child_task import child
-from internal.agent.app.runs.active import ActiveRuns
-from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.errors import NotFound, RunExit, StoreUnavailable

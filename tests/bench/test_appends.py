@@ -13,7 +13,7 @@ from internal.agent.app.child_task import child
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.active import claim_run
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.events.envelope import RunIds

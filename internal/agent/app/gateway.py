@@ -9,7 +9,6 @@ from internal.agent.app.access import Access
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
-from internal.agent.app.recall import Recall, Recalled, recall_message
 from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
@@ -23,9 +22,12 @@ from internal.agent.app.runs.permission_rules import remove_rule
 from internal.agent.app.runs.questions import Actor, answer_question
 from internal.agent.app.task_commands import (
     INTERRUPTED,
+    Recall,
+    Recalled,
     Steered,
     interrupt_session,
     mark_handled,
+    recall_message,
     steer,
     stop_task,
     submit_task,

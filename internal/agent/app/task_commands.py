@@ -1,7 +1,7 @@
 """Taking in: what a person's words and wishes change, each in one transaction."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -13,15 +13,16 @@ from internal.agent.app.runs.creation import (
     inbound,
     open_session,
 )
-from internal.agent.app.runs.finalization import cancel_resting
+from internal.agent.app.runs.finalization import RECALLED, cancel_resting, next_task
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
-from internal.agent.domain.tasks import ENDED, Origin, Status, StopRequest, Task
+from internal.agent.domain.tasks import ENDED, Channel, Origin, Status, StopRequest, Task
 from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Write
+from internal.agent.store.inbox import InboxState
 from internal.agent.store.stores import Stores
 
 INTERRUPTED = "interrupted by a new message"
@@ -171,3 +172,54 @@ def _add(
     shown = yield from add_task(stores, submission, session_id, fresh, origin, now)
     yield from stores.inbox.assign(message, session_id, fresh.run_id, steer=False)
     return shown
+
+
+Recalled = Literal["unqueued", "unsaid", "stopped", "nothing"]
+"""It was not taken in; it was not told to its run; its run ends; or it is too late."""
+
+
+class Recall(NamedTuple):
+    """Which message is taken back, and by whom."""
+
+    channel: Channel
+    app: str
+    message_id: str
+    by: str
+
+
+def recall_message(
+    stores: Stores, recall: Recall, fresh: FreshIds, now: str
+) -> Write[tuple[Recalled, RunId | None, list[EventRecord]]]:
+    """Undo what a message began, as far as it is not answered.
+
+    What others said to a run that ends so becomes the next task. Returns the running run that is
+    asked to stop, None when none is.
+    """
+    place = yield from stores.inbox.get_state(recall.channel, recall.app, recall.message_id)
+    if place is None or place.status == "handled":
+        return "nothing", None, []
+    if place.status == "accepted":
+        yield from stores.inbox.dismiss(recall.channel, recall.app, recall.message_id)
+        return "unqueued", None, []
+    if place.steer and place.status == "taken":
+        yield from stores.inbox.withdraw(place.number)
+        return "unsaid", None, []
+    return (yield from _end_run(stores, place, recall, fresh, now))
+
+
+def _end_run(
+    stores: Stores, place: InboxState, recall: Recall, fresh: FreshIds, now: str
+) -> Write[tuple[Recalled, RunId | None, list[EventRecord]]]:
+    """End the run that a message alone has begun."""
+    run = yield from stores.runs.get(place.run_id)
+    task = None if run is None else (yield from stores.tasks.get(run.task_id))
+    if run is None or task is None or run.status in ENDED or place.steer or place.other_messages:
+        return "nothing", None, []
+    shown = yield from next_task(stores, run, task, fresh, now)
+    if run.status == "running":
+        request = StopRequest(recall.by, recall.channel, RECALLED)
+        yield from stores.runs.request_stop(run.id, request)
+        return "stopped", run.id, shown
+    stopped = RunStopped(recall.by, recall.channel, RECALLED)
+    shown += yield from cancel_resting(stores, run, task, stopped, fresh, now)
+    return "stopped", None, shown

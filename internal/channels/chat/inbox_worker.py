@@ -15,8 +15,8 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.recall import Recall
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.task_commands import Recall
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.tasks import chat_name

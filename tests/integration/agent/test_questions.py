@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.recall import Recall
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.task_commands import Recall
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import (

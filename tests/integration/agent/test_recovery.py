@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from internal.agent.app.child_task import child
-from internal.agent.app.runs.active import ActiveRun
-from internal.agent.app.runs.claim import claim_run
+from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.recovery import Recovery

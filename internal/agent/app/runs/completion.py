@@ -7,14 +7,12 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.runs.claim import requeue_run
-from internal.agent.app.runs.context import RunContext
+from internal.agent.app.runs.active import requeue_run
+from internal.agent.app.runs.context import RunContext, stage, stage_completed, stage_started
 from internal.agent.app.runs.creation import fresh_ids
-from internal.agent.app.runs.finalization import RECALLED, Ending, end_run
+from internal.agent.app.runs.finalization import RECALLED, Ending, end_run, find_unfinished_work
 from internal.agent.app.runs.questions import promise
 from internal.agent.app.runs.session_title import one_line
-from internal.agent.app.runs.stages import completed, stage, started
-from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.event import Event
@@ -84,8 +82,8 @@ class Persistence:
             context,
             ending,
             (
-                started("persist"),
-                completed("persist", begun, self._clock),
+                stage_started("persist"),
+                stage_completed("persist", begun, self._clock),
                 LifecycleUpdated(
                     status=end.status, phase="persist", stop_reason=outcome.stop_reason
                 ),
@@ -106,7 +104,7 @@ class Persistence:
             stop_reason=outcome.stop_reason,
             total_iterations=0 if turn is None else turn.iteration,
             usage=end.usage,
-            duration_ms=round((self._clock.monotonic() - context.begun) * 1000),
+            duration_ms=round((self._clock.monotonic() - context.started_at) * 1000),
             cost=UNSET if end.cost is None else end.cost,
             error=truncate_json(outcome.error) if outcome.error else UNSET,
             error_code=outcome.error_code or UNSET,

@@ -1,18 +1,84 @@
-"""RunContext: the one value that says which run this is, for whom, under which rules."""
+"""Values shared by the stages of a run, and the events that announce a stage."""
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.events.writer import Emit, SerializingEventListener
+from internal.agent.domain.errors import LeaseLost, StoreError
 from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import NodeCompleted, NodeFailed, NodeStarted
 from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.text import truncate_json
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+
+STAGES = ("prepare", "execute", "summarize", "persist")
+
+WorkspaceResolver = Callable[[Task], str]
+"""Returns the workspace folder of a task and creates a managed one. Raises: RequestError."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """The services that every run uses."""
+
+    database: Database
+    stores: Stores
+    broadcaster: EventBroadcaster
+    clock: Clock
+    workspaces: WorkspaceResolver
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What every stage is handed. `begun` is monotonic seconds at the start of this attempt."""
+    """One attempt of a run. `started_at` is its start in monotonic seconds."""
 
     ids: RunIds
     run: Run
     task: Task
     stream: SerializingEventListener
-    begun: float
+    started_at: float
+
+
+def stage_started(name: str) -> NodeStarted:
+    """Return the event that announces a stage."""
+    return NodeStarted(node_id=name, step_index=STAGES.index(name) + 1, step_description=name)
+
+
+def stage_completed(name: str, started_at: float, clock: Clock) -> Event:
+    """Return the event that reports the end of a stage; `started_at` is in monotonic seconds."""
+    return NodeCompleted(node_id=name, duration_ms=round((clock.monotonic() - started_at) * 1000))
+
+
+@asynccontextmanager
+async def stage(name: str, emit: Emit, clock: Clock) -> AsyncGenerator[None]:
+    """Emit the events for the start and the end of a stage, completed or failed.
+
+    On cancellation no end is emitted: the coordinator knows the reason and closes open nodes.
+    """
+    started_at = clock.monotonic()
+    await emit(stage_started(name))
+    try:
+        yield
+    except (LeaseLost, StoreError):
+        raise  # nothing can be stored any more
+    except Exception as error:
+        await emit(
+            NodeFailed(
+                node_id=name,
+                phase=name,
+                error=truncate_json(describe_error(error)),
+                recoverable=False,
+            )
+        )
+        raise
+    await emit(stage_completed(name, started_at, clock))
+
+
+def describe_error(error: Exception) -> str:
+    """Return the message of an error, or the name of its class if it has none."""
+    return str(error) or type(error).__name__

@@ -2,21 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from internal.agent.app.child_task import child
-from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import Persistence
-from internal.agent.app.runs.context import RunContext
+from internal.agent.app.runs.context import (
+    RunContext,
+    RunServices,
+    describe_error,
+    stage,
+    stage_completed,
+    stage_started,
+)
 from internal.agent.app.runs.engine import ReactEngine
 from internal.agent.app.runs.preparation import Preparation
 from internal.agent.app.runs.resume import Resumption
 from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
-from internal.agent.app.runs.stages import completed, describe, stage, started
 from internal.agent.domain.errors import (
     LarkspurError,
     LeaseLost,
@@ -29,29 +33,12 @@ from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
 from internal.agent.domain.react.steps import Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import Run, StopReason, Task
-from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores
+from internal.agent.domain.tasks import Run, StopReason
 
 logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 5
 """So often a run is begun without getting to its next checkpoint; then something in it kills us."""
-
-Workspaces = Callable[[Task], str]
-"""Returns the folder of a task, made if it is ours to make. Raises a Refused with a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunServices:
-    """What a run stands on: where it is stored, who is shown it, what time it is."""
-
-    database: Database
-    stores: Stores
-    broadcaster: EventBroadcaster
-    clock: Clock
-    workspaces: Workspaces
 
 
 @dataclass(slots=True)
@@ -157,7 +144,7 @@ class AgentCoordinator:
             raise TypeError("a run without a Turn cannot be executed")
         begun = clock.monotonic()
         running = LifecycleUpdated(status="running", phase="execute")
-        await context.stream.emit(running, *(() if paused else (started("execute"),)))
+        await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
         try:
             async with asyncio.timeout(context.task.brief.limits.timeout_seconds):
                 end = await self._engine.solve(context, turn, paused=paused)
@@ -167,10 +154,10 @@ class AgentCoordinator:
             turn.end(*_reason(error, context.task.brief.limits.timeout_seconds))
         except Exception as error:
             logger.exception("run broke", extra={"run_id": context.run.id})
-            turn.end("error", f"an error inside Larkspur: {describe(error)}")
+            turn.end("error", f"an error inside Larkspur: {describe_error(error)}")
         else:
             if isinstance(end, Done):
-                await context.stream.emit(completed("execute", begun, clock))
+                await context.stream.emit(stage_completed("execute", begun, clock))
             return end
         ended = turn.next()
         if not isinstance(ended, Done):

@@ -1,30 +1,85 @@
 """ReactEngine: does the I/O that a Turn asks for, and nothing else."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import partial
 from typing import assert_never
 
+from internal.agent.app.events.writer import Emit
 from internal.agent.app.runs.context import RunContext
-from internal.agent.app.runs.reply_stream import ReplyStream
 from internal.agent.app.runs.tool_execution import ToolRunner
-from internal.agent.domain.errors import ContextTooLong, ModelError
+from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
 from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
     InputReceived,
     NodeCompleted,
     NodeFailed,
     NodeStarted,
+    OutputDelta,
     OutputSummary,
+    Partial,
 )
 from internal.agent.domain.messages import Message
 from internal.agent.domain.react.context_window import text_tokens, tools_tokens
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
-from internal.agent.ports.llm import ModelBook, ModelClient, ModelRequest, ModelResponse
+from internal.agent.ports.llm import (
+    ModelBook,
+    ModelClient,
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    StreamRestarted,
+    TextDelta,
+)
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.inbox import Steering
 from internal.agent.store.stores import Stores
+
+
+class ReplyStream:
+    """Counts the pieces of one reply: those of the answer and those of the reasoning apart."""
+
+    def __init__(self, emit: Emit, iteration: int) -> None:
+        self.node_id = f"iter:{iteration}:say"
+        self._emit = emit
+        self._thinking = f"iter:{iteration}:think"
+        self._said: dict[str, int] = {}
+
+    async def hear(self, pieces: AsyncGenerator[ModelStreamEvent, None]) -> ModelResponse:
+        """Show the words as they come and return the whole reply.
+
+        Raises:
+            ModelError: the model cannot be used, whatever was tried.
+        """
+        async with aclosing(pieces):
+            async for piece in pieces:
+                match piece:
+                    case TextDelta():
+                        await self._show(piece)
+                    case StreamRestarted():
+                        await self._start_over()
+                    case ModelResponse():
+                        return piece
+        raise ModelUnreachable("The model ended its reply too early.")
+
+    async def _show(self, words: TextDelta) -> None:
+        node_id = self._thinking if words.reasoning else self.node_id
+        k = self._said[node_id] = self._said.get(node_id, 0) + words.n
+        if words.reasoning:
+            delta = OutputDelta(node_id=node_id, k=k, n=words.n, text=words.text, reasoning=True)
+        else:
+            delta = OutputDelta(node_id=node_id, k=k, n=words.n, text=words.text)
+        await self._emit(delta)
+
+    async def _start_over(self) -> None:
+        void = [Partial(node_id=node_id, k=0, text="") for node_id in self._said]
+        self._said.clear()
+        if void:
+            await self._emit(*void)
+
 
 MARGIN = 0.95
 """Weights are estimates: this share of the context window is used."""

@@ -1,17 +1,23 @@
 """Ending: everything that is true at a run's end becomes true in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from internal.agent.app.runs.creation import FreshIds, Submission, add_task
 from internal.agent.app.runs.questions import close_question
-from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.event import Event, NodeKind
 from internal.agent.domain.events.record import EventRecord
-from internal.agent.domain.events.types import LifecycleUpdated, ResultCancelled
+from internal.agent.domain.events.types import (
+    LifecycleUpdated,
+    NodeFailed,
+    ResultCancelled,
+    ToolCompleted,
+)
 from internal.agent.domain.messages import Message
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.tasks import Origin, Run, Task
@@ -136,3 +142,66 @@ def next_task(
     shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
     yield from stores.inbox.reassign([words.number for words in late], fresh.run_id)
     return shown
+
+
+UNKNOWN = "interrupted, outcome unknown"
+
+
+INTERRUPTED = "interrupted"
+
+
+class _Begun(msgspec.Struct):
+    """The few fields of a stored envelope that matter here."""
+
+    event: str
+    node_id: str = ""
+    node_kind: NodeKind = "step"
+    payload: dict[str, Any] = {}
+
+
+def find_unfinished_work(
+    log: Iterable[EventRecord], keep: frozenset[str] = frozenset(), error: str = INTERRUPTED
+) -> list[Event]:
+    """Return the events that close what is open; calls in `keep` stay open: they run again.
+
+    Steps of the plan are not closed: their state is the plan's.
+    """
+    nodes: dict[str, _Begun] = {}
+    calls: dict[str, _Begun] = {}
+    for record in log:
+        match record.event:
+            case "workflow.node.started":
+                begun = msgspec.json.decode(record.json, type=_Begun)
+                if not begun.node_id.startswith("step:"):
+                    nodes[begun.node_id] = begun
+            case "workflow.node.completed" | "workflow.node.failed":
+                nodes.pop(msgspec.json.decode(record.json, type=_Begun).node_id, None)
+            case "workflow.tool.started":
+                begun = msgspec.json.decode(record.json, type=_Begun)
+                calls[begun.node_id] = begun
+            case "workflow.tool.completed":
+                calls.pop(msgspec.json.decode(record.json, type=_Begun).node_id, None)
+            case _:
+                pass
+    closing: list[Event] = [
+        ToolCompleted(
+            call_id=call_id,
+            tool_name=begun.payload.get("tool_name", ""),
+            duration_ms=0,
+            error=UNKNOWN,
+        )
+        for call_id, begun in calls.items()
+        if call_id not in keep
+    ]
+    # the inner ones first: an iteration ends before its stage
+    for node_id, begun in reversed(nodes.items()):
+        closing.append(
+            NodeFailed(
+                node_id=node_id,
+                kind=begun.node_kind,
+                phase=node_id.partition(":")[0],
+                error=error,
+                recoverable=True,
+            )
+        )
+    return closing

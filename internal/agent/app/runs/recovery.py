@@ -5,11 +5,10 @@ from contextlib import suppress
 from functools import partial
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.runs.claim import requeue_run
+from internal.agent.app.runs.active import requeue_run
 from internal.agent.app.runs.creation import FreshIds, fresh_ids
-from internal.agent.app.runs.finalization import Ending, end_run
+from internal.agent.app.runs.finalization import Ending, end_run, find_unfinished_work
 from internal.agent.app.runs.questions import expiry, settle_question
-from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.events.envelope import RunIds, rfc3339
 from internal.agent.domain.events.record import EventRecord

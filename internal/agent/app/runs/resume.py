@@ -3,8 +3,8 @@
 from functools import partial
 
 from internal.agent.app.runs.context import RunContext
+from internal.agent.app.runs.finalization import find_unfinished_work
 from internal.agent.app.runs.permission_rules import written_rules
-from internal.agent.app.runs.unfinished_work import find_unfinished_work
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.questions import Answer

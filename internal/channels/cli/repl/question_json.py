@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.question_views import view_of_question
+from internal.agent.app.queries import view_of_question
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import read_answer
 from internal.agent.domain.principals import LOCAL_OWNER

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.question_views import QuestionView, view_of_question
+from internal.agent.app.queries import QuestionView, view_of_question
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
 from internal.agent.domain.errors import InvalidRequest, NotFound

@@ -6,7 +6,7 @@ The router, the OpenAPI document and the tests of the guards are all made from i
 import msgspec
 from starlette.responses import Response
 
-from internal.agent.app.question_views import QuestionView
+from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.tasks import Attachment
