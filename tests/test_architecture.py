@@ -32,7 +32,6 @@ LARGE_PACKAGES = {
     "cmd/larkspur",
     "internal/channels/cli/repl",
     "internal/channels/lark",
-    "internal/channels/web",
     "internal/llm",
     "internal/tools",
 }

@@ -6,8 +6,7 @@ from internal.agent.domain.profiles import Profile
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.llm import ModelBook
 from internal.channels.chat.policy import ChatRules, GroupRules
-from internal.channels.web.channel import WebSettings
-from internal.config.settings import ServerSettings, Settings
+from internal.config.settings import Settings
 
 
 def briefing_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
@@ -29,21 +28,6 @@ def briefing_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
         workspace=str(agent.workspace or ""),
         plan_review=agent.plan_review,
         question_ttl_minutes=agent.question_ttl_minutes,
-    )
-
-
-def web_settings(server: ServerSettings) -> WebSettings:
-    """Return what the web door needs."""
-    return WebSettings(
-        host=server.host,
-        port=server.port,
-        public_url=server.public_url,
-        max_body_bytes=server.max_body_bytes,
-        rate_limit_per_minute=server.rate_limit_per_minute,
-        rate_limit_burst=server.rate_limit_burst,
-        streams_per_user=server.streams_per_user,
-        stream_max_seconds=server.stream_max_seconds,
-        allowed_origins=server.allowed_origins,
     )
 
 

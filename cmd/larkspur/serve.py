@@ -15,8 +15,8 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.lark.channel import LarkChannel
 from internal.channels.web.auth import Logins
-from internal.channels.web.channel import Health, PartHealth, WebDoor
 from internal.channels.web.server import Address, WebServer
+from internal.channels.web.services import ComponentHealth, Health, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded
@@ -24,7 +24,6 @@ from internal.dispatch.lock import dispatcher_lock
 from internal.observability.logs import log_to
 from internal.sandbox.process_privacy import close_to_children
 from larkspur.build import GatewayHouse, gateway_house, lark_door
-from larkspur.mapping import web_settings
 from larkspur.version import VERSION
 
 GRACE_SECONDS = 5.0
@@ -102,27 +101,27 @@ def _first(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | None) -> WebDoor:
+def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | None) -> WebServices:
     since = rfc3339(house.clock.now())
 
     def health() -> Health:
         failure, dispatcher = house.leases.failure, house.dispatcher
         return Health(
             status="failing" if failure else "ok",
-            database=PartHealth(not failure, house.leases.since, failure),
-            dispatcher=PartHealth(
+            database=ComponentHealth(not failure, house.leases.since, failure),
+            dispatcher=ComponentHealth(
                 not dispatcher.stopping, since, f"{dispatcher.at_work} runs at work"
             ),
             lark=UNSET if lark is None else _lark_health(lark),
         )
 
-    return WebDoor(
+    return WebServices(
         gateway=house.gateway,
         broadcaster=house.broadcaster,
         attachments=house.attachments,
         defaults=house.defaults,
         token=token,
-        settings=web_settings(loaded.settings.server),
+        settings=loaded.settings.server,
         health=health,
         version=VERSION,
         clock=house.clock,
@@ -130,13 +129,13 @@ def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | N
     )
 
 
-def _lark_health(lark: LarkChannel) -> PartHealth:
+def _lark_health(lark: LarkChannel) -> ComponentHealth:
     """Return how Lark is. A gateway whose Lark is refused still does what the web asks."""
     link, dead = lark.health
     said = [f"{link.status}: {link.why}" if link.why else link.status]
     if dead:
         said.append(f"{dead} replies were given up; the log says why")
-    return PartHealth(link.status == "connected", link.since, "; ".join(said))
+    return ComponentHealth(link.status == "connected", link.since, "; ".join(said))
 
 
 def _address(loaded: Loaded, address: Address) -> GatewayAddress:

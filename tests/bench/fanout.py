@@ -17,7 +17,7 @@ import uvloop
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from tests.support.web_app import TOKEN, open_web_house
+from tests.support.web_app import TOKEN, open_web_app
 
 END = "the last word"
 READY = b"event: replay.done"
@@ -32,10 +32,10 @@ def delta(number: int, text: str = _TEXT) -> OutputDelta:
 
 
 async def ours(folder: Path) -> None:
-    async with open_web_house(folder, streams_per_user=10_000) as house:
-        run = await house.task("watch me")
-        _say(house.client.port, TOKEN, f"/api/sse?session_id={run.session_id}")
-        await _obey(lambda deltas: house.say(run, *deltas))
+    async with open_web_app(folder, streams_per_user=10_000) as app:
+        run = await app.task("watch me")
+        _say(app.client.port, TOKEN, f"/api/sse?session_id={run.session_id}")
+        await _obey(lambda deltas: app.publish(run, *deltas))
 
 
 class Bare(asyncio.Protocol):

@@ -11,19 +11,19 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.usage import Usage
-from tests.support.web_app import open_web_house
+from tests.support.web_app import open_web_app
 
 ITERATIONS = 2_000
 
 
 async def fill(home: Path) -> str:
     """Store the events of one long run that was stopped, and return its session."""
-    async with open_web_house(home) as house:
-        run = await house.task("a very long task")
+    async with open_web_app(home) as app:
+        run = await app.task("a very long task")
         for first in range(0, ITERATIONS, 100):
             events = [one for n in range(first, first + 100) for one in iteration(n)]
-            await house.play(run, *events)
-        await house.client.post(f"/api/tasks/{run.task_id}/stop", {})
+            await app.store(run, *events)
+        await app.client.post(f"/api/tasks/{run.task_id}/stop", {})
         return run.session_id
 
 

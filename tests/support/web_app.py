@@ -1,7 +1,7 @@
-"""The web door of a real house on a real database and real sockets.
+"""The web channel on a real database and real sockets, without a coordinator.
 
-Nobody runs the tasks: what a run would do is played, its events are stored and shown as the
-coordinator would. In `working_house.py` they run.
+Tasks are not run: tests store and publish the events of a run themselves. `working_web_app.py`
+runs them.
 """
 
 import asyncio
@@ -27,9 +27,10 @@ from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.channels.web.auth import Logins
-from internal.channels.web.channel import Health, PartHealth, WebDoor, WebSettings
 from internal.channels.web.server import WebServer
+from internal.channels.web.services import ComponentHealth, Health, WebServices, WebTimeouts
 from internal.channels.web.static_page import Page
+from internal.config.server import ServerSettings
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
@@ -37,11 +38,12 @@ from tests.support.http_client import HttpClient
 
 TOKEN = "t0ken-" * 8
 NOT_BUILT = Page(b"", {})
+DEFAULT_TIMEOUTS = WebTimeouts()
 
 
 @dataclass
 class IdleDispatcher:
-    """Starts nothing; says what it was asked."""
+    """A dispatcher that starts nothing and records what is requested."""
 
     left: list[tuple[RunId, RunExit]] = field(default_factory=list)
 
@@ -54,8 +56,8 @@ class IdleDispatcher:
 
 
 @dataclass
-class WebHouse:
-    """A door that is open; `client` knows its address and token."""
+class WebApp:
+    """A running web server; `client` sends its token."""
 
     database: SqliteDatabase
     gateway: Gateway
@@ -66,23 +68,21 @@ class WebHouse:
     health: list[Health]
 
     async def task(self, text: str = "write a report", **fields: Any) -> RunIds:
-        """Give a task over HTTP and return its ids."""
+        """Create a task over HTTP and return its IDs."""
         reply = await self.client.post("/api/tasks", {"task": text, **fields})
         assert reply.status == 201, reply
-        given = reply.json()
-        return RunIds(
-            SessionId(given["session_id"]), TaskId(given["task_id"]), RunId(given["run_id"])
-        )
+        task = reply.json()
+        return RunIds(SessionId(task["session_id"]), TaskId(task["task_id"]), RunId(task["run_id"]))
 
-    async def play(self, run: RunIds, *events: Event) -> None:
-        """Store and show durable events of a run, in one transaction."""
+    async def store(self, run: RunIds, *events: Event) -> None:
+        """Store and publish durable events of a run in one transaction."""
         now, log = rfc3339(datetime.now(UTC)), Stores().events
         self.broadcaster.publish(
             await self.database.write(partial(log.append_idle, run, events, now))
         )
 
-    def say(self, run: RunIds, *events: Event) -> None:
-        """Show ephemeral events of a run."""
+    def publish(self, run: RunIds, *events: Event) -> None:
+        """Publish ephemeral events of a run."""
         now = rfc3339(datetime.now(UTC))
         self.broadcaster.publish(
             [EventRecord.ephemeral(wrap_event(run, event, now, None)) for event in events]
@@ -90,7 +90,7 @@ class WebHouse:
 
 
 def healthy() -> Health:
-    part = PartHealth(ok=True, since="2026-01-01T00:00:00.000Z", detail="as it should be")
+    part = ComponentHealth(ok=True, since="2026-01-01T00:00:00.000Z", detail="as it should be")
     return Health(status="ok", database=part, dispatcher=part)
 
 
@@ -107,54 +107,58 @@ def defaults() -> TaskDefaults:
 
 
 @asynccontextmanager
-async def open_web_house(
-    folder: Path, page: Page = NOT_BUILT, **settings: Any
-) -> AsyncGenerator[WebHouse]:
-    """Open a door on the database of a folder, which can be opened again after it is left."""
+async def open_web_app(
+    folder: Path,
+    page: Page = NOT_BUILT,
+    timeouts: WebTimeouts = DEFAULT_TIMEOUTS,
+    **settings: Any,
+) -> AsyncGenerator[WebApp]:
+    """Serve on the database of a folder; the folder can be opened again afterwards."""
     clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
         await broadcaster.start()
-        following = tasks.create_task(broadcaster.follow())
+        follower = tasks.create_task(broadcaster.follow())
         dispatcher, health = IdleDispatcher(), [healthy()]
         gateway = Gateway(database, stores, broadcaster, dispatcher, clock)
-        door = WebDoor(
+        services = WebServices(
             gateway=gateway,
             broadcaster=broadcaster,
             attachments=LocalAttachments(folder / "attachments"),
             defaults=defaults(),
             token=TOKEN,
-            settings=unbound(settings),
+            settings=server_settings(settings),
             health=lambda: health[-1],
             version="1.2.3",
             clock=clock,
             logins=Logins(TOKEN, folder / "logins.json"),
             page=page,
+            timeouts=timeouts,
         )
         try:
-            async with serve(door) as (server, client):
-                yield WebHouse(database, gateway, broadcaster, dispatcher, server, client, health)
+            async with serve(services) as (server, client):
+                yield WebApp(database, gateway, broadcaster, dispatcher, server, client, health)
         finally:
-            following.cancel()
+            follower.cancel()
 
 
-def unbound(given: dict[str, Any]) -> WebSettings:
-    """Settings under which nobody is refused for asking too often."""
+def server_settings(given: dict[str, Any]) -> ServerSettings:
+    """Return settings with a free port and, unless given, no effective rate limit."""
     rates = {"rate_limit_per_minute": 60_000_000, "rate_limit_burst": 1_000_000}
-    return WebSettings(**{"port": 0, **rates, **given})
+    return ServerSettings(**{"port": 0, **rates, **given})
 
 
 @asynccontextmanager
-async def serve(door: WebDoor) -> AsyncGenerator[tuple[WebServer, HttpClient]]:
-    """Serve a door until it is left."""
+async def serve(services: WebServices) -> AsyncGenerator[tuple[WebServer, HttpClient]]:
+    """Run a web server while the block runs."""
     async with asyncio.TaskGroup() as tasks:
-        server = WebServer(door)
-        serving = tasks.create_task(server.serve())
+        server = WebServer(services)
+        running = tasks.create_task(server.serve())
         await server.ready()
         try:
-            yield server, HttpClient(server.address.host, server.address.port, door.token)
+            yield server, HttpClient(server.address.host, server.address.port, services.token)
         finally:
-            if not serving.done():
+            if not running.done():
                 await server.stop()
 
 

@@ -1,4 +1,4 @@
-"""The web door in front of a whole gateway, which runs its tasks with a scripted model."""
+"""The web channel on a gateway that runs its tasks with a scripted model."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -10,43 +10,43 @@ import msgspec
 
 from internal.agent.app.runs.creation import Submitted
 from internal.channels.web.auth import Logins
-from internal.channels.web.channel import WebDoor
+from internal.channels.web.services import WebServices
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply as ModelReply
 from tests.support.anthropic_server import Rules
 from tests.support.http_client import HttpClient, Reply
-from tests.support.web_app import NOT_BUILT, TOKEN, healthy, serve, unbound
+from tests.support.web_app import NOT_BUILT, TOKEN, healthy, serve, server_settings
 
 
 @dataclass
-class WorkingHouse:
-    """A door that is open, and the gateway behind it, which runs its tasks."""
+class WorkingWebApp:
+    """A running web server and the gateway that runs its tasks."""
 
     core: Core
-    door: WebDoor
+    services: WebServices
     client: HttpClient
 
     async def task(self, text: str = "write a report", **fields: Any) -> Submitted:
-        """Give a task over HTTP."""
+        """Create a task over HTTP."""
         reply = await self.client.post("/api/tasks", {"task": text, **fields})
         assert reply.status == 201, reply
         return msgspec.convert(reply.json(), Submitted)
 
     async def asked(self, made: Submitted, number: int = 1) -> dict[str, Any]:
-        """Wait for the question of that number of a run and return it as the door shows it."""
+        """Wait for the n-th question of a run and return its view."""
         seen: list[str] = []
 
-        def is_it(envelope: dict[str, Any]) -> bool:
+        def is_wanted(envelope: dict[str, Any]) -> bool:
             asked = envelope["event"] == "workflow.question.asked"
             if asked and envelope["run_id"] == made.run_id:
                 seen.append(envelope["payload"]["question_id"])
             return len(seen) == number
 
-        await self.core.until(made.session_id, is_it)
+        await self.core.until(made.session_id, is_wanted)
         reply = await self.client.get(f"/api/questions/{seen[-1]}")
         assert reply.status == 200, reply
-        shown: dict[str, Any] = reply.json()
-        return shown
+        question: dict[str, Any] = reply.json()
+        return question
 
     async def answer(self, question: Mapping[str, Any], **given: Any) -> Reply:
         """Answer a question over HTTP."""
@@ -59,24 +59,24 @@ class WorkingHouse:
 
 
 @asynccontextmanager
-async def open_working_house(
+async def open_working_web_app(
     home: Path, script: list[ModelReply] | Rules, **settings: Any
-) -> AsyncGenerator[WorkingHouse]:
-    """Open a door on a gateway whose model is scripted; leaving it is a restart's first half."""
+) -> AsyncGenerator[WorkingWebApp]:
+    """Serve a gateway with a scripted model on the data of `home`."""
     async with core(home, script) as here:
-        house = here.house
-        door = WebDoor(
-            gateway=house.gateway,
-            broadcaster=house.broadcaster,
-            attachments=house.attachments,
-            defaults=house.defaults,
+        app = here.house
+        services = WebServices(
+            gateway=app.gateway,
+            broadcaster=app.broadcaster,
+            attachments=app.attachments,
+            defaults=app.defaults,
             token=TOKEN,
-            settings=unbound(settings),
+            settings=server_settings(settings),
             health=healthy,
             version="1.2.3",
-            clock=house.clock,
+            clock=app.clock,
             logins=Logins(TOKEN, home / "logins.json"),
             page=NOT_BUILT,
         )
-        async with serve(door) as (_, client):
-            yield WorkingHouse(here, door, client)
+        async with serve(services) as (_, client):
+            yield WorkingWebApp(here, services, client)

@@ -2,19 +2,19 @@
 import type { Given } from './asking';
 import type {
   Attachment,
-  ErrorBody,
+  ErrorResponse,
   EventsPage,
   MeView,
   QuestionsPage,
   QuestionView,
-  SessionRow,
+  SessionListItem,
   SessionsPage,
   SessionView,
   Steered,
   Submitted,
 } from './api.gen';
 
-export type { Attachment, MeView, QuestionsPage, QuestionView, SessionRow, SessionView };
+export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionView };
 
 /** What the server refused, or that it was not reached (`status` 0). */
 export class ApiError extends Error {
@@ -43,7 +43,7 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
   if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
   const { error } = (await response.json().catch(() => ({
     error: { code: 'unknown', message: response.statusText },
-  }))) as ErrorBody;
+  }))) as ErrorResponse;
   throw new ApiError(response.status, error.code, error.message);
 }
 

@@ -1,4 +1,4 @@
-"""The door as one ASGI application."""
+"""The ASGI application."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -9,89 +9,116 @@ from starlette.responses import Response
 from starlette.routing import Route, Router, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from internal.channels.web.channel import WebDoor
-from internal.channels.web.endpoints import Call, Endpoint, StreamPlan
-from internal.channels.web.errors import HttpRefusal
-from internal.channels.web.event_streams import Streams
-from internal.channels.web.guards import SAFE_METHODS, Exchange
-from internal.channels.web.middleware import EXCHANGE, SENDER, Chain
-from internal.channels.web.requests import decode_body, decode_query, read_body
-from internal.channels.web.responses import Sender
+from internal.channels.web.endpoints import ApiRequest, Endpoint, StreamRequest
+from internal.channels.web.errors import HttpError
+from internal.channels.web.event_streams import EventStreams
+from internal.channels.web.middleware import (
+    CONTEXT_KEY,
+    SENDER_KEY,
+    RequestMiddleware,
+    ResponseSender,
+)
+from internal.channels.web.requests import (
+    SAFE_METHODS,
+    RequestContext,
+    decode_body,
+    decode_query,
+    read_body,
+)
 from internal.channels.web.routes.table import ROUTES
-from internal.channels.web.schemas import Given, Nothing
+from internal.channels.web.schemas import EmptyRequest, RequestModel
+from internal.channels.web.services import WebServices
 
-SMALLEST_COMPRESSED = 2048
+MIN_COMPRESSED_BYTES = 2048
 _NOT_COMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")
 
 
-def build_app(door: WebDoor, streams: Streams) -> ASGIApp:
-    """Return the application. It must run on `Connection`s, beside `streams.keep_alive`."""
+def build_app(services: WebServices, streams: EventStreams | None = None) -> ASGIApp:
+    """Return the ASGI application.
+
+    It needs no server: it can be called in memory with a scope of type `http` whose headers
+    carry a valid Host and `Authorization: Bearer` with `services.token`. Heartbeats are sent and
+    old streams are closed only while the caller runs `streams.keep_alive()`.
+    """
+    open_streams = streams or EventStreams(services)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in ROUTES:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
 
-    routes = [Route(path, Resource(door, streams, known)) for path, known in by_path.items()]
-    router = Router(routes, redirect_slashes=False, default=_nowhere)
-    return Chain(door, _publicity(ROUTES), router)
+    routes = [
+        Route(path, Resource(services, open_streams, endpoints))
+        for path, endpoints in by_path.items()
+    ]
+    router = Router(routes, redirect_slashes=False, default=_not_found)
+    return RequestMiddleware(services, router, is_public=_public_path_predicate(ROUTES))
 
 
-def _publicity(endpoints: Iterable[Endpoint]) -> Callable[[str], bool]:
-    """Return what says of a path whether it answers without a credential."""
+def _public_path_predicate(endpoints: Iterable[Endpoint]) -> Callable[[str], bool]:
     patterns = [compile_path(endpoint.path)[0] for endpoint in endpoints if endpoint.public]
     return lambda path: any(pattern.match(path) for pattern in patterns)
 
 
-async def _nowhere(scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise HttpRefusal(404, "not_found", f"There is nothing at {scope['path'][:80]}.")
+async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise HttpError(404, "not_found", f"The path {scope['path'][:80]} does not exist.")
 
 
 class Resource:
-    """One path and what can be done there."""
+    """A path with its endpoints by method."""
 
-    def __init__(self, door: WebDoor, streams: Streams, known: Mapping[str, Endpoint]) -> None:
-        self._door = door
+    def __init__(
+        self, services: WebServices, streams: EventStreams, endpoints: Mapping[str, Endpoint]
+    ) -> None:
+        self._services = services
         self._streams = streams
-        self._known = {**known, **({"HEAD": known["GET"]} if "GET" in known else {})}
+        head = {"HEAD": endpoints["GET"]} if "GET" in endpoints else {}
+        self._endpoints = {**endpoints, **head}
 
     async def __call__(self, scope: Scope, receive: Receive, _send: Send) -> None:
-        """Serve one request that passed the guards."""
-        exchange: Exchange = scope[EXCHANGE]
-        sender: Sender = scope[SENDER]
-        endpoint = self._known.get(exchange.method)
+        """Serve a request that passed the middleware."""
+        context: RequestContext = scope[CONTEXT_KEY]
+        sender: ResponseSender = scope[SENDER_KEY]
+        endpoint = self._endpoints.get(context.method)
         if endpoint is None:
-            allowed = ", ".join(sorted(self._known))
-            sentence = f"{exchange.method} is not possible here; what is: {allowed}."
-            raise HttpRefusal(405, "method_not_allowed", sentence, {"allow": allowed})
-        body = await self._body(endpoint, exchange, receive)
-        async with asyncio.timeout(self._door.settings.request_seconds):
+            allowed = ", ".join(sorted(self._endpoints))
+            message = f"Method {context.method} is not allowed for this path. Allowed: {allowed}."
+            raise HttpError(405, "method_not_allowed", message, {"allow": allowed})
+        body = await self._body(endpoint, context, receive)
+        async with asyncio.timeout(self._services.timeouts.request_seconds):
             query = decode_query(scope, endpoint.query)
             path: dict[str, str] = scope["path_params"]
-            answer = await endpoint.handler(Call(self._door, exchange, path, query, body))
-            if not isinstance(answer, StreamPlan):
-                response = _response(endpoint, answer)
+            request = ApiRequest(self._services, context, path, query, body)
+            result = await endpoint.handler(request)
+            if not isinstance(result, StreamRequest):
+                response = _response(endpoint, result)
                 compressed = GZipMiddleware(
                     response,
-                    SMALLEST_COMPRESSED,
+                    MIN_COMPRESSED_BYTES,
                     compresslevel=1,
                     exclude_content_types=_NOT_COMPRESSED,
                 )
                 await compressed(scope, receive, sender)
                 return
-        with self._streams.place(exchange.principal.id if exchange.principal else ""):
-            await self._streams.serve(answer, scope, receive, sender)
+        with self._streams.reserve(context.principal.id if context.principal else ""):
+            await self._streams.serve(result, scope, receive, sender)
 
-    async def _body(self, endpoint: Endpoint, exchange: Exchange, receive: Receive) -> Given | None:
-        if exchange.method in SAFE_METHODS:
+    async def _body(
+        self, endpoint: Endpoint, context: RequestContext, receive: Receive
+    ) -> RequestModel | None:
+        if context.method in SAFE_METHODS:
             return None
-        settings = self._door.settings
-        raw = await read_body(exchange, receive, settings.max_body_bytes, settings.request_seconds)
-        # where nothing is asked for, nothing need be sent
-        return decode_body(raw or b"{}" if endpoint.body is Nothing else raw, endpoint.body)
+        body = await read_body(
+            context,
+            receive,
+            max_bytes=self._services.settings.max_body_bytes,
+            timeout_seconds=self._services.timeouts.request_seconds,
+        )
+        # a body without fields may be omitted
+        return decode_body(body or b"{}" if endpoint.body is EmptyRequest else body, endpoint.body)
 
 
-def _response(endpoint: Endpoint, answer: msgspec.Struct | Response | None) -> Response:
-    if isinstance(answer, Response):
-        return answer
-    if answer is None:
+def _response(endpoint: Endpoint, result: msgspec.Struct | Response | None) -> Response:
+    if isinstance(result, Response):
+        return result
+    if result is None:
         return Response(status_code=endpoint.status)
-    return Response(msgspec.json.encode(answer), endpoint.status, media_type="application/json")
+    return Response(msgspec.json.encode(result), endpoint.status, media_type="application/json")

@@ -1,7 +1,7 @@
-"""Logins: one-time codes that become cookies, and the cookies that are good.
+"""Browser logins: one-time codes, and the cookies that they are exchanged for.
 
-A cookie is 256 random bits. Kept of it is a hash keyed with the local token: neither the file nor a
-new token lets an old cookie in, a restart logs nobody out, and a logout ends one login alone.
+A cookie is a random value of 256 bits. Only its HMAC, keyed with the local token, is stored:
+the file does not contain valid cookies, and a new local token ends all logins.
 """
 
 import hashlib
@@ -13,49 +13,50 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-CODE_SECONDS = 300.0
-MOST_TRIES = 10
-TRY_SECONDS = 6.0
-"""So long a wrong code takes to be forgiven; after `MOST_TRIES` of them none is looked at."""
-LOGIN_SECONDS = 30 * 86_400
-MOST_CODES = 16
-MOST_LOGINS = 200
-_PRIVATE = 0o600
+CODE_TTL_SECONDS = 300.0
+MAX_CODES = 16
+MAX_FAILED_ATTEMPTS = 10
+ATTEMPT_RECOVERY_SECONDS = 6.0
+"""A failed attempt is forgiven after this time; above `MAX_FAILED_ATTEMPTS` codes fail."""
+LOGIN_TTL_SECONDS = 30 * 86_400
+MAX_LOGINS = 200
+_FILE_MODE = 0o600
 
 
 class OneTimeCodes:
-    """Codes that each let one browser in, once, for five minutes."""
+    """Codes that each log in one browser, once, within five minutes."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._until: dict[str, float] = {}
-        self._wrong = 0.0
-        self._since = monotonic()
+        self._expiry: dict[str, float] = {}
+        self._failed = 0.0
+        self._failed_at = monotonic()
 
     def issue(self) -> str:
-        """Make a code; of too many unused ones the oldest stop being good."""
+        """Return a new code. Beyond `MAX_CODES` unused codes the oldest are revoked."""
         code = secrets.token_urlsafe(16)
-        self._until[code] = self._monotonic() + CODE_SECONDS
-        for old in list(self._until)[:-MOST_CODES]:
-            del self._until[old]
+        self._expiry[code] = self._monotonic() + CODE_TTL_SECONDS
+        for old in list(self._expiry)[:-MAX_CODES]:
+            del self._expiry[old]
         return code
 
-    def wait(self) -> float:
-        """Return how many seconds no code is looked at, because too many were wrong."""
+    def retry_after(self) -> float:
+        """Return for how many seconds codes are rejected after too many failed attempts."""
         now = self._monotonic()
-        self._wrong = max(0.0, self._wrong - (now - self._since) / TRY_SECONDS)
-        self._since = now
-        return max(0.0, self._wrong + 1 - MOST_TRIES) * TRY_SECONDS
+        recovered = (now - self._failed_at) / ATTEMPT_RECOVERY_SECONDS
+        self._failed = max(0.0, self._failed - recovered)
+        self._failed_at = now
+        return max(0.0, self._failed + 1 - MAX_FAILED_ATTEMPTS) * ATTEMPT_RECOVERY_SECONDS
 
-    def take(self, code: str) -> bool:
-        """Use a code up; False for one that was never made, was used, or is too old."""
-        good = self._until.pop(code, 0.0) > self._monotonic()
-        self._wrong += not good
-        return good
+    def redeem(self, code: str) -> bool:
+        """Use up a code. Return False if it is unknown, used or expired."""
+        is_valid = self._expiry.pop(code, 0.0) > self._monotonic()
+        self._failed += not is_valid
+        return is_valid
 
 
 class Logins:
-    """The logins that are good, in a file of ours or, without a path, in memory."""
+    """The valid logins, stored in a file or, without a path, in memory."""
 
     def __init__(
         self, token: str, path: Path | None = None, now: Callable[[], float] = time.time
@@ -64,55 +65,58 @@ class Logins:
         self._key = token.encode()
         self._path = path
         self._now = now
-        self._until = self._read()
+        self._expiry = self._read()
 
-    def begin(self) -> str:
-        """Make a cookie's value for the owner of the local token, good for 30 days.
+    def create(self) -> str:
+        """Log in the local owner and return the value of the cookie, valid for 30 days.
 
         Raises:
-            OSError: the login cannot be stored.
+            OSError: The login cannot be stored.
         """
         value = secrets.token_urlsafe(32)
         now = self._now()
-        good = {name: until for name, until in self._until.items() if until > now}
-        for old in sorted(good, key=good.__getitem__)[: max(0, len(good) - MOST_LOGINS + 1)]:
-            del good[old]
-        self._keep({**good, self.name(value): now + LOGIN_SECONDS})
+        valid = {login_id: expiry for login_id, expiry in self._expiry.items() if expiry > now}
+        for old in sorted(valid, key=valid.__getitem__)[: max(0, len(valid) - MAX_LOGINS + 1)]:
+            del valid[old]
+        self._store({**valid, self.login_id(value): now + LOGIN_TTL_SECONDS})
         return value
 
-    def name(self, value: str) -> str:
-        """Return the name under which a cookie's value is kept."""
-        return hmac.new(self._key, value.encode(), hashlib.sha256).hexdigest()
+    def login_id(self, cookie: str) -> str:
+        """Return the ID under which the login of a cookie is stored."""
+        return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest()
 
-    def good(self, name: str) -> bool:
-        """Say whether a login has begun and neither ended nor grown too old."""
-        return self._until.get(name, 0.0) > self._now()
+    def is_valid(self, login_id: str) -> bool:
+        """Return True if the login exists and has not expired."""
+        return self._expiry.get(login_id, 0.0) > self._now()
 
-    def end(self, name: str) -> None:
+    def revoke(self, login_id: str) -> None:
         """End a login.
 
         Raises:
-            OSError: the end cannot be stored; until the next start it holds all the same.
+            OSError: The change cannot be stored; it lasts until the next start only.
         """
-        if self._until.pop(name, None) is not None:
-            self._keep(self._until)
+        if self._expiry.pop(login_id, None) is not None:
+            self._store(self._expiry)
 
-    def _keep(self, until: dict[str, float]) -> None:
+    def _store(self, expiry: dict[str, float]) -> None:
         if self._path is not None:
             draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _PRIVATE)
-            with os.fdopen(opened, "w", encoding="ascii") as file:
-                json.dump(until, file)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            descriptor = os.open(draft, flags, _FILE_MODE)
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                json.dump(expiry, file)
             draft.replace(self._path)
-        self._until = until
+        self._expiry = expiry
 
     def _read(self) -> dict[str, float]:
-        """Read what is kept; a file that is no such list lets nobody in."""
+        """Return the stored logins; an unreadable file means none."""
         if self._path is None:
             return {}
         try:
-            kept = json.loads(self._path.read_text(encoding="ascii"))
+            stored = json.loads(self._path.read_text(encoding="ascii"))
         except (OSError, ValueError, RecursionError):
             return {}
-        pairs = kept.items() if isinstance(kept, dict) else ()
-        return {name: float(until) for name, until in pairs if isinstance(until, int | float)}
+        pairs = stored.items() if isinstance(stored, dict) else ()
+        return {
+            login_id: float(expiry) for login_id, expiry in pairs if isinstance(expiry, int | float)
+        }

@@ -1,4 +1,4 @@
-"""A call: one request as a route's handler sees it, with everything checked that can be."""
+"""Endpoints: entries of the route table, and the decoded request that a handler receives."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,68 +10,67 @@ from starlette.responses import Response
 from internal.agent.app.events.subscription import Cursor, SessionFilter
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel
-from internal.channels.web.channel import WebDoor
-from internal.channels.web.errors import HttpRefusal
-from internal.channels.web.guards import Exchange
-from internal.channels.web.schemas import Given, Nothing
+from internal.channels.web.errors import HttpError
+from internal.channels.web.requests import RequestContext
+from internal.channels.web.schemas import EmptyRequest, RequestModel
+from internal.channels.web.services import WebServices
 
-_TERMINAL = b"larkspur-cli"
+_CLI_USER_AGENT = b"larkspur-cli"
 
 Query = TypeVar("Query")
 Body = TypeVar("Body")
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Query, Body]):
-    """What a client asks of a route. `path` holds the ids of the address."""
+class ApiRequest(Generic[Query, Body]):
+    """A decoded request. `path` holds the path parameters."""
 
-    door: WebDoor
-    exchange: Exchange
+    services: WebServices
+    context: RequestContext
     path: dict[str, str]
     query: Query
     body: Body
 
     @property
     def principal(self) -> Principal:
-        """Return who asks.
+        """Return the authenticated principal.
 
         Raises:
-            HttpRefusal: nobody proved who they are; only a public route sees such a call.
+            HttpError: The request is not authenticated; only public routes receive such requests.
         """
-        if self.exchange.principal is None:
-            raise HttpRefusal(401, "unauthorized", "Say who you are.")
-        return self.exchange.principal
+        if self.context.principal is None:
+            raise HttpError(401, "unauthorized", "Authentication is required.")
+        return self.context.principal
 
     @property
     def channel(self) -> Channel:
-        """The door that the person stands at: a terminal says so. It gives no right."""
-        named = self.exchange.headers(b"user-agent")
-        return "cli" if named == [_TERMINAL] else "web"
+        """The channel that the user works in, according to the User-Agent. Grants no rights."""
+        return "cli" if self.context.headers(b"user-agent") == [_CLI_USER_AGENT] else "web"
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPlan:
-    """What a reader asked to watch. `start` None shows nothing stored."""
+class StreamRequest:
+    """An event stream to open. Stored events are not replayed when `start` is None."""
 
     watched: SessionFilter
     start: Cursor | None
     debug: bool
 
 
-Answer = msgspec.Struct | Response | StreamPlan | None
-"""A handler's answer: JSON, a response of its own, a stream, or nothing (204)."""
+HandlerResult = msgspec.Struct | Response | StreamRequest | None
+"""What a handler returns: a JSON body, a complete response, a stream, or nothing (204)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A line of the route table. `public` ones answer without a credential."""
+    """An entry of the route table. A public endpoint does not require authentication."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
-    handler: Callable[[Call[Any, Any]], Awaitable[Answer]]
+    handler: Callable[[ApiRequest[Any, Any]], Awaitable[HandlerResult]]
     reply: type[msgspec.Struct] | None = None
     status: int = 200
-    query: type[Given] = Nothing
-    body: type[Given] = Nothing
+    query: type[RequestModel] = EmptyRequest
+    body: type[RequestModel] = EmptyRequest
     media_type: str = "application/json"
     public: bool = False

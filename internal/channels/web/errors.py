@@ -1,6 +1,5 @@
-"""Refusals: every error of the door as JSON, in one shape, with the sentence a person reads."""
+"""HTTP errors and their JSON body."""
 
-import http
 from collections.abc import Mapping
 
 import msgspec
@@ -17,19 +16,19 @@ from internal.agent.domain.errors import (
 )
 
 
-class HttpRefusal(RequestError):
-    """A refusal with an HTTP status of its own, a code for programs, and more headers."""
+class HttpError(RequestError):
+    """An error with its HTTP status, a machine-readable code and additional headers."""
 
     def __init__(
-        self, status: int, code: str, sentence: str, headers: Mapping[str, str] | None = None
+        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(sentence)
+        super().__init__(message)
         self.status = status
         self.code = code
         self.headers = headers or {}
 
 
-class Fault(msgspec.Struct, frozen=True):
+class ErrorDetail(msgspec.Struct, frozen=True):
     """What went wrong: `code` for programs, `message` for people."""
 
     code: str
@@ -37,13 +36,13 @@ class Fault(msgspec.Struct, frozen=True):
     request_id: str
 
 
-class ErrorBody(msgspec.Struct, frozen=True):
-    """The body of every answer that is an error."""
+class ErrorResponse(msgspec.Struct, frozen=True):
+    """The body of every error response."""
 
-    error: Fault
+    error: ErrorDetail
 
 
-_KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
+_STATUS_CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (InvalidRequest, 400, "malformed"),
     (Forbidden, 403, "forbidden"),
     (NotFound, 404, "not_found"),
@@ -52,30 +51,27 @@ _KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
 )
 
 
-def as_refusal(error: Exception) -> HttpRefusal:
-    """Return an error as the door answers it; one that nobody foresaw says nothing of itself."""
-    if isinstance(error, HttpRefusal):
+def to_http_error(error: Exception) -> HttpError:
+    """Return the HTTP error for an exception; an unexpected one does not reveal its text."""
+    if isinstance(error, HttpError):
         return error
     if isinstance(error, TimeoutError):
-        return HttpRefusal(504, "timeout", "The request took too long; it may have been done.")
+        return HttpError(
+            504, "timeout", "The request timed out. It may still have been carried out."
+        )
     if isinstance(error, LarkspurError):
-        for kind, status, code in _KNOWN:
+        for kind, status, code in _STATUS_CODES:
             if isinstance(error, kind):
-                return HttpRefusal(status, code, str(error))
-    return HttpRefusal(500, "internal", "Something went wrong here; the log says what.")
+                return HttpError(status, code, str(error))
+    return HttpError(500, "internal", "Internal server error. See the server log for details.")
 
 
-def refusal_response(refusal: HttpRefusal, request_id: str) -> Response:
-    """Return the answer that tells a client of a refusal."""
-    fault = Fault(refusal.code, str(refusal), request_id)
+def error_response(error: HttpError, request_id: str) -> Response:
+    """Return the JSON response for an error."""
+    detail = ErrorDetail(error.code, str(error), request_id)
     return Response(
-        msgspec.json.encode(ErrorBody(fault)),
-        refusal.status,
-        headers=refusal.headers,
+        msgspec.json.encode(ErrorResponse(detail)),
+        error.status,
+        headers=error.headers,
         media_type="application/json",
     )
-
-
-def phrase(status: int) -> str:
-    """Return what HTTP calls a status."""
-    return http.HTTPStatus(status).phrase

@@ -1,4 +1,4 @@
-"""Open streams: what a reader is sent, and the one clock that keeps all of them alive."""
+"""Open event streams: live delivery, heartbeats and limits."""
 
 import asyncio
 from collections import Counter
@@ -11,159 +11,169 @@ from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.domain.events.control import Bye, Heartbeat
 from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.web import sse
-from internal.channels.web.channel import WebDoor
-from internal.channels.web.endpoints import StreamPlan
-from internal.channels.web.errors import HttpRefusal
-from internal.channels.web.http_protocol import LINE, Line
-from internal.channels.web.middleware import EXCHANGE
-from internal.channels.web.responses import Sender
+from internal.channels.web.endpoints import StreamRequest
+from internal.channels.web.errors import HttpError
+from internal.channels.web.http_protocol import TRANSPORT_KEY, AsgiTransport, StreamTransport
+from internal.channels.web.middleware import CONTEXT_KEY, ResponseSender
+from internal.channels.web.services import WebServices
 
-TICK_SECONDS = 1.0
-"""How often a filtered event may move a cursor; also the clock's step at most."""
+MAX_TICK_SECONDS = 1.0
+"""Maximum interval at which filtered events move the client's cursor."""
 
 
-class Stream:
-    """One open stream. Nothing is queued: a batch is taken when the one before is written."""
+class OpenStream:
+    """One open stream. Nothing is queued: a batch is fetched when the last one is written."""
 
-    def __init__(self, plan: StreamPlan, login: str, line: Line, sender: Sender) -> None:
-        self.plan = plan
-        self.login = login
+    def __init__(
+        self,
+        request: StreamRequest,
+        transport: StreamTransport,
+        sender: ResponseSender,
+        *,
+        login_id: str,
+    ) -> None:
+        self.request = request
+        self.login_id = login_id
         self.opened = asyncio.get_running_loop().time()
-        self.heard = self.opened
-        self._line = line
-        self._begin = sender
-        self._send = sender.raw
+        self.last_heartbeat = self.opened
+        self._transport = transport
+        self._sender = sender
         self._seen = 0
-        self._told = 0
+        self._acknowledged = 0
         self._ended = False
 
     @property
-    def free(self) -> bool:
-        """Say whether a word can be put in now: the last write is done and the stream is open."""
-        return not (self._ended or self._line.unfinished or self._line.closed)
+    def is_idle(self) -> bool:
+        """Return True if the stream is open and its last write is finished."""
+        return not (self._ended or self._transport.is_writing or self._transport.is_closed)
 
-    def unseen(self) -> int:
-        """Return the position of filtered events that the reader's cursor has not passed, or 0."""
-        return self._seen if self._seen > self._told else 0
+    def filtered_position(self) -> int:
+        """Return the position of filtered events behind the client's cursor, or 0 if none."""
+        return self._seen if self._seen > self._acknowledged else 0
 
-    def told(self, position: int) -> None:
-        """Note that the reader's cursor is at a position."""
-        self._told = position
+    def set_cursor(self, position: int) -> None:
+        """Record that the client's cursor is at a position."""
+        self._acknowledged = position
 
-    async def begin(self) -> None:
-        """Send the head and the first word."""
-        self._line.write_through()
+    async def start(self) -> None:
+        """Send the response head and the reconnection delay."""
+        self._transport.disable_buffering()
         head = {"type": "http.response.start", "status": 200, "headers": list(sse.HEADERS)}
-        await self._begin(head)
+        await self._sender(head)
         await self.write(sse.render_retry(sse.retry_ms()))
 
-    async def show(self, batch: list[StreamItem], renderer: sse.Renderer) -> None:
-        """Send what of a batch the reader wants to see."""
-        rendered = renderer.rendered(batch, debug=self.plan.debug)
-        for piece in rendered.chunks:
+    async def send_batch(self, batch: list[StreamItem], renderer: sse.FrameRenderer) -> None:
+        """Send the frames of a batch that the client wants."""
+        rendered = renderer.render_batch(batch, debug=self.request.debug)
+        for chunk in rendered.chunks:
             if not self._ended:
-                await self._line.put(piece)
-        self._seen = rendered.seen or self._seen
-        self._told = rendered.told or self._told
+                await self._transport.write_chunk(chunk)
+        self._seen = rendered.last_position or self._seen
+        self._acknowledged = rendered.last_shown_position or self._acknowledged
 
-    async def write(self, piece: bytes) -> None:
-        """Send bytes, unless the stream has ended; waits while the reader keeps the last ones."""
+    async def write(self, data: bytes) -> None:
+        """Send bytes unless the stream has ended; waits until the client has read the last ones."""
         if not self._ended:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            message = {"type": "http.response.body", "body": data, "more_body": True}
+            await self._sender.send(message)
 
-    async def say_bye(self) -> None:
-        """End the stream in order: the reader comes back by its cursor."""
-        if not (self._ended or self._line.closed):
+    async def end(self) -> None:
+        """Send `bye` and end the response; the client reconnects with its cursor."""
+        if not (self._ended or self._transport.is_closed):
             self._ended = True
             bye = sse.render_control(Bye(retry=sse.retry_ms()))
-            await self._send({"type": "http.response.body", "body": bye, "more_body": False})
+            message = {"type": "http.response.body", "body": bye, "more_body": False}
+            await self._sender.send(message)
 
 
-class Streams:
-    """All open streams of the door."""
+class EventStreams:
+    """All open streams."""
 
-    def __init__(self, door: WebDoor) -> None:
-        self._door = door
-        self._open: dict[Stream, None] = {}
-        self._of_person: Counter[str] = Counter()
-        self._renderer: sse.Renderer | None = None
+    def __init__(self, services: WebServices) -> None:
+        self._services = services
+        self._open: dict[OpenStream, None] = {}
+        self._count: Counter[str] = Counter()
+        self._renderer: sse.FrameRenderer | None = None
 
     @contextmanager
-    def place(self, person: str) -> Generator[None]:
-        """Hold one of a person's places.
+    def reserve(self, principal_id: str) -> Generator[None]:
+        """Count a stream of a principal while the block runs.
 
         Raises:
-            HttpRefusal: all of them are taken.
+            HttpError: The principal has `streams_per_user` open streams.
         """
-        most = self._door.settings.streams_per_user
-        if self._of_person[person] >= most:
-            raise HttpRefusal(
+        limit = self._services.settings.streams_per_user
+        if self._count[principal_id] >= limit:
+            raise HttpError(
                 429,
                 "too_many_streams",
-                f"You have {most} open streams, as many as are allowed; close one of them.",
+                f"The limit of {limit} open event streams is reached. Close one and try again.",
                 {"retry-after": "5"},
             )
-        self._of_person[person] += 1
+        self._count[principal_id] += 1
         try:
             yield
         finally:
-            self._of_person[person] -= 1
-            if not self._of_person[person]:
-                del self._of_person[person]
+            self._count[principal_id] -= 1
+            if not self._count[principal_id]:
+                del self._count[principal_id]
 
-    async def serve(self, plan: StreamPlan, scope: Scope, receive: Receive, sender: Sender) -> None:
-        """Show a stream until it ends or the reader goes away."""
-        line: Line = scope["state"][LINE]
-        login = scope[EXCHANGE].login
-        stream = Stream(plan, login, line, sender)
-        await stream.begin()
+    async def serve(
+        self, request: StreamRequest, scope: Scope, receive: Receive, sender: ResponseSender
+    ) -> None:
+        """Serve a stream until it ends or the client disconnects."""
+        transport = scope.get("state", {}).get(TRANSPORT_KEY) or AsgiTransport(sender.send)
+        stream = OpenStream(request, transport, sender, login_id=scope[CONTEXT_KEY].login_id)
+        await stream.start()
         self._open[stream] = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                pump = tasks.create_task(self._pump(stream))
+                delivery = tasks.create_task(self._deliver(stream))
                 while (await receive())["type"] != "http.disconnect":
                     pass
-                pump.cancel()
+                delivery.cancel()
         finally:
             del self._open[stream]
 
     async def keep_alive(self) -> None:
-        """Send heartbeats, move cursors past what is filtered and end old streams, for ever."""
-        settings, loop = self._door.settings, asyncio.get_running_loop()
-        step = min(TICK_SECONDS, settings.heartbeat_seconds / 4, settings.stream_max_seconds / 4)
+        """Send heartbeats, advance cursors past filtered events and end old streams, forever."""
+        max_seconds = self._services.settings.stream_max_seconds
+        heartbeat_seconds = self._services.timeouts.heartbeat_seconds
+        interval = min(MAX_TICK_SECONDS, heartbeat_seconds / 4, max_seconds / 4)
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(step)
+            await asyncio.sleep(interval)
             now = loop.time()
-            beat = self._heartbeat()
-            for stream in [stream for stream in self._open if stream.free]:
-                if now - stream.opened >= settings.stream_max_seconds or self._is_over(stream):
-                    await stream.say_bye()
-                elif piece := self._due(stream, now, beat):
-                    await stream.write(piece)
+            heartbeat = self._heartbeat()
+            for stream in [stream for stream in self._open if stream.is_idle]:
+                if now - stream.opened >= max_seconds or self._is_logged_out(stream):
+                    await stream.end()
+                elif frames := self._due_frames(stream, now, heartbeat):
+                    await stream.write(frames)
 
-    def _is_over(self, stream: Stream) -> bool:
-        """Say whether the login that opened a stream has ended."""
-        return stream.login != "" and not self._door.logins.good(stream.login)
+    def _is_logged_out(self, stream: OpenStream) -> bool:
+        return stream.login_id != "" and not self._services.logins.is_valid(stream.login_id)
 
-    def _due(self, stream: Stream, now: float, beat: bytes) -> bytes:
-        piece = b""
-        if position := stream.unseen():
-            stream.told(position)
-            piece = sse.render_id(str(Cursor(self._door.broadcaster.epoch, position)))
-        if now - stream.heard >= self._door.settings.heartbeat_seconds:
-            stream.heard = now
-            piece += beat
-        return piece
+    def _due_frames(self, stream: OpenStream, now: float, heartbeat: bytes) -> bytes:
+        frames = b""
+        if position := stream.filtered_position():
+            stream.set_cursor(position)
+            frames = sse.render_id(str(Cursor(self._services.broadcaster.epoch, position)))
+        if now - stream.last_heartbeat >= self._services.timeouts.heartbeat_seconds:
+            stream.last_heartbeat = now
+            frames += heartbeat
+        return frames
 
     def _heartbeat(self) -> bytes:
-        now = rfc3339(self._door.clock.now())
-        return sse.render_control(Heartbeat(t=now, head=str(self._door.broadcaster.head)))
+        now = rfc3339(self._services.clock.now())
+        return sse.render_control(Heartbeat(t=now, head=str(self._services.broadcaster.head)))
 
-    async def _pump(self, stream: Stream) -> None:
+    async def _deliver(self, stream: OpenStream) -> None:
         if self._renderer is None:
-            self._renderer = sse.Renderer(self._door.broadcaster.epoch)
-        plan = stream.plan
-        async with aclosing(self._door.gateway.watch(plan.watched, plan.start)) as batches:
+            self._renderer = sse.FrameRenderer(self._services.broadcaster.epoch)
+        request = stream.request
+        batches = self._services.gateway.watch(request.watched, request.start)
+        async with aclosing(batches):
             async for batch in batches:
-                await stream.show(batch, self._renderer)
-        await stream.say_bye()
+                await stream.send_batch(batch, self._renderer)
+        await stream.end()

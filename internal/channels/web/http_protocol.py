@@ -1,48 +1,68 @@
-"""The HTTP connection: uvicorn's, with bounds on what a client may make it hold.
+"""The HTTP/1.1 connection: uvicorn's protocol with limits for slow clients.
 
-uvicorn neither bounds the head of a request nor gives up on a client that does not read; both are
-seen here, and swept by `WebServer` over all connections at once. Errors below HTTP are told in the
-door's own shape.
+uvicorn limits neither the size of a request head nor the time that a client takes to send one or
+to read a response. `HttpConnection` records both; `WebServer` closes stalled connections. Errors
+below HTTP get the JSON body of all other errors.
 """
 
 import asyncio
 from typing import Any, Protocol
 
+from starlette.types import Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from internal.channels.web.errors import HttpRefusal, refusal_response
+from internal.channels.web import sse
+from internal.channels.web.errors import HttpError, error_response
 
-LARGEST_HEAD = 65_536
-LINE = "larkspur.line"
-"""The key of the scope's state under which an endpoint finds its `Line`."""
+MAX_HEAD_BYTES = 65_536
+TRANSPORT_KEY = "larkspur.transport"
+"""Key in `scope["state"]` under which an event stream finds its `StreamTransport`."""
 
 
-class Line(Protocol):
-    """The connection under a stream."""
-
-    @property
-    def unfinished(self) -> bool:
-        """Say whether what was written last is still on its way."""
-        ...
+class StreamTransport(Protocol):
+    """Writes the body of an event stream."""
 
     @property
-    def closed(self) -> bool:
-        """Say whether nothing can be written any more."""
+    def is_writing(self) -> bool:
+        """Return True while the client has not read the last write."""
         ...
 
-    def write_through(self) -> None:
-        """Keep one write at most: the next one waits until the client took it."""
+    @property
+    def is_closed(self) -> bool:
+        """Return True if nothing can be written anymore."""
         ...
 
-    async def put(self, chunk: bytes) -> None:
-        """Write a chunk of the body as it is, once the client took what was written before."""
+    def disable_buffering(self) -> None:
+        """Keep at most one write in memory."""
+        ...
+
+    async def write_chunk(self, chunk: bytes) -> None:
+        """Write a chunk as `sse.encode_chunk` returns it, after the client has read the last."""
         ...
 
 
-class Connection(HttpToolsProtocol):
-    """A connection that knows since when it waits for its client, to read or to send a head."""
+class AsgiTransport:
+    """Writes through ASGI `send`; used without a server, by clients in the same process."""
+
+    is_writing = False
+    is_closed = False
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def disable_buffering(self) -> None:
+        """Do nothing: the caller's `send` does not buffer."""
+
+    async def write_chunk(self, chunk: bytes) -> None:
+        """Send the content of a chunk."""
+        body = sse.decode_chunk(chunk)
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+class HttpConnection(HttpToolsProtocol):
+    """A connection that measures how long its client takes to send a head or to read."""
 
     def __init__(
         self,
@@ -54,84 +74,84 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._head_bytes = 0
         self._in_head = True
-        self._head_since: float | None = None
-        self._write_since: float | None = None
+        self._head_started: float | None = None
+        self._write_paused: float | None = None
 
     @property
-    def unfinished(self) -> bool:
-        """Say whether what was written last is still on its way."""
-        return self._write_since is not None
+    def is_writing(self) -> bool:
+        """Return True while the client has not read the last write."""
+        return self._write_paused is not None
 
     @property
-    def closed(self) -> bool:
-        """Say whether nothing can be written any more."""
+    def is_closed(self) -> bool:
+        """Return True if nothing can be written anymore."""
         return self.transport.is_closing()
 
-    def write_through(self) -> None:
-        """Keep one write at most: paused now means that the last write is not finished."""
+    def disable_buffering(self) -> None:
+        """Keep at most one write in memory: the transport pauses until it is sent."""
         self.transport.set_write_buffer_limits(high=0)
 
-    async def put(self, chunk: bytes) -> None:
-        """Write a chunk of the body as it is, once the client took what was written before.
+    async def write_chunk(self, chunk: bytes) -> None:
+        """Write a chunk, after the client has read the last one.
 
-        Past uvicorn's `send`, which would frame and copy the same bytes again for every reader.
+        Bypasses uvicorn's `send`, which would frame and copy the bytes again for every client.
         """
-        if self._write_since is not None:
+        if self._write_paused is not None:
             await self.flow.drain()
-        if not self.closed:
+        if not self.is_closed:
             self.transport.write(chunk)
 
-    def stuck(self, now: float, stall_seconds: float, head_seconds: float) -> bool:
-        """Say whether the client has kept a write or the head of its request too long."""
-        if self._write_since is not None:
-            return now - self._write_since >= stall_seconds
-        return self._head_since is not None and now - self._head_since >= head_seconds
+    def is_stalled(self, now: float, *, stall_seconds: float, head_seconds: float) -> bool:
+        """Return True if the client takes too long to read a write or to send a request head."""
+        if self._write_paused is not None:
+            return now - self._write_paused >= stall_seconds
+        return self._head_started is not None and now - self._head_started >= head_seconds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
-        """Begin to wait for the head of a request."""
+        """Start to measure the first request head."""
         super().connection_made(transport)
-        self._head_since = self.loop.time()
+        self._head_started = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the head of a request has a bound."""
+        """Parse bytes, and reject a request head larger than `MAX_HEAD_BYTES`."""
         if self._in_head:
             self._head_bytes += len(data)
-            if self._head_since is None:
-                self._head_since = self.loop.time()
+            if self._head_started is None:
+                self._head_started = self.loop.time()
         super().data_received(data)
-        if self._in_head and self._head_bytes > LARGEST_HEAD and not self.transport.is_closing():
-            self._refuse(
-                HttpRefusal(431, "head_too_large", f"The head exceeds {LARGEST_HEAD:,} bytes.")
-            )
+        is_too_large = self._in_head and self._head_bytes > MAX_HEAD_BYTES
+        if is_too_large and not self.transport.is_closing():
+            message = f"The request head exceeds {MAX_HEAD_BYTES:,} bytes."
+            self._reject(HttpError(431, "head_too_large", message))
 
     def on_headers_complete(self) -> None:
-        """Start the request, with this connection at hand for a stream."""
-        self._in_head, self._head_bytes, self._head_since = False, 0, None
-        self.scope["state"][LINE] = self
+        """Start the request, with this connection as the transport of an event stream."""
+        self._in_head, self._head_bytes, self._head_started = False, 0, None
+        self.scope["state"][TRANSPORT_KEY] = self
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """What comes next is another head."""
+        """Expect the next request head."""
         self._in_head = True
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """Note since when the client has not read."""
-        self._write_since = self.loop.time()
+        """Record since when the client has not read."""
+        self._write_paused = self.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the client reads."""
-        self._write_since = None
+        """Record that the client has read everything."""
+        self._write_paused = None
         super().resume_writing()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - ours says it in JSON
-        """Refuse what is not HTTP."""
-        self._refuse(HttpRefusal(400, "bad_request", "This is not an HTTP request."))
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - replaced by a JSON body
+        """Reject bytes that are not HTTP."""
+        self._reject(HttpError(400, "bad_request", "Invalid HTTP request."))
 
-    def _refuse(self, refusal: HttpRefusal) -> None:
-        response = refusal_response(refusal, "")
-        head = [STATUS_LINE[refusal.status], b"connection: close\r\n"]
+    def _reject(self, error: HttpError) -> None:
+        response = error_response(error, "")
+        head = [STATUS_LINE[error.status], b"connection: close\r\n"]
         head += [b"%s: %s\r\n" % header for header in response.raw_headers]
         self.transport.write(b"".join([*head, b"\r\n", bytes(response.body)]))
         self.transport.close()

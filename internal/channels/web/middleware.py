@@ -1,120 +1,351 @@
-"""The chain: what every request goes through, whatever it asks for and however it ends.
+"""Middleware: the checks that every request passes, and the headers that every response gets.
 
-Request id, Host, Origin, who asks, rate, credential; then the route with its body and its time.
+Order: request ID, Host, Origin, CORS preflight, authentication, rate limit, route. Every error
+becomes a JSON response here.
 """
 
 import asyncio
 import contextlib
+import hmac
 import logging
+import math
 import secrets
 from collections.abc import Callable
+from functools import partial
+from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from internal.channels.web.channel import WebDoor
-from internal.channels.web.cors import Cors
-from internal.channels.web.errors import HttpRefusal, as_refusal, refusal_response
-from internal.channels.web.guards import (
-    CookieGuard,
-    Exchange,
-    Guard,
-    HostGuard,
-    OriginGuard,
-    RateGuard,
-    TokenGuard,
-    require_principal,
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.web.auth import Logins
+from internal.channels.web.errors import HttpError, error_response, to_http_error
+from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
+from internal.channels.web.services import WebServices
+from internal.config.server import ServerSettings
+
+CONTEXT_KEY = "larkspur.context"
+"""Key in the ASGI scope under which a route finds its `RequestContext`."""
+SENDER_KEY = "larkspur.sender"
+"""Key in the ASGI scope under which a route finds its `ResponseSender`."""
+LINGER_TIMEOUT_SECONDS = 2.0
+MAX_BUCKETS = 4096
+CONTENT_TOO_LARGE = 413
+_DEFAULT_HTTP_PORT = 80
+
+_SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
 )
-from internal.channels.web.requests import Gone
-from internal.channels.web.responses import Sender
-
-EXCHANGE = "larkspur.exchange"
-"""The scope's key under which a route finds its `Exchange`; `SENDER` the way back."""
-SENDER = "larkspur.sender"
-LINGER_SECONDS = 2.0
-TOO_LARGE = 413
+_NO_STORE = (b"cache-control", b"no-store")
 
 _log = logging.getLogger("larkspur.web")
 
+RequestCheck = Callable[[RequestContext], None]
+"""Raises `HttpError` to reject a request; may set its principal."""
 
-class Chain:
-    """The outermost application. Every error leaves it as JSON in one shape."""
 
-    def __init__(self, door: WebDoor, public: Callable[[str], bool], app: ASGIApp) -> None:
-        """Args: public, which says whether a path answers without a credential."""
-        settings = door.settings
+class RequestMiddleware:
+    """The outermost ASGI application: applies the checks, then calls the router."""
+
+    def __init__(
+        self, services: WebServices, app: ASGIApp, *, is_public: Callable[[str], bool]
+    ) -> None:
+        """Args: is_public tells whether a path can be requested without authentication."""
+        settings = services.settings
         self._app = app
-        self._public = public
-        self._most = settings.max_body_bytes
-        self._monotonic = door.clock.monotonic
-        self._cors = Cors(settings)
-        self._before_preflight: tuple[Guard, ...] = (HostGuard(settings), OriginGuard(settings))
-        self._guards: tuple[Guard, ...] = (
-            TokenGuard(door.token),
-            CookieGuard(door.logins, settings),
-            RateGuard(settings, door.clock.monotonic),
+        self._is_public = is_public
+        self._max_body_bytes = settings.max_body_bytes
+        self._monotonic = services.clock.monotonic
+        self._cors = _cors(app, settings)
+        self._checks_before_preflight: tuple[RequestCheck, ...] = (
+            HostCheck(settings),
+            OriginCheck(settings),
+        )
+        self._checks: tuple[RequestCheck, ...] = (
+            TokenAuthentication(services.token),
+            CookieAuthentication(services.logins, settings),
+            RateLimiter(settings, services.clock.monotonic),
             require_principal,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        exchange = Exchange(scope, secrets.token_hex(8), self._public(scope["path"]))
-        sender = Sender(send, exchange.request_id, self._cors.headers(exchange))
-        scope[EXCHANGE], scope[SENDER] = exchange, sender
-        began = self._monotonic()
+        context = RequestContext(scope, secrets.token_hex(8), self._is_public(scope["path"]))
+        if self._cors is not None and context.headers(b"origin"):
+            send = partial(self._cors.send, send=send, request_headers=Headers(scope=scope))
+        sender = ResponseSender(send, context.request_id)
+        scope[CONTEXT_KEY], scope[SENDER_KEY] = context, sender
+        started = self._monotonic()
         try:
-            await self._serve(exchange, receive, sender)
-        except Gone:
+            await self._serve(context, receive, sender)
+        except ClientDisconnected:
             pass
-        except Exception as error:  # the channel's outer loop: whatever it is, it is answered
-            refusal = as_refusal(error)
-            if refusal.code == "internal":
-                _log.exception("request failed", extra={"request_id": exchange.request_id})
+        except Exception as error:  # the outer loop of the channel: every error gets a response
+            http_error = to_http_error(error)
+            if http_error.code == "internal":
+                _log.exception("request failed", extra={"request_id": context.request_id})
             if sender.status:
-                raise  # too late for an answer: the server cuts the connection
-            await self._refuse(refusal, exchange, receive, sender)
+                raise  # the response has started: the server closes the connection
+            await self._send_error(http_error, context, receive, sender)
         finally:
-            self._note(exchange, sender.status, began)
+            self._log_request(context, sender.status, started)
 
-    async def _serve(self, exchange: Exchange, receive: Receive, sender: Sender) -> None:
-        for guard in self._before_preflight:
-            guard(exchange)
-        if preflight := self._cors.preflight(exchange):
-            await preflight(exchange.scope, receive, sender)
-            return
-        for guard in self._guards:
-            guard(exchange)
-        await self._app(exchange.scope, receive, sender)
-
-    async def _refuse(
-        self, refusal: HttpRefusal, exchange: Exchange, receive: Receive, sender: Sender
+    async def _serve(
+        self, context: RequestContext, receive: Receive, sender: "ResponseSender"
     ) -> None:
-        response = refusal_response(refusal, exchange.request_id)
-        head = {"type": "http.response.start", "status": refusal.status}
+        for check in self._checks_before_preflight:
+            check(context)
+        if self._cors is not None and _is_preflight(context):
+            response = self._cors.preflight_response(Headers(scope=context.scope))
+            if response.status_code < 400:  # noqa: PLR2004 - else not an allowed origin
+                await response(context.scope, receive, sender)
+                return
+        for check in self._checks:
+            check(context)
+        await self._app(context.scope, receive, sender)
+
+    async def _send_error(
+        self, error: HttpError, context: RequestContext, receive: Receive, sender: "ResponseSender"
+    ) -> None:
+        response = error_response(error, context.request_id)
+        head = {"type": "http.response.start", "status": error.status}
         await sender({**head, "headers": response.raw_headers})
         body = {"type": "http.response.body", "body": bytes(response.body), "more_body": True}
         await sender(body)
-        if refusal.status == TOO_LARGE:
-            await self._linger(receive)
+        if error.status == CONTENT_TOO_LARGE:
+            await self._discard_body(receive)
         await sender({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _linger(self, receive: Receive) -> None:
-        """Read on for a while: a client whose bytes meet a closed socket never sees the answer."""
-        left = self._most
+    async def _discard_body(self, receive: Receive) -> None:
+        """Read on briefly: a client that still sends when the socket closes sees no response."""
+        left = self._max_body_bytes
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
+            async with asyncio.timeout(LINGER_TIMEOUT_SECONDS):
                 while left > 0:
                     message = await receive()
                     left -= len(message.get("body", b""))
                     if not message.get("more_body", False):
                         return
 
-    def _note(self, exchange: Exchange, status: int, began: float) -> None:
+    def _log_request(self, context: RequestContext, status: int, started: float) -> None:
         if _log.isEnabledFor(logging.DEBUG):
             fields = {
-                "request_id": exchange.request_id,
-                "method": exchange.method,
-                "path": exchange.scope["path"],
+                "request_id": context.request_id,
+                "method": context.method,
+                "path": context.scope["path"],
                 "status": status,
-                "ms": round((self._monotonic() - began) * 1000),
+                "ms": round((self._monotonic() - started) * 1000),
             }
             _log.debug("request", extra=fields)
+
+
+class ResponseSender:
+    """Sends a response with the common headers.
+
+    Attributes:
+        send: The `send` of the server, for what follows the response head.
+        status: The status that was sent; 0 before the response has started.
+    """
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self.send = send
+        self.status = 0
+        self._headers = [*_SECURITY_HEADERS, (b"x-request-id", request_id.encode()), _NO_STORE]
+
+    async def __call__(self, message: Message) -> None:
+        """Send an ASGI message. A header that the response sets itself is not replaced."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = message["headers"]
+            names = {name for name, _ in own}
+            common = [header for header in self._headers if header[0] not in names]
+            message["headers"] = [*own, *common]
+        await self.send(message)
+
+
+class HostCheck:
+    """Rejects an unknown Host header, which protects against DNS rebinding."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._hosts = own_hosts(settings)
+
+    def __call__(self, context: RequestContext) -> None:
+        """Require exactly one Host header that names this server."""
+        hosts = context.headers(b"host")
+        if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self._hosts:
+            raise HttpError(
+                421,
+                "foreign_host",
+                "Unknown host name. Use 127.0.0.1, localhost or the address in server.public_url.",
+            )
+
+
+class OriginCheck:
+    """Rejects changes requested by pages of other origins. Programs send no Origin and pass."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._allowed = frozenset(origin_of(origin) for origin in settings.allowed_origins)
+        self._own = own_origins(settings)
+
+    def __call__(self, context: RequestContext) -> None:
+        """Check Origin and Sec-Fetch-Site unless the method is safe."""
+        if context.method in SAFE_METHODS:
+            return
+        origins = [value.decode("latin-1").lower() for value in context.headers(b"origin")]
+        is_allowed = len(origins) == 1 and origins[0] in self._allowed
+        is_own = not origins or (len(origins) == 1 and origins[0] in self._own)
+        sites = set(context.headers(b"sec-fetch-site"))
+        if is_allowed or (is_own and sites <= {b"same-origin", b"none"}):
+            return
+        raise HttpError(403, "foreign_origin", "Pages of other origins cannot change anything.")
+
+
+class TokenAuthentication:
+    """Authenticates the local owner by the local token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    def __call__(self, context: RequestContext) -> None:
+        """Set the principal if there is exactly one Authorization header and it is valid."""
+        values = context.headers(b"authorization")
+        if len(values) != 1:
+            return
+        scheme, _, token = values[0].partition(b" ")
+        if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
+            context.principal = LOCAL_OWNER
+
+
+class CookieAuthentication:
+    """Authenticates the local owner by the cookie of a browser login."""
+
+    def __init__(self, logins: Logins, settings: ServerSettings) -> None:
+        self._logins = logins
+        self._prefix = f"{cookie_name(settings)}="
+
+    def __call__(self, context: RequestContext) -> None:
+        """Set the principal if there is exactly one cookie of this server and it is valid.
+
+        Unsafe methods also need an Origin header, which every browser sends.
+        """
+        if context.principal is not None:
+            return
+        header = b";".join(context.headers(b"cookie")).decode("latin-1")
+        cookies = [cookie.strip() for cookie in header.split(";")]
+        own = [
+            cookie.removeprefix(self._prefix)
+            for cookie in cookies
+            if cookie.startswith(self._prefix)
+        ]
+        if len(own) != 1 or not (context.method in SAFE_METHODS or context.headers(b"origin")):
+            return
+        login_id = self._logins.login_id(own[0])
+        if self._logins.is_valid(login_id):
+            context.principal, context.login_id = LOCAL_OWNER, login_id
+
+
+class RateLimiter:
+    """A token bucket per principal. Unauthenticated requests share one per client address."""
+
+    def __init__(self, settings: ServerSettings, monotonic: Callable[[], float]) -> None:
+        self._rate = settings.rate_limit_per_minute / 60
+        self._burst = float(settings.rate_limit_burst)
+        self._monotonic = monotonic
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def __call__(self, context: RequestContext) -> None:
+        """Take one request from the bucket."""
+        client = context.scope.get("client") or ("",)
+        key = f"ip:{client[0]}" if context.principal is None else context.principal.id
+        now = self._monotonic()
+        left, updated = self._buckets.get(key, (self._burst, now))
+        left = min(self._burst, left + (now - updated) * self._rate)
+        if left < 1:
+            self._buckets[key] = (left, now)
+            wait = max(1, math.ceil((1 - left) / self._rate))
+            raise HttpError(
+                429,
+                "too_many_requests",
+                f"Too many requests. Try again in {wait} s.",
+                {"retry-after": str(wait)},
+            )
+        if len(self._buckets) >= MAX_BUCKETS:
+            self._remove_full_buckets(now)
+        self._buckets[key] = (left - 1, now)
+
+    def _remove_full_buckets(self, now: float) -> None:
+        refill_seconds = self._burst / self._rate
+        self._buckets = {
+            key: (left, updated)
+            for key, (left, updated) in self._buckets.items()
+            if now - updated < refill_seconds
+        }
+
+
+def require_principal(context: RequestContext) -> None:
+    """Reject an unauthenticated request unless the route is public."""
+    if context.principal is None and not context.is_public:
+        raise HttpError(
+            401,
+            "unauthorized",
+            "Missing or invalid credentials. Send the header Authorization: Bearer with the content"
+            " of the file token in the Larkspur home directory.",
+            {"www-authenticate": "Bearer"},
+        )
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a URL as browsers send it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def own_hosts(settings: ServerSettings) -> frozenset[str]:
+    """Return the values of the Host header that name this server."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    names = {"127.0.0.1", "localhost", "[::1]", host.lower()}
+    hosts = {f"{name}:{settings.port}" for name in names}
+    if settings.port == _DEFAULT_HTTP_PORT:  # browsers omit it
+        hosts |= names
+    if settings.public_url:
+        hosts.add(_authority(settings.public_url))
+    return frozenset(hosts)
+
+
+def own_origins(settings: ServerSettings) -> frozenset[str]:
+    """Return the origins of the pages that this server serves."""
+    origins = {f"http://{host}" for host in own_hosts(settings)}
+    if settings.public_url:
+        origins.discard(f"http://{_authority(settings.public_url)}")
+        origins.add(origin_of(settings.public_url))
+    return frozenset(origins)
+
+
+def cookie_name(settings: ServerSettings) -> str:
+    """Return the name of the login cookie: all ports of a host share their cookies."""
+    return f"larkspur-{settings.port}"
+
+
+def _authority(url: str) -> str:
+    return urlsplit(url).netloc.lower()
+
+
+def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
+    """Return the CORS policy: exact origins, fixed methods and headers; None without origins."""
+    if not settings.allowed_origins:
+        return None
+    return CORSMiddleware(
+        app,
+        allow_origins=[origin_of(origin) for origin in settings.allowed_origins],
+        allow_methods=("GET", "POST", "PATCH", "DELETE"),
+        allow_headers=("authorization", "content-type", "last-event-id"),
+        max_age=600,
+    )
+
+
+def _is_preflight(context: RequestContext) -> bool:
+    requested = context.headers(b"access-control-request-method")
+    return context.method == "OPTIONS" and len(requested) > 0

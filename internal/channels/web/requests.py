@@ -1,7 +1,8 @@
-"""Bodies: what a client sends, read with a hard stop and decoded with nothing left over."""
+"""Request context, and strict decoding of bodies and query strings."""
 
 import asyncio
 import json
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -9,124 +10,158 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.channels.web.errors import HttpRefusal
-from internal.channels.web.guards import Exchange
+from internal.agent.domain.principals import Principal
+from internal.channels.web.errors import HttpError
 
 T = TypeVar("T")
 
-MOST_PARAMETERS = 32
+MAX_QUERY_PARAMETERS = 32
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class Gone(Exception):
-    """The client went away in the middle of its request."""
+@dataclass(slots=True)
+class RequestContext:
+    """One request on its way through the middleware.
+
+    Attributes:
+        scope: The ASGI scope.
+        request_id: Identifies the request in the response headers, errors and the log.
+        is_public: The route does not require authentication.
+        principal: The authenticated principal, if any.
+        login_id: The login that authenticated the request; empty unless by cookie.
+    """
+
+    scope: Scope
+    request_id: str
+    is_public: bool
+    principal: Principal | None = None
+    login_id: str = ""
+
+    @property
+    def method(self) -> str:
+        """The request method in upper case."""
+        return str(self.scope["method"])
+
+    def headers(self, name: bytes) -> list[bytes]:
+        """Return all values of a header; `name` is in lower case."""
+        return [value for key, value in self.scope["headers"] if key == name]
 
 
-async def read_body(exchange: Exchange, receive: Receive, most: int, seconds: float) -> bytes:
-    """Return the body, of which never more than `most` bytes are held.
+class ClientDisconnected(Exception):
+    """The client closed the connection before the request was complete."""
+
+
+async def read_body(
+    context: RequestContext, receive: Receive, *, max_bytes: int, timeout_seconds: float
+) -> bytes:
+    """Return the request body; at most `max_bytes` of it are held in memory.
 
     Raises:
-        HttpRefusal: it is larger, whatever its Content-Length says, it does not come, or it is
-            not JSON by its type.
-        Gone: the client went away.
+        HttpError: The body is too large, incomplete after `timeout_seconds`, or not JSON
+            according to its Content-Type.
+        ClientDisconnected: The client closed the connection.
     """
-    lengths = exchange.headers(b"content-length")
-    if lengths and lengths[0].isdigit() and int(lengths[0]) > most:
-        raise too_large(most)
+    lengths = context.headers(b"content-length")
+    if lengths and lengths[0].isdigit() and int(lengths[0]) > max_bytes:
+        raise _too_large(max_bytes)
     try:
-        async with asyncio.timeout(seconds):
-            body = await _read(receive, most)
+        async with asyncio.timeout(timeout_seconds):
+            body = await _receive_body(receive, max_bytes)
     except TimeoutError as error:
-        raise HttpRefusal(
-            408, "timeout", f"The body did not come within {seconds:g} s.", {"connection": "close"}
+        raise HttpError(
+            408,
+            "timeout",
+            f"The request body was not received within {timeout_seconds:g} s.",
+            {"connection": "close"},
         ) from error
     if body:
-        _check_type(exchange)
+        _check_content_type(context)
     return body
 
 
-async def _read(receive: Receive, most: int) -> bytes:
+async def _receive_body(receive: Receive, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size, more = 0, True
     while more:
         message = await receive()
         if message["type"] != "http.request":
-            raise Gone
+            raise ClientDisconnected
         piece = message.get("body", b"")
         size += len(piece)
-        if size > most:
-            raise too_large(most)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
         pieces.append(piece)
         more = message.get("more_body", False)
     return b"".join(pieces)
 
 
-def too_large(most: int) -> HttpRefusal:
-    """Return the refusal of a body; the connection ends with it, for the rest is not read."""
-    return HttpRefusal(
+def _too_large(max_bytes: int) -> HttpError:
+    # the rest of the body is not read, so the connection cannot be reused
+    return HttpError(
         413,
         "too_large",
-        f"The body is larger than {most:,} bytes.",
+        f"The request body exceeds {max_bytes:,} bytes.",
         {"connection": "close"},
     )
 
 
-def _check_type(exchange: Exchange) -> None:
-    kinds = exchange.headers(b"content-type")
-    kind, _, parameters = (kinds[0] if len(kinds) == 1 else b"").lower().partition(b";")
-    if kind.strip() != b"application/json" or parameters.strip().replace(b'"', b"") not in {
+def _check_content_type(context: RequestContext) -> None:
+    values = context.headers(b"content-type")
+    media_type, _, parameters = (values[0] if len(values) == 1 else b"").lower().partition(b";")
+    if media_type.strip() != b"application/json" or parameters.strip().replace(b'"', b"") not in {
         b"",
         b"charset=utf-8",
     }:
-        raise HttpRefusal(
-            415, "unsupported_media_type", "Send the body with Content-Type: application/json."
-        )
+        raise HttpError(415, "unsupported_media_type", "The Content-Type must be application/json.")
 
 
-def decode_body(body: bytes, shape: type[T]) -> T:
-    """Return the body as the shape it must have.
+def decode_body(body: bytes, model: type[T]) -> T:
+    """Decode a JSON body.
 
     Raises:
-        Malformed: it is not JSON, has a field too many, twice or of the wrong kind; names it.
+        InvalidRequest: The body is not JSON, or has an unknown, duplicate, missing or mistyped
+            field; the message names the field.
     """
     try:
-        decoded = msgspec.json.decode(body, type=shape)
-        json.loads(body, object_pairs_hook=_once)  # msgspec takes the last of two silently
+        decoded = msgspec.json.decode(body, type=model)
+        # msgspec silently takes the last of two equal keys
+        json.loads(body, object_pairs_hook=_reject_duplicates)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"The body does not fit: {error}.") from error
+        raise InvalidRequest(f"Invalid request body: {error}.") from error
     except RecursionError as error:
-        raise InvalidRequest("The body is nested too deeply.") from error
+        raise InvalidRequest("The request body is nested too deeply.") from error
     except ValueError as error:  # DecodeError, UnicodeDecodeError
-        raise InvalidRequest(f"The body is not valid JSON in UTF-8: {error}.") from error
+        raise InvalidRequest(f"The request body is not valid JSON in UTF-8: {error}.") from error
     return decoded
 
 
-def _once(pairs: list[tuple[str, Any]]) -> None:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRequest(f"The body has the field {twice[:80]} twice.")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise InvalidRequest(f"The request body contains the field {duplicate[:80]} twice.")
 
 
-def decode_query(scope: Scope, shape: type[T]) -> T:
-    """Return the query string as the shape it must have.
+def decode_query(scope: Scope, model: type[T]) -> T:
+    """Decode the query string.
 
     Raises:
-        Malformed: it is not UTF-8, or has a parameter too many, twice or of the wrong kind.
+        InvalidRequest: It is not UTF-8, or has an unknown, duplicate or mistyped parameter.
     """
     try:
         pairs = parse_qsl(
             scope["query_string"].decode("ascii"),
             keep_blank_values=True,
             errors="strict",
-            max_num_fields=MOST_PARAMETERS,
+            max_num_fields=MAX_QUERY_PARAMETERS,
         )
-        given = dict(pairs)
-        if len(given) < len(pairs):
-            raise InvalidRequest("The address has a parameter twice.")
-        return msgspec.convert(given, shape, strict=False)
+        parameters = dict(pairs)
+        if len(parameters) < len(pairs):
+            raise InvalidRequest("The query string contains a parameter twice.")
+        return msgspec.convert(parameters, model, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"The address's parameters do not fit: {error}.") from error
+        raise InvalidRequest(f"Invalid query parameters: {error}.") from error
     except UnicodeError as error:
-        raise InvalidRequest("The address's parameters are not UTF-8.") from error
+        raise InvalidRequest("The query string is not valid UTF-8.") from error
     except ValueError as error:
-        raise InvalidRequest(f"The address's parameters cannot be read: {error}.") from error
+        raise InvalidRequest(f"The query string cannot be parsed: {error}.") from error

@@ -1,4 +1,4 @@
-"""The shapes of the HTTP API: what clients send and what they are answered. docs/http.md."""
+"""Request and response bodies of the HTTP API, documented in docs/http.md."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,13 +7,18 @@ from msgspec import Meta
 
 from internal.agent.app.task_options import TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
+from internal.agent.domain.messages import Message, Thinking
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import (
     Attachment,
     Channel,
+    Run,
+    Session,
+    SessionSummary,
     Status,
     StopReason,
+    Task,
     TaskKind,
 )
 from internal.agent.domain.usage import Usage
@@ -26,24 +31,24 @@ Key = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
 
 
-class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a client sends: a field that is not named here is refused."""
+class RequestModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of all request bodies and query strings; unknown fields are rejected."""
 
 
-class Nothing(Given, frozen=True):
-    """No body, or no parameters."""
+class EmptyRequest(RequestModel, frozen=True):
+    """An empty body, or no query parameters."""
 
 
-class GivenFile(Given, frozen=True):
-    """A file to keep. `data` is base64."""
+class CreateAttachmentRequest(RequestModel, frozen=True):
+    """A file to store. `data` is base64."""
 
     name: Name
     media_type: MediaType
     data: bytes
 
 
-class GivenAttachment(Given, frozen=True):
-    """A file of a task: its `data` in base64, or the `uri` under which it is kept already."""
+class AttachmentInput(RequestModel, frozen=True):
+    """An attachment of a task: either `data` in base64 or the `uri` of a stored file."""
 
     name: Name
     media_type: MediaType
@@ -51,41 +56,41 @@ class GivenAttachment(Given, frozen=True):
     uri: str | None = None
 
 
-class NewTask(Given, frozen=True):
-    """A task; without `session_id` it opens a session.
+class CreateTaskRequest(RequestModel, frozen=True):
+    """A task to create; without `session_id` in a new session.
 
-    `plan_review` says which plans wait for a yes; without it the settings do.
+    `plan_review` overrides which plans need approval.
     """
 
     task: str
     session_id: Id | None = None
     profile: Name | None = None
-    attachments: Annotated[tuple[GivenAttachment, ...], Meta(max_length=50)] = ()
+    attachments: Annotated[tuple[AttachmentInput, ...], Meta(max_length=50)] = ()
     plan_review: PlanReview | None = None
     idempotency_key: Key | None = None
     options: TaskOptions = TaskOptions()
 
 
-class Words(Given, frozen=True):
-    """Words for the run at work."""
+class SteerRequest(RequestModel, frozen=True):
+    """A message for the active run."""
 
     text: str
 
 
-class NewSession(Given, frozen=True):
-    """A session to begin."""
+class CreateSessionRequest(RequestModel, frozen=True):
+    """A session to create."""
 
     title: Title | None = None
 
 
-class SessionChange(Given, frozen=True):
-    """What is to change of a session."""
+class UpdateSessionRequest(RequestModel, frozen=True):
+    """A new title of a session."""
 
     title: Title
 
 
-class TasksQuery(Given, frozen=True):
-    """Which tasks. `cursor` is `next` of the page before."""
+class TasksQuery(RequestModel, frozen=True):
+    """Filters and page of a list of tasks. `cursor` is `next` of the previous page."""
 
     session_id: Id | None = None
     status: Status | None = None
@@ -93,23 +98,23 @@ class TasksQuery(Given, frozen=True):
     cursor: Id | None = None
 
 
-class PageQuery(Given, frozen=True):
-    """Which page. `cursor` is `next` of the page before."""
+class PageQuery(RequestModel, frozen=True):
+    """A page of a list. `cursor` is `next` of the previous page."""
 
     limit: Limit = 50
     cursor: Id | None = None
 
 
-class EventsQuery(Given, frozen=True):
-    """Which events: those behind the wire id `after`, of the `types` named with commas between."""
+class EventsQuery(RequestModel, frozen=True):
+    """Events after the ID `after`, of the comma-separated `types`."""
 
     after: str | None = None
     limit: Limit = 500
     types: str | None = None
 
 
-class StreamQuery(Given, frozen=True):
-    """What a stream shows: one session, or several with commas between, or `*`."""
+class StreamQuery(RequestModel, frozen=True):
+    """The sessions of a stream: `session_id`, or `sessions` separated by commas, or `*`."""
 
     session_id: Id | None = None
     sessions: str | None = None
@@ -119,7 +124,7 @@ class StreamQuery(Given, frozen=True):
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """A task's newest run. `cost` in US dollars when known."""
+    """The newest run of a task. `cost` is in US dollars, if known."""
 
     run_id: RunId
     status: Status
@@ -148,20 +153,20 @@ class TaskView(msgspec.Struct, frozen=True):
 
 
 class TaskWithRun(TaskView, frozen=True):
-    """A task and how far it is."""
+    """A task with its newest run."""
 
     run: RunView
 
 
 class TasksPage(msgspec.Struct, frozen=True):
-    """Tasks, newest first. `next` is None at the end."""
+    """Tasks, newest first. `next` is null on the last page."""
 
     tasks: list[TaskView]
     next: str | None
 
 
 class StopView(msgspec.Struct, frozen=True):
-    """What became of a stop: `running` will end within 2 s, `cancelled` has ended."""
+    """The status after a stop: `running` ends within 2 s, `cancelled` has ended."""
 
     task_id: TaskId
     status: Status
@@ -177,22 +182,22 @@ class SessionView(msgspec.Struct, frozen=True):
     updated: str
 
 
-class SessionRow(SessionView, frozen=True):
-    """A session in a list: the status of its newest task, and how many it has."""
+class SessionListItem(SessionView, frozen=True):
+    """A session in a list, with the status of its newest task and its number of tasks."""
 
     status: Status | None
     tasks: int
 
 
 class SessionsPage(msgspec.Struct, frozen=True):
-    """Sessions, last active first. `next` is None at the end."""
+    """Sessions, most recently active first. `next` is null on the last page."""
 
-    sessions: list[SessionRow]
+    sessions: list[SessionListItem]
     next: str | None
 
 
 class MessageView(msgspec.Struct, frozen=True):
-    """A message of a conversation, without the model's thinking. `parts` carry their `type`."""
+    """A message of a session without the model's thinking. Each part has a `type`."""
 
     number: int
     run_id: RunId
@@ -202,30 +207,30 @@ class MessageView(msgspec.Struct, frozen=True):
 
 
 class MessagesPage(msgspec.Struct, frozen=True):
-    """Messages, oldest first. `next` leads to older ones, None at the beginning."""
+    """Messages, oldest first. `next` is the cursor of older ones, null on the first page."""
 
     messages: list[MessageView]
     next: str | None
 
 
-class EventRow(msgspec.Struct, frozen=True):
-    """A durable event under its wire id, the same envelope as on the stream."""
+class EventItem(msgspec.Struct, frozen=True):
+    """A stored event with its ID; the envelope is the same as on the stream."""
 
     id: str
     event: msgspec.Raw
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Events, oldest first. `next` is None at the end of the log; `head` and `earliest` are ids."""
+    """Events, oldest first. `next` is null on the last page; `head` and `earliest` are IDs."""
 
-    events: list[EventRow]
+    events: list[EventItem]
     next: str | None
     head: str
     earliest: str
 
 
 class ProfileView(msgspec.Struct, frozen=True):
-    """Who the agent can be. `tools` None: all of them."""
+    """A profile. `tools` is null if all tools are available."""
 
     name: str
     role: str
@@ -236,14 +241,14 @@ class ProfileView(msgspec.Struct, frozen=True):
 
 
 class ProfilesView(msgspec.Struct, frozen=True):
-    """The profiles, and which one a task gets that names none."""
+    """All profiles, and the one used by default."""
 
     profiles: list[ProfileView]
     default: str
 
 
 class MeView(msgspec.Struct, frozen=True):
-    """Who asks, and which model answers unless a task names another."""
+    """The authenticated principal, and the default provider and model."""
 
     id: str
     name: str
@@ -252,12 +257,66 @@ class MeView(msgspec.Struct, frozen=True):
     model: str
 
 
-class BriefHealth(msgspec.Struct, frozen=True):
-    """All that somebody without a credential is told."""
+class HealthSummary(msgspec.Struct, frozen=True):
+    """The health that unauthenticated clients see."""
 
     status: Literal["ok", "failing"]
 
 
-def view_of_principal(principal: Principal, provider: str, model: str) -> MeView:
-    """Return who asks, and the model that answers."""
+def me_view(principal: Principal, provider: str, model: str) -> MeView:
+    """Return the view of a principal with the default provider and model."""
     return MeView(principal.id, principal.name, sorted(principal.roles), provider, model)
+
+
+def task_view(task: Task) -> TaskView:
+    """Return the view of a task in lists."""
+    return TaskView(**_task_fields(task))
+
+
+def task_with_run(task: Task, run: Run) -> TaskWithRun:
+    """Return the view of a task with its newest run."""
+    run_view = RunView(
+        run.id,
+        run.status,
+        run.stop_reason,
+        run.attempt,
+        run.answer,
+        run.usage,
+        run.cost,
+        run.error,
+    )
+    return TaskWithRun(run=run_view, **_task_fields(task))
+
+
+def _task_fields(task: Task) -> dict[str, Any]:
+    brief = task.brief
+    return {
+        "task_id": task.id,
+        "session_id": task.session_id,
+        "kind": task.kind,
+        "task": task.instruction,
+        "channel": task.origin.channel,
+        "profile": brief.profile.name,
+        "model": brief.model,
+        "status": task.status,
+        "stop_reason": task.stop_reason,
+        "created": task.created,
+        "attachments": task.attachments,
+    }
+
+
+def session_view(session: Session) -> SessionView:
+    """Return the view of a session."""
+    return SessionView(session.id, session.title, session.channel, session.created, session.updated)
+
+
+def session_list_item(summary: SessionSummary) -> SessionListItem:
+    """Return the view of a session in lists."""
+    fields = msgspec.structs.asdict(session_view(summary.session))
+    return SessionListItem(status=summary.status, tasks=summary.tasks, **fields)
+
+
+def message_view(number: int, run_id: RunId, message: Message, created: str) -> MessageView:
+    """Return the view of a message, without the model's thinking."""
+    parts = [part for part in message.parts if not isinstance(part, Thinking)]
+    return MessageView(number, run_id, message.role, created, msgspec.to_builtins(parts))

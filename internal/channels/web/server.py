@@ -1,4 +1,4 @@
-"""The door's server: uvicorn inside the program's own loop. The entry owns the signals."""
+"""The web server: uvicorn in the application's own event loop, without signal handling."""
 
 import asyncio
 import contextlib
@@ -12,48 +12,48 @@ from typing import NamedTuple
 import uvicorn
 
 from internal.channels.web.app import build_app
-from internal.channels.web.channel import DoorRefused, WebDoor, WebSettings
-from internal.channels.web.event_streams import Streams
-from internal.channels.web.http_protocol import Connection
+from internal.channels.web.event_streams import EventStreams
+from internal.channels.web.http_protocol import HttpConnection
 from internal.channels.web.routes.login import one_time_link
+from internal.channels.web.services import WebServerError, WebServices
+from internal.config.server import ServerSettings
 
 GRACE_SECONDS = 3.0
-"""How long a stop waits for clients to take what they are owed."""
+"""How long a stop waits for clients to read their responses."""
 _BACKLOG = 2048
 
 
 class Address(NamedTuple):
-    """Where the door listens."""
+    """The address that the server listens on."""
 
     host: str
     port: int
 
     @property
     def url(self) -> str:
-        """The address as a browser takes it."""
+        """The address as a URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
 
 class WebServer:
-    """Listens at once; serves while `serve` runs.
+    """Binds its socket when created; serves while `serve` runs.
 
     Raises:
-        DoorRefused: the port is taken, the host is none of this machine's, or it is not loopback.
+        WebServerError: The port is in use, or the host is unknown or not a loopback address.
     """
 
-    def __init__(self, door: WebDoor) -> None:
-        self._socket = _listen(door.settings)
+    def __init__(self, services: WebServices) -> None:
+        self._socket = _listen(services.settings)
         host, port = self._socket.getsockname()[:2]
         self.address = Address(host, port)
-        self._settings = replace(door.settings, port=port)
-        self._broadcaster = door.broadcaster
-        self._ended = asyncio.Event()
-        door = self._door = replace(door, settings=self._settings)
-        self._streams = Streams(door)
+        settings = services.settings.model_copy(update={"port": port})
+        self._services = replace(services, settings=settings)
+        self._stopped = asyncio.Event()
+        self._streams = EventStreams(self._services)
         config = uvicorn.Config(
-            build_app(door, self._streams),
-            http=Connection,
+            build_app(self._services, self._streams),
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -65,127 +65,134 @@ class WebServer:
             workers=1,
             backlog=_BACKLOG,
         )
-        self._server = _Server(config)
+        self._server = _UvicornServer(config)
 
     def link(self) -> str:
-        """Return a fresh address that logs one browser in, once, for five minutes."""
-        return one_time_link(self._door)
+        """Return a new URL that logs in one browser, once, within five minutes."""
+        return one_time_link(self._services)
 
     async def serve(self) -> None:
-        """Serve until `stop`. Cancelling it closes the door at once."""
+        """Serve until `stop`. When cancelled, close all connections at once."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                keeping = [
-                    tasks.create_task(self._sweep()),
+                background = [
+                    tasks.create_task(self._close_stalled_connections()),
                     tasks.create_task(self._streams.keep_alive()),
                 ]
                 await self._server.serve([self._socket])
-                for child in keeping:
-                    child.cancel()
+                for task in background:
+                    task.cancel()
         finally:
-            self._server.cut()
+            self._server.abort_connections()
             self._socket.close()
-            self._ended.set()
+            self._stopped.set()
 
     async def ready(self) -> None:
         """Wait until requests are answered."""
-        await self._server.open.wait()
+        await self._server.started_event.wait()
 
     async def stop(self) -> None:
-        """Accept nothing more, say bye to all streams and wait for the end of `serve`.
+        """Stop accepting connections, end all streams with `bye` and wait until `serve` returns.
 
-        Takes less than 5 s, however many clients do not read.
+        Takes less than 5 s, also with clients that do not read.
         """
-        self._broadcaster.close()
-        self._server.stopping.set()
-        if not await self._ends_within(GRACE_SECONDS):
-            self._server.cut()
-            if not await self._ends_within(GRACE_SECONDS / 3):
-                self._server.give_up()
-        await self._ended.wait()
+        self._services.broadcaster.close()
+        self._server.stop_event.set()
+        if not await self._is_stopped_within(GRACE_SECONDS):
+            self._server.abort_connections()
+            if not await self._is_stopped_within(GRACE_SECONDS / 3):
+                self._server.cancel_requests()
+        await self._stopped.wait()
 
-    async def _ends_within(self, seconds: float) -> bool:
+    async def _is_stopped_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._ended.wait()
-        return self._ended.is_set()
+                await self._stopped.wait()
+        return self._stopped.is_set()
 
-    async def _sweep(self) -> None:
-        """Cut every connection whose client keeps us waiting too long."""
+    async def _close_stalled_connections(self) -> None:
         loop = asyncio.get_running_loop()
-        stall, head = self._settings.stall_seconds, self._settings.request_seconds
+        timeouts = self._services.timeouts
+        stall_seconds, head_seconds = timeouts.stall_seconds, timeouts.request_seconds
         while True:
-            await asyncio.sleep(min(1.0, stall / 4, head / 4))
+            await asyncio.sleep(min(1.0, stall_seconds / 4, head_seconds / 4))
             now = loop.time()
-            for connection in self._server.lines():
-                if connection.stuck(now, stall, head):
+            for connection in self._server.connections():
+                if connection.is_stalled(
+                    now, stall_seconds=stall_seconds, head_seconds=head_seconds
+                ):
                     connection.transport.abort()
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without signals and without a clock of its own."""
+class _UvicornServer(uvicorn.Server):
+    """uvicorn without signal handlers and without its polling main loop."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.servers = []
-        self.open = asyncio.Event()
-        self.stopping = asyncio.Event()
+        self.started_event = asyncio.Event()
+        self.stop_event = asyncio.Event()
 
-    def lines(self) -> list[Connection]:
+    def connections(self) -> list[HttpConnection]:
         """Return the open connections."""
-        return [one for one in self.server_state.connections if isinstance(one, Connection)]
+        return [
+            connection
+            for connection in self.server_state.connections
+            if isinstance(connection, HttpConnection)
+        ]
 
-    def cut(self) -> None:
-        """Stop listening and cut every connection; what is under way ends by that."""
+    def abort_connections(self) -> None:
+        """Stop listening and abort every connection, which ends the requests on them."""
         for server in self.servers:
             server.close()
-        for line in self.lines():
-            line.transport.abort()
+        for connection in self.connections():
+            connection.transport.abort()
 
-    def give_up(self) -> None:
-        """End the requests that do not end by themselves."""
+    def cancel_requests(self) -> None:
+        """Cancel the tasks of all requests."""
         for task in self.server_state.tasks:
             task.cancel()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start to listen and set `started_event`."""
         await super().startup(sockets)
-        self.open.set()
+        self.started_event.set()
 
     async def main_loop(self) -> None:
-        """Wait for the stop; uvicorn would look ten times a second."""
-        await self.stopping.wait()
+        """Wait for `stop_event`; uvicorn would poll ten times a second."""
+        await self.stop_event.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave the signals alone."""
+        """Install no signal handlers."""
         yield
 
 
-def _listen(settings: WebSettings) -> socket.socket:
+def _listen(settings: ServerSettings) -> socket.socket:
     host, port = settings.host, settings.port
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
-        raise DoorRefused(f"{host} is not an address to listen on: {error.strerror}.") from error
-    if not ipaddress.ip_address(where[0]).is_loopback:
-        raise DoorRefused(
-            f"{host} is not a loopback address; while auth is local only 127.0.0.1, ::1 and"
-            " localhost are listened on."
+        raise WebServerError(f"Cannot listen on {host}: {error.strerror}.") from error
+    if not ipaddress.ip_address(address[0]).is_loopback:
+        raise WebServerError(
+            f"{host} is not a loopback address. With auth.mode local, server.host must be"
+            " 127.0.0.1, ::1 or localhost."
         )
-    listening = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, kind, protocol)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(where)
-        listening.listen(_BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
     except OSError as error:
-        listening.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise DoorRefused(
-                f"Port {port} of {host} is in use; end what listens there, or set server.port."
+            raise WebServerError(
+                f"Port {port} on {host} is already in use. Stop the other program or set"
+                " server.port."
             ) from error
-        raise DoorRefused(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
-    listening.setblocking(False)
-    return listening
+        raise WebServerError(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
+    listener.setblocking(False)
+    return listener

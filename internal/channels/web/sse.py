@@ -1,6 +1,6 @@
-"""Server-sent events: how frames look on the wire. docs/streams.md, events.md's contract.
+"""Encoding of server-sent events. The contract is in docs/streams.md.
 
-Everything is one `data` line: JSON has no raw line ends.
+Each frame has one `data` line, as JSON contains no raw line breaks.
 """
 
 import secrets
@@ -14,9 +14,9 @@ from internal.agent.domain.events.control import ControlFrame
 from internal.agent.domain.events.record import EventRecord
 
 RETRY_MS = 2000
-RETRY_SPREAD = 0.25
-LARGEST_WRITE = 65_536
-"""Bytes after which a write is cut: all that a connection holds for a reader who does not read."""
+RETRY_JITTER = 0.25
+MAX_WRITE_BYTES = 65_536
+"""Size at which a batch is split: the memory that a client that does not read can occupy."""
 
 HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -26,23 +26,28 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 
 
 def retry_ms() -> int:
-    """Return when a reader is to come back, ±25 %: readers of one server must not come together."""
-    spread = int(RETRY_MS * RETRY_SPREAD)
-    return RETRY_MS - spread + secrets.randbelow(2 * spread + 1)
+    """Return a reconnection delay, ±25 % so that clients do not reconnect at the same time."""
+    jitter = int(RETRY_MS * RETRY_JITTER)
+    return RETRY_MS - jitter + secrets.randbelow(2 * jitter + 1)
 
 
-def chunk(body: bytes) -> bytes:
-    """Return a piece of a body in HTTP/1.1's chunked coding (RFC 9112, section 7.1)."""
+def encode_chunk(body: bytes) -> bytes:
+    """Return bytes in HTTP/1.1 chunked transfer coding (RFC 9112, section 7.1)."""
     return b"%x\r\n%s\r\n" % (len(body), body)
 
 
+def decode_chunk(chunk: bytes) -> bytes:
+    """Return the content of one chunk that `encode_chunk` returned."""
+    return chunk[chunk.index(b"\n") + 1 : -2]
+
+
 def render_retry(milliseconds: int) -> bytes:
-    """Return the word that sets a reader's delay."""
+    """Return the field that sets the client's reconnection delay."""
     return b"retry: %d\n\n" % milliseconds
 
 
 def render_id(wire_id: str) -> bytes:
-    """Return a frame that only moves a reader's cursor."""
+    """Return a frame that only moves the client's cursor."""
     return b"id: %s\n\n" % wire_id.encode()
 
 
@@ -51,71 +56,73 @@ def render_control(control: ControlFrame) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (control.name.encode(), msgspec.json.encode(control))
 
 
-class Rendered(NamedTuple):
-    """A batch as it is sent: in chunks of about `LARGEST_WRITE`.
+class RenderedBatch(NamedTuple):
+    """A batch in chunks of about `MAX_WRITE_BYTES`.
 
-    `seen` is the position of its last durable event, `told` that of the last one that is shown;
-    0 without one.
+    Attributes:
+        chunks: The encoded chunks.
+        last_position: Position of the last durable event; 0 if there is none.
+        last_shown_position: The same, of the events that are sent.
     """
 
     chunks: Iterable[bytes]
-    seen: int
-    told: int
+    last_position: int
+    last_shown_position: int
 
 
-class Renderer:
-    """Turns what a watcher is shown into bytes, each frame once for all who watch."""
+class FrameRenderer:
+    """Encodes batches; each frame is encoded once for all clients."""
 
     def __init__(self, epoch: str) -> None:
-        self._id = f"id: {epoch}-".encode()
+        self._id_prefix = f"id: {epoch}-".encode()
         self._batch: Sequence[StreamItem] = ()
         self._debug = False
-        self._rendered = Rendered((), 0, 0)
+        self._rendered = RenderedBatch((), 0, 0)
 
-    def rendered(self, batch: Sequence[StreamItem], *, debug: bool) -> Rendered:
-        """Return a batch as it is sent, without what only `debug` shows.
+    def render_batch(self, batch: Sequence[StreamItem], *, debug: bool) -> RenderedBatch:
+        """Return the encoded batch; debug events are left out unless `debug` is set.
 
-        Watchers of one tail wake one after the other with the same frames: what the one before was
-        given is kept for them. A large batch is not: it is made write by write.
+        The last result is cached, because the clients of one buffer are woken one after the other
+        with the same frames. A large batch is not cached but encoded chunk by chunk.
         """
         if debug is self._debug and batch == self._batch:
             return self._rendered
-        shown = [one for one in batch if debug or not _inner(one)]
-        seen, told = _last_position(batch), _last_position(shown)
-        if sum(len(one.json) for one in shown if isinstance(one, EventRecord)) > LARGEST_WRITE:
-            return Rendered(self._chunks(shown), seen, told)
-        joined = b"".join([self._render(one) for one in shown])
+        shown = [item for item in batch if debug or not _is_debug(item)]
+        positions = _last_position(batch), _last_position(shown)
+        if sum(len(item.json) for item in shown if isinstance(item, EventRecord)) > MAX_WRITE_BYTES:
+            return RenderedBatch(self._chunks(shown), *positions)
+        body = b"".join([self._render(item) for item in shown])
         self._batch, self._debug = batch, debug
-        self._rendered = Rendered((chunk(joined),) if joined else (), seen, told)
+        self._rendered = RenderedBatch((encode_chunk(body),) if body else (), *positions)
         return self._rendered
 
     def _chunks(self, shown: Iterable[StreamItem]) -> Generator[bytes]:
-        pieces: list[bytes] = []
+        frames: list[bytes] = []
         size = 0
-        for one in shown:
-            piece = self._render(one)
-            if size and size + len(piece) > LARGEST_WRITE:
-                yield chunk(b"".join(pieces))
-                pieces.clear()
+        for item in shown:
+            frame = self._render(item)
+            if size and size + len(frame) > MAX_WRITE_BYTES:
+                yield encode_chunk(b"".join(frames))
+                frames.clear()
                 size = 0
-            pieces.append(piece)
-            size += len(piece)
-        yield chunk(b"".join(pieces))
+            frames.append(frame)
+            size += len(frame)
+        yield encode_chunk(b"".join(frames))
 
-    def _render(self, shown: StreamItem) -> bytes:
-        if isinstance(shown, ControlFrame):
-            return render_control(shown)
-        if shown.rendered is None:
-            wire_id = b"%s%d\n" % (self._id, shown.position) if shown.position else b""
-            event = shown.event.encode()
-            shown.rendered = b"%sevent: %s\ndata: %s\n\n" % (wire_id, event, shown.json)
-        return shown.rendered
+    def _render(self, item: StreamItem) -> bytes:
+        if isinstance(item, ControlFrame):
+            return render_control(item)
+        if item.rendered is None:
+            wire_id = b"%s%d\n" % (self._id_prefix, item.position) if item.position else b""
+            event = item.event.encode()
+            item.rendered = b"%sevent: %s\ndata: %s\n\n" % (wire_id, event, item.json)
+        return item.rendered
 
 
-def _inner(shown: StreamItem) -> bool:
-    return isinstance(shown, EventRecord) and shown.inner
+def _is_debug(item: StreamItem) -> bool:
+    return isinstance(item, EventRecord) and item.inner
 
 
 def _last_position(batch: Sequence[StreamItem]) -> int:
-    positions = (one.position for one in reversed(batch) if isinstance(one, EventRecord))
+    positions = (item.position for item in reversed(batch) if isinstance(item, EventRecord))
     return next(filter(None, positions), 0)

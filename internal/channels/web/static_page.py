@@ -1,6 +1,6 @@
-"""The page: what the build of `web/` left in `dist`, read once when the door is built.
+"""The built page: the files in `dist`, read once at start.
 
-Assets have a hash in their names and never change; only `index.html` is asked for again.
+Asset names contain a hash, so assets are cached forever; only `index.html` is revalidated.
 """
 
 from collections.abc import Collection
@@ -8,59 +8,61 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DIST = Path(__file__).with_name("dist")
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "object-src 'none'"
 )
-"""What a browser lets the page do: nothing inline, nothing foreign, no frame around it."""
-NOT_BUILT = (
-    "The page is not built: run `make page` and start again; the API and the terminal work without."
+"""No inline scripts or styles, nothing from other origins, no embedding in frames."""
+NOT_BUILT_MESSAGE = (
+    "The page has not been built. Run `make page` and restart. The API and the terminal work"
+    " without it."
 )
-FOREVER = "public, max-age=31536000, immutable"
-_KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-_KINDS |= {".svg": "image/svg+xml", ".woff2": "font/woff2"}
+IMMUTABLE = "public, max-age=31536000, immutable"
+_MEDIA_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file of the page, with what it is in each encoding; "" is the file itself."""
+    """A file of the page with its body per content encoding; "" is the uncompressed one."""
 
     media_type: str
     bodies: dict[str, bytes]
 
-    def encoding(self, taken: Collection[str]) -> str:
-        """Return the smallest encoding among those that a browser takes."""
-        return next((one for one, _ in _ENCODINGS if one in self.bodies and one in taken), "")
+    def best_encoding(self, accepted: Collection[str]) -> str:
+        """Return the smallest encoding that the browser accepts."""
+        return next(
+            (name for name, _ in _ENCODINGS if name in self.bodies and name in accepted), ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The built page; `index` is empty when it is not built."""
+    """The built page; `index` is empty if it has not been built."""
 
     index: bytes
     assets: dict[str, Asset]
 
 
 def read_page(folder: Path = DIST) -> Page:
-    """Read a built page; one that is not there is empty."""
+    """Read a built page; return an empty one if there is none."""
     index = folder / "index.html"
     if not index.is_file():
         return Page(b"", {})
-    return Page(
-        index.read_bytes(),
-        {
-            file.name: _asset(file)
-            for file in sorted((folder / "assets").iterdir())
-            if file.suffix in _KINDS
-        },
-    )
+    files = sorted((folder / "assets").iterdir())
+    assets = {file.name: _read_asset(file) for file in files if file.suffix in _MEDIA_TYPES}
+    return Page(index.read_bytes(), assets)
 
 
-def _asset(file: Path) -> Asset:
+def _read_asset(file: Path) -> Asset:
     bodies = {"": file.read_bytes()}
     for encoding, suffix in _ENCODINGS:
         compressed = file.with_name(file.name + suffix)
         if compressed.is_file():
             bodies[encoding] = compressed.read_bytes()
-    return Asset(_KINDS[file.suffix], bodies)
+    return Asset(_MEDIA_TYPES[file.suffix], bodies)

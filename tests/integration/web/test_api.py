@@ -15,17 +15,17 @@ from internal.agent.domain.messages import Message, Text, Thinking, ToolCall
 from internal.agent.store.stores import Stores
 from internal.channels.web.routes.table import ENDPOINTS
 from tests.support.http_client import read_reply
-from tests.support.web_app import TOKEN, WebHouse, healthy, open_web_house
+from tests.support.web_app import TOKEN, WebApp, healthy, open_web_app
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
-    async with open_web_house(tmp_path) as opened:
+async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path) as opened:
         yield opened
 
 
-async def test_a_task_is_stored_shown_and_stopped(house: WebHouse) -> None:
-    client = house.client
+async def test_a_task_is_stored_shown_and_stopped(app: WebApp) -> None:
+    client = app.client
     reply = await client.post(
         "/api/tasks",
         {
@@ -65,49 +65,49 @@ async def test_a_task_is_stored_shown_and_stopped(house: WebHouse) -> None:
     assert (await client.get(f"/api/tasks/{made['task_id']}")).json()["stop_reason"] == "user_stop"
 
 
-async def test_the_same_key_is_the_same_task(house: WebHouse) -> None:
-    first = await house.task(idempotency_key="k1")
-    assert await house.task(idempotency_key="k1") == first
-    assert await house.task(idempotency_key="k2") != first
+async def test_the_same_key_is_the_same_task(app: WebApp) -> None:
+    first = await app.task(idempotency_key="k1")
+    assert await app.task(idempotency_key="k1") == first
+    assert await app.task(idempotency_key="k2") != first
 
 
-async def test_words_steer_the_run_at_work_or_become_a_task(house: WebHouse) -> None:
-    run = await house.task()
-    steered = await house.client.post(f"/api/tasks/{run.task_id}/steer", {"text": "shorter"})
+async def test_words_steer_the_run_at_work_or_become_a_task(app: WebApp) -> None:
+    run = await app.task()
+    steered = await app.client.post(f"/api/tasks/{run.task_id}/steer", {"text": "shorter"})
     assert steered.json() == {
         "taken_as": "steering",
         "task_id": run.task_id,
         "run_id": run.run_id,
         "session_id": run.session_id,
     }
-    await house.client.post(f"/api/tasks/{run.task_id}/stop")
-    late = await house.client.post(f"/api/tasks/{run.task_id}/steer", {"text": "longer"})
+    await app.client.post(f"/api/tasks/{run.task_id}/stop")
+    late = await app.client.post(f"/api/tasks/{run.task_id}/steer", {"text": "longer"})
     assert late.json()["taken_as"] == "task"
-    tasks = (await house.client.get(f"/api/tasks?session_id={run.session_id}")).json()["tasks"]
+    tasks = (await app.client.get(f"/api/tasks?session_id={run.session_id}")).json()["tasks"]
     # a stop is final: what waited for the run is dropped, what comes later is the next task
     assert [task["task"] for task in tasks] == ["longer", "write a report"]
-    empty = await house.client.post(f"/api/tasks/{run.task_id}/steer", {"text": " "})
+    empty = await app.client.post(f"/api/tasks/{run.task_id}/steer", {"text": " "})
     assert empty.status == 400
 
 
-async def test_pages_of_tasks_have_no_hole_and_no_double(house: WebHouse) -> None:
-    runs = [await house.task(f"task {number}") for number in range(5)]
-    await house.client.post(f"/api/tasks/{runs[0].task_id}/stop")
+async def test_pages_of_tasks_have_no_hole_and_no_double(app: WebApp) -> None:
+    runs = [await app.task(f"task {number}") for number in range(5)]
+    await app.client.post(f"/api/tasks/{runs[0].task_id}/stop")
     seen, cursor = [], ""
     while True:
-        page = (await house.client.get(f"/api/tasks?limit=2{cursor}")).json()
+        page = (await app.client.get(f"/api/tasks?limit=2{cursor}")).json()
         seen += [task["task_id"] for task in page["tasks"]]
         if page["next"] is None:
             break
         cursor = f"&cursor={page['next']}"
     assert sorted(seen) == sorted(run.task_id for run in runs)
-    cancelled = (await house.client.get("/api/tasks?status=cancelled")).json()["tasks"]
+    cancelled = (await app.client.get("/api/tasks?status=cancelled")).json()["tasks"]
     assert [task["task_id"] for task in cancelled] == [runs[0].task_id]
-    assert (await house.client.get("/api/tasks?cursor=nowhere")).status == 400
+    assert (await app.client.get("/api/tasks?cursor=nowhere")).status == 400
 
 
-async def test_sessions_are_made_named_listed_and_deleted(house: WebHouse) -> None:
-    client = house.client
+async def test_sessions_are_made_named_listed_and_deleted(app: WebApp) -> None:
+    client = app.client
     made = await client.post("/api/sessions", {"title": " Weekly\treport\n"})
     assert made.status == 201
     session = made.json()
@@ -118,7 +118,7 @@ async def test_sessions_are_made_named_listed_and_deleted(house: WebHouse) -> No
     assert renamed.json()["title"] == "Monthly"
     assert (await client.get(path)).json()["title"] == "Monthly"
     assert (await client.request("PATCH", path, {"title": " \n "})).status == 400
-    run = await house.task(session_id=session["session_id"])
+    run = await app.task(session_id=session["session_id"])
     assert run.session_id == session["session_id"]
     page = (await client.get("/api/sessions?limit=1")).json()
     rest = (await client.get(f"/api/sessions?limit=1&cursor={page['next']}")).json()
@@ -138,36 +138,36 @@ async def test_sessions_are_made_named_listed_and_deleted(house: WebHouse) -> No
     assert (await client.get("/api/sessions?cursor=nowhere")).status == 400
 
 
-async def test_messages_page_back_to_the_beginning_without_thinking(house: WebHouse) -> None:
-    run = await house.task()
+async def test_messages_page_back_to_the_beginning_without_thinking(app: WebApp) -> None:
+    run = await app.task()
     path = f"/api/sessions/{run.session_id}/messages"
     said = [Message("user", (Text(f"question {number}"),)) for number in range(3)]
     call = ToolCall("call-1", "shell", {"command": "ls"})
     said.append(Message("assistant", (Thinking("hm", "sig"), Text("answer"), call)))
     sessions, now = Stores().sessions, "2026-01-01T00:00:00.000Z"
-    await house.database.write(lambda: sessions.add_messages(run.session_id, run.run_id, said, now))
-    newest = (await house.client.get(f"{path}?limit=3")).json()
+    await app.database.write(lambda: sessions.add_messages(run.session_id, run.run_id, said, now))
+    newest = (await app.client.get(f"{path}?limit=3")).json()
     assert [message["number"] for message in newest["messages"]] == [2, 3, 4]
     assert newest["messages"][-1]["parts"] == [
         {"type": "text", "text": "answer"},
         msgspec.to_builtins(call),
     ]
-    older = (await house.client.get(f"{path}?limit=3&cursor={newest['next']}")).json()
+    older = (await app.client.get(f"{path}?limit=3&cursor={newest['next']}")).json()
     assert [message["parts"][0]["text"] for message in older["messages"]] == ["question 0"]
     assert older["next"] is None
     for cursor in ("x", "-1", "9" * 30):
-        assert (await house.client.get(f"{path}?cursor={cursor}")).status == 400
+        assert (await app.client.get(f"{path}?cursor={cursor}")).status == 400
 
 
-async def test_pages_of_events_follow_the_log(house: WebHouse) -> None:
-    run, other = await house.task(), await house.task()
+async def test_pages_of_events_follow_the_log(app: WebApp) -> None:
+    run, other = await app.task(), await app.task()
     for number in range(5):
-        await house.play(run, LifecycleUpdated(status="queued", phase=str(number)))
-    path, epoch = f"/api/sessions/{run.session_id}/events", house.broadcaster.epoch
+        await app.store(run, LifecycleUpdated(status="queued", phase=str(number)))
+    path, epoch = f"/api/sessions/{run.session_id}/events", app.broadcaster.epoch
     ids: list[str] = []
     after = ""
     while True:
-        page = (await house.client.get(f"{path}?limit=3{after}")).json()
+        page = (await app.client.get(f"{path}?limit=3{after}")).json()
         ids += [row["id"] for row in page["events"]]
         assert page["head"] == f"{epoch}-9"
         assert page["earliest"] == f"{epoch}-1"
@@ -175,21 +175,21 @@ async def test_pages_of_events_follow_the_log(house: WebHouse) -> None:
             break
         after = f"&after={page['next']}"
     assert ids == [f"{epoch}-{position}" for position in (1, 2, 5, 6, 7, 8, 9)]
-    only = (await house.client.get(f"{path}?types=workflow.input.received,nothing")).json()
+    only = (await app.client.get(f"{path}?types=workflow.input.received,nothing")).json()
     assert [row["event"]["event"] for row in only["events"]] == ["workflow.input.received"]
-    gone = await house.client.get(f"{path}?after=zzzzzz-1")
+    gone = await app.client.get(f"{path}?after=zzzzzz-1")
     assert gone.status == 410
     assert gone.error["code"] == "cursor_gone"
-    assert (await house.client.get(f"{path}?after={epoch}-999")).status == 410
-    assert (await house.client.get(f"{path}?after=17")).status == 400
+    assert (await app.client.get(f"{path}?after={epoch}-999")).status == 410
+    assert (await app.client.get(f"{path}?after=17")).status == 400
     assert other.session_id not in str(ids)
 
 
-async def test_files_are_kept_once_and_come_back_as_downloads(house: WebHouse) -> None:
+async def test_files_are_kept_once_and_come_back_as_downloads(app: WebApp) -> None:
     content = b"<script>alert(1)</script>\0\xff"
     data, sha256 = base64.b64encode(content).decode(), hashlib.sha256(content).hexdigest()
     given = {"name": "../../x\n.html", "media_type": "text/html", "data": data}
-    kept = await house.client.post("/api/attachments", given)
+    kept = await app.client.post("/api/attachments", given)
     assert kept.status == 201
     assert kept.json() == {
         "name": "x_.html",
@@ -198,20 +198,20 @@ async def test_files_are_kept_once_and_come_back_as_downloads(house: WebHouse) -
         "sha256": sha256,
         "size": len(content),
     }
-    reply = await house.client.get(f"/api/attachments/{sha256}", {"accept-encoding": "gzip"})
+    reply = await app.client.get(f"/api/attachments/{sha256}", {"accept-encoding": "gzip"})
     assert reply.body == content
     assert reply.headers["content-type"] == "application/octet-stream"
     assert reply.headers["x-content-type-options"] == "nosniff"
     assert reply.headers["content-disposition"] == f'attachment; filename="{sha256}"'
     for unknown in ("0" * 64, "x", "%2e%2e%2fetc"):
-        assert (await house.client.get(f"/api/attachments/{unknown}")).status == 404
-    run = await house.task(
+        assert (await app.client.get(f"/api/attachments/{unknown}")).status == 404
+    run = await app.task(
         attachments=[
             {"name": "a.html", "media_type": "text/html", "data": data},
             {"name": "b.html", "media_type": "text/html", "uri": f"attachment:{sha256}"},
         ]
     )
-    files = (await house.client.get(f"/api/tasks/{run.task_id}")).json()["attachments"]
+    files = (await app.client.get(f"/api/tasks/{run.task_id}")).json()["attachments"]
     assert [(file["name"], file["sha256"], file["size"]) for file in files] == [
         ("a.html", sha256, len(content)),
         ("b.html", sha256, len(content)),
@@ -232,16 +232,16 @@ async def test_files_are_kept_once_and_come_back_as_downloads(house: WebHouse) -
     ],
 )
 async def test_a_wrong_attachment_is_refused_by_its_place(
-    house: WebHouse, fields: dict[str, Any], named: str
+    app: WebApp, fields: dict[str, Any], named: str
 ) -> None:
     attachment = {"name": "a", "media_type": "text/plain", **fields}
-    reply = await house.client.post("/api/tasks", {"task": "x", "attachments": [attachment]})
+    reply = await app.client.post("/api/tasks", {"task": "x", "attachments": [attachment]})
     assert reply.status == 400
     assert named in reply.error["message"]
 
 
-async def test_who_and_what_there_is(house: WebHouse) -> None:
-    me = (await house.client.get("/api/me")).json()
+async def test_who_and_what_there_is(app: WebApp) -> None:
+    me = (await app.client.get("/api/me")).json()
     assert me == {
         "id": "local",
         "name": "local owner",
@@ -249,28 +249,28 @@ async def test_who_and_what_there_is(house: WebHouse) -> None:
         "provider": "offline",
         "model": "offline-demo",
     }
-    profiles = (await house.client.get("/api/profiles")).json()
+    profiles = (await app.client.get("/api/profiles")).json()
     assert profiles["default"] == "default"
     assert [profile["name"] for profile in profiles["profiles"]] == ["brief", "default"]
     assert profiles["profiles"][0]["tone"] == "short"
 
 
-async def test_health_is_honest_and_says_little_to_strangers(house: WebHouse) -> None:
+async def test_health_is_honest_and_says_little_to_strangers(app: WebApp) -> None:
     nobody = {"authorization": None}
-    well = await house.client.get("/health", nobody)
+    well = await app.client.get("/health", nobody)
     assert (well.status, well.json()) == (200, {"status": "ok"})
-    whole = (await house.client.get("/health")).json()
+    whole = (await app.client.get("/health")).json()
     assert set(whole) == {"status", "database", "dispatcher"}
     assert whole["database"]["ok"]
     broken = msgspec.structs.replace(healthy().database, ok=False, detail="the disk is full")
-    house.health.append(msgspec.structs.replace(healthy(), status="failing", database=broken))
-    ill = await house.client.get("/health", nobody)
+    app.health.append(msgspec.structs.replace(healthy(), status="failing", database=broken))
+    ill = await app.client.get("/health", nobody)
     assert (ill.status, ill.json()) == (503, {"status": "failing"})
-    assert (await house.client.get("/health")).json()["database"]["detail"] == "the disk is full"
+    assert (await app.client.get("/health")).json()["database"]["detail"] == "the disk is full"
 
 
-async def test_every_route_is_in_the_openapi_document(house: WebHouse) -> None:
-    described = (await house.client.get("/api/openapi.json")).json()
+async def test_every_route_is_in_the_openapi_document(app: WebApp) -> None:
+    described = (await app.client.get("/api/openapi.json")).json()
     assert described["openapi"].startswith("3.1")
     listed = {
         (method.upper(), path)
@@ -284,7 +284,7 @@ async def test_every_route_is_in_the_openapi_document(house: WebHouse) -> None:
         assert reference.partition('"')[0] in schemas
     operation = described["paths"]["/api/tasks"]["post"]
     assert operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-    assert schemas["NewTask"]["additionalProperties"] is False
+    assert schemas["CreateTaskRequest"]["additionalProperties"] is False
     stream = described["paths"]["/api/sse"]["get"]
     assert [parameter["name"] for parameter in stream["parameters"]] == [
         "session_id",
@@ -299,17 +299,17 @@ async def test_every_route_is_in_the_openapi_document(house: WebHouse) -> None:
             assert operation["summary"]
 
 
-async def test_large_answers_are_compressed_for_whoever_asks(house: WebHouse) -> None:
-    plain = await house.client.get("/api/openapi.json")
-    small = await house.client.get("/api/openapi.json", {"accept-encoding": "gzip"})
+async def test_large_answers_are_compressed_for_whoever_asks(app: WebApp) -> None:
+    plain = await app.client.get("/api/openapi.json")
+    small = await app.client.get("/api/openapi.json", {"accept-encoding": "gzip"})
     assert small.headers["content-encoding"] == "gzip"
     assert len(small.body) * 2 < len(plain.body)
     assert "content-encoding" not in plain.headers
     assert "Accept-Encoding" in small.headers["vary"]
 
 
-async def test_every_answer_has_an_id_of_its_own_and_safe_headers(house: WebHouse) -> None:
-    replies = [await house.client.get(path) for path in ("/api/me", "/nowhere", "/health")]
+async def test_every_answer_has_an_id_of_its_own_and_safe_headers(app: WebApp) -> None:
+    replies = [await app.client.get(path) for path in ("/api/me", "/nowhere", "/health")]
     ids = {reply.headers["x-request-id"] for reply in replies}
     assert len(ids) == 3
     assert replies[1].error["request_id"] == replies[1].headers["x-request-id"]
@@ -319,18 +319,18 @@ async def test_every_answer_has_an_id_of_its_own_and_safe_headers(house: WebHous
         assert "server" not in reply.headers
 
 
-async def test_one_connection_serves_many_requests_also_sent_at_once(house: WebHouse) -> None:
-    reader, writer = await house.client.connect()
-    writer.write(house.client.head("GET", "/api/me") * 3)
+async def test_one_connection_serves_many_requests_also_sent_at_once(app: WebApp) -> None:
+    reader, writer = await app.client.connect()
+    writer.write(app.client.head("GET", "/api/me") * 3)
     replies = [await read_reply(reader) for _ in range(3)]
     assert [reply.status for reply in replies] == [200, 200, 200]
-    writer.write(house.client.head("HEAD", "/api/me"))
+    writer.write(app.client.head("HEAD", "/api/me"))
     assert (await read_reply(reader, "HEAD")).status == 200
     writer.close()
 
 
-async def test_the_token_is_in_no_answer(house: WebHouse) -> None:
+async def test_the_token_is_in_no_answer(app: WebApp) -> None:
     for endpoint in ENDPOINTS:
         if endpoint.path != "/api/sse":
-            reply = await house.client.request(endpoint.method, endpoint.path)
+            reply = await app.client.request(endpoint.method, endpoint.path)
             assert TOKEN.encode() not in reply.body

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from internal.channels.web.services import WebTimeouts
 from tests.support.http_client import Reply, read_reply
-from tests.support.web_app import WebHouse, open_web_house
+from tests.support.web_app import WebApp, open_web_app
 
 MOST = 20_971_520
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
-    async with open_web_house(tmp_path) as opened:
+async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path) as opened:
         yield opened
         assert (await opened.client.get("/api/me")).status == 200, "the server did not survive"
 
@@ -60,20 +61,20 @@ BODIES: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("body", "word"), [row[1:] for row in BODIES], ids=[r[0] for r in BODIES])
-async def test_a_bad_body_is_named(house: WebHouse, body: bytes, word: str) -> None:
-    reply = await house.client.post("/api/tasks", body)
+async def test_a_bad_body_is_named(app: WebApp, body: bytes, word: str) -> None:
+    reply = await app.client.post("/api/tasks", body)
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
     assert word in reply.error["message"]
     assert len(reply.body) < 1000
-    assert (await house.client.get("/api/tasks")).json()["tasks"] == []
+    assert (await app.client.get("/api/tasks")).json()["tasks"] == []
 
 
-async def test_a_nul_and_control_characters_are_words_like_others(house: WebHouse) -> None:
-    run = await house.task("a\0b\x1b[31m\u202e界")
-    shown = (await house.client.get(f"/api/tasks/{run.task_id}")).json()
+async def test_a_nul_and_control_characters_are_words_like_others(app: WebApp) -> None:
+    run = await app.task("a\0b\x1b[31m\u202e界")
+    shown = (await app.client.get(f"/api/tasks/{run.task_id}")).json()
     assert shown["task"] == "a\ufffdb\x1b[31m\u202e界"
-    named = await house.client.post("/api/sessions", {"title": "a\0b\u202ec"})
+    named = await app.client.post("/api/sessions", {"title": "a\0b\u202ec"})
     assert named.json()["title"] == "a b c"
 
 
@@ -89,16 +90,16 @@ async def test_a_nul_and_control_characters_are_words_like_others(house: WebHous
         "application/jsonx",
     ],
 )
-async def test_only_json_is_a_body(house: WebHouse, kind: str | None) -> None:
+async def test_only_json_is_a_body(app: WebApp, kind: str | None) -> None:
     for path in ("/api/tasks", "/api/sessions", "/api/attachments", "/api/tasks/x/stop"):
-        reply = await house.client.post(path, {"task": "x"}, {"content-type": kind})
+        reply = await app.client.post(path, {"task": "x"}, {"content-type": kind})
         assert reply.status == 415
         assert "application/json" in reply.error["message"]
 
 
-async def test_json_may_say_its_charset(house: WebHouse) -> None:
+async def test_json_may_say_its_charset(app: WebApp) -> None:
     kind = {"content-type": 'Application/JSON; charset="UTF-8"'}
-    assert (await house.client.post("/api/tasks", {"task": "x"}, kind)).status == 201
+    assert (await app.client.post("/api/tasks", {"task": "x"}, kind)).status == 201
 
 
 def chunked(body: bytes, size: int = 65_536) -> bytes:
@@ -111,19 +112,19 @@ def task_of(size: int) -> bytes:
     return frame[:-2] + b"k" * (size - len(frame)) + frame[-2:]
 
 
-async def post_chunked(house: WebHouse, body: bytes) -> Reply:
+async def post_chunked(app: WebApp, body: bytes) -> Reply:
     kind = {"content-type": "application/json", "transfer-encoding": "chunked"}
-    head = house.client.head("POST", "/api/tasks", kind)
-    return await house.client.exchange(head + chunked(body))
+    head = app.client.head("POST", "/api/tasks", kind)
+    return await app.client.exchange(head + chunked(body))
 
 
-async def test_one_byte_too_many_is_refused_however_it_is_sent(house: WebHouse) -> None:
-    fits = await house.client.post("/api/tasks", task_of(MOST))
+async def test_one_byte_too_many_is_refused_however_it_is_sent(app: WebApp) -> None:
+    fits = await app.client.post("/api/tasks", task_of(MOST))
     assert fits.status == 400  # it was read: its key is too long
     assert "idempotency_key" in fits.error["message"]
     for reply in (
-        await house.client.post("/api/tasks", task_of(MOST + 1)),
-        await post_chunked(house, task_of(MOST + 1)),
+        await app.client.post("/api/tasks", task_of(MOST + 1)),
+        await post_chunked(app, task_of(MOST + 1)),
     ):
         assert reply.status == 413
         assert reply.error["code"] == "too_large"
@@ -131,46 +132,46 @@ async def test_one_byte_too_many_is_refused_however_it_is_sent(house: WebHouse) 
         assert reply.headers["connection"] == "close"
 
 
-async def test_a_huge_length_is_refused_before_a_byte_of_it(house: WebHouse) -> None:
-    head = house.client.head(
+async def test_a_huge_length_is_refused_before_a_byte_of_it(app: WebApp) -> None:
+    head = app.client.head(
         "POST",
         "/api/tasks",
         {"content-type": "application/json", "content-length": "9" * 15},
     )
-    reader, writer = await house.client.connect()
+    reader, writer = await app.client.connect()
     writer.write(head)
     assert (await read_reply(reader)).status == 413
     writer.close()
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1, 2", "", "9" * 40])
-async def test_a_length_that_is_none_is_refused(house: WebHouse, length: str) -> None:
-    head = house.client.head(
+async def test_a_length_that_is_none_is_refused(app: WebApp, length: str) -> None:
+    head = app.client.head(
         "POST", "/api/tasks", {"content-type": "application/json", "content-length": length}
     )
-    reply = await house.client.exchange(head + b'{"task":"x"}')
+    reply = await app.client.exchange(head + b'{"task":"x"}')
     assert reply.status == 400
     assert reply.error["message"]
 
 
-async def test_a_client_that_leaves_in_mid_body_leaves_nothing(house: WebHouse) -> None:
-    head = house.client.head(
+async def test_a_client_that_leaves_in_mid_body_leaves_nothing(app: WebApp) -> None:
+    head = app.client.head(
         "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
     )
     for sent in (head, head + b'{"task":"x"', head[:40]):
-        _, writer = await house.client.connect()
+        _, writer = await app.client.connect()
         writer.write(sent)
         await writer.drain()
         writer.transport.abort()
-    assert (await house.client.get("/api/tasks")).json()["tasks"] == []
+    assert (await app.client.get("/api/tasks")).json()["tasks"] == []
 
 
 async def test_a_body_that_never_comes_is_given_up(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, request_seconds=0.2) as house:
-        head = house.client.head(
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(request_seconds=0.2)) as app:
+        head = app.client.head(
             "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
         )
-        reply = await house.client.exchange(head + b'{"task"')
+        reply = await app.client.exchange(head + b'{"task"')
         assert reply.status == 408
         assert reply.error["code"] == "timeout"
 
@@ -191,20 +192,20 @@ async def test_a_body_that_never_comes_is_given_up(tmp_path: Path) -> None:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_is_told_so(house: WebHouse, sent: bytes) -> None:
-    reply = await house.client.exchange(sent)
+async def test_what_is_not_http_is_told_so(app: WebApp, sent: bytes) -> None:
+    reply = await app.client.exchange(sent)
     assert 400 <= reply.status < 500
     assert reply.error["message"]
 
 
-async def test_a_giant_header_or_address_is_refused(house: WebHouse) -> None:
+async def test_a_giant_header_or_address_is_refused(app: WebApp) -> None:
     for headers, path in (({"x-giant": "x" * 200_000}, "/api/me"), ({}, "/" + "x" * 200_000)):
-        reply = await house.client.get(path, headers)
+        reply = await app.client.get(path, headers)
         assert reply.status == 431
         assert reply.error["code"] == "head_too_large"
     many = {f"x-{number}": "y" for number in range(20_000)}
-    assert (await house.client.get("/api/me", many)).status == 431
-    fits = await house.client.get("/api/me", {"x-large": "x" * 60_000})
+    assert (await app.client.get("/api/me", many)).status == 431
+    fits = await app.client.get("/api/me", {"x-large": "x" * 60_000})
     assert fits.status == 200
 
 
@@ -224,8 +225,8 @@ async def test_a_giant_header_or_address_is_refused(house: WebHouse) -> None:
         "&".join(f"a{number}=1" for number in range(100)),
     ],
 )
-async def test_a_bad_parameter_is_named(house: WebHouse, query: str) -> None:
-    reply = await house.client.get(f"/api/tasks?{query}")
+async def test_a_bad_parameter_is_named(app: WebApp, query: str) -> None:
+    reply = await app.client.get(f"/api/tasks?{query}")
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
 
@@ -249,7 +250,7 @@ async def test_a_bad_parameter_is_named(house: WebHouse, query: str) -> None:
         ("GET", "/api/attachments/{}"),
     ],
 )
-async def test_an_unknown_id_is_not_found(house: WebHouse, method: str, path: str) -> None:
+async def test_an_unknown_id_is_not_found(app: WebApp, method: str, path: str) -> None:
     bodies: dict[str, dict[str, str]] = {
         "POST /api/tasks/{}/steer": {"text": "x"},
         "POST /api/questions/{}/answer": {"decision": "approve"},
@@ -257,10 +258,10 @@ async def test_an_unknown_id_is_not_found(house: WebHouse, method: str, path: st
     }
     body = bodies.get(f"{method} {path}")
     for unknown in ("task-x", "%00", "%ff", "'--", "x" * 5000, "..%5c", "界".encode().hex()):
-        reply = await house.client.request(method, path.format(unknown), body)
+        reply = await app.client.request(method, path.format(unknown), body)
         assert reply.status == 404, unknown
         assert len(reply.error["message"]) < 200
-    run = await house.client.post("/api/tasks", {"task": "x", "session_id": "session-x"})
+    run = await app.client.post("/api/tasks", {"task": "x", "session_id": "session-x"})
     assert run.status == 404
 
 
@@ -280,9 +281,9 @@ async def test_an_unknown_id_is_not_found(house: WebHouse, method: str, path: st
     ],
 )
 async def test_a_wrong_method_is_told_the_right_ones(
-    house: WebHouse, method: str, path: str, allowed: str
+    app: WebApp, method: str, path: str, allowed: str
 ) -> None:
-    reply = await house.client.request(method, path)
+    reply = await app.client.request(method, path)
     assert reply.status == 405
     assert reply.headers["allow"] == allowed
     assert reply.error["code"] == "method_not_allowed"
@@ -301,29 +302,29 @@ async def test_a_wrong_method_is_told_the_right_ones(
         "/%2e%2e/x",
     ],
 )
-async def test_there_is_nothing_elsewhere(house: WebHouse, path: str) -> None:
-    reply = await house.client.get(path)
+async def test_there_is_nothing_elsewhere(app: WebApp, path: str) -> None:
+    reply = await app.client.get(path)
     assert reply.status == 404
     assert reply.error["code"] == "not_found"
 
 
-async def test_an_upgrade_is_not_offered(house: WebHouse) -> None:
+async def test_an_upgrade_is_not_offered(app: WebApp) -> None:
     upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-    assert (await house.client.get("/api/me", upgrade)).status == 200
+    assert (await app.client.get("/api/me", upgrade)).status == 200
 
 
-async def test_our_own_fault_is_told_without_its_inside(house: WebHouse) -> None:
-    kept, house.health[:] = list(house.health), []
-    reply = await house.client.get("/health")
+async def test_our_own_fault_is_told_without_its_inside(app: WebApp) -> None:
+    kept, app.health[:] = list(app.health), []
+    reply = await app.client.get("/health")
     assert reply.status == 500
     assert reply.error["code"] == "internal"
     assert "IndexError" not in reply.error["message"]
-    house.health[:] = kept
+    app.health[:] = kept
 
 
 async def test_a_database_that_fails_is_told(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        await house.database.close()
-        reply = await house.client.get("/api/tasks")
+    async with open_web_app(tmp_path) as app:
+        await app.database.close()
+        reply = await app.client.get("/api/tasks")
         assert reply.status == 503
         assert reply.error["code"] == "store_unavailable"

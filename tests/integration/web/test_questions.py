@@ -11,7 +11,7 @@ from typing import Any
 from internal.agent.domain.answers import MAX_ANSWER_CHARS
 from tests.support.agent_app import plan, sound
 from tests.support.anthropic_server import Call, Reply, seen_in
-from tests.support.working_web_app import WorkingHouse, open_working_house
+from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
 MANY = Call("request_user", {**COLOURS.input, "multiple": True})
@@ -22,27 +22,27 @@ def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [each["payload"] for each in events if each["event"] == f"workflow.{name}"]
 
 
-def read_by_model(house: WorkingHouse) -> str:
+def read_by_model(app: WorkingWebApp) -> str:
     """What the model was given last as a tool's result."""
-    return seen_in(house.core.model.requests[-1]).last_result
+    return seen_in(app.core.model.requests[-1]).last_result
 
 
 def folder(home: Path, house_task: Any) -> Path:
     return home / "workspaces" / str(house_task.session_id)
 
 
-async def open_ids(house: WorkingHouse) -> list[str]:
-    page = (await house.client.get("/api/questions?status=open")).json()
+async def open_ids(app: WorkingWebApp) -> list[str]:
+    page = (await app.client.get("/api/questions?status=open")).json()
     return [question["question_id"] for question in page["questions"]]
 
 
 async def test_a_question_says_all_that_a_person_must_know(home: Path) -> None:
-    async with open_working_house(home, [Reply(calls=[MANY])]) as house:
-        made = await house.task("paint it " * 100)
-        question = await house.asked(made)
-        page = (await house.client.get("/api/questions?status=open")).json()
+    async with open_working_web_app(home, [Reply(calls=[MANY])]) as app:
+        made = await app.task("paint it " * 100)
+        question = await app.asked(made)
+        page = (await app.client.get("/api/questions?status=open")).json()
         assert page == {"questions": [question], "next": None}
-        task = (await house.client.get(f"/api/tasks/{made.task_id}")).json()
+        task = (await app.client.get(f"/api/tasks/{made.task_id}")).json()
         assert (task["status"], task["run"]["status"]) == ("waiting", "waiting")
         assert question.pop("asked") < question.pop("expires")
         assert question.pop("question_id")
@@ -70,11 +70,11 @@ async def test_a_question_says_all_that_a_person_must_know(home: Path) -> None:
 
 async def test_words_answer_a_question_and_the_same_run_goes_on(home: Path) -> None:
     script = [Reply(calls=[MANY]), Reply(text="painted")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("paint it")
-        question = await house.asked(made)
-        assert question["question_id"] in await open_ids(house)
-        reply = await house.answer(question, decision="text", choices=[3, 1], text="and white")
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("paint it")
+        question = await app.asked(made)
+        assert question["question_id"] in await open_ids(app)
+        reply = await app.answer(question, decision="text", choices=[3, 1], text="and white")
         assert reply.status == 200
         answered = reply.json()
         assert answered["answer"].pop("at") >= question["asked"]
@@ -91,85 +91,85 @@ async def test_words_answer_a_question_and_the_same_run_goes_on(home: Path) -> N
             "rules": [],
         }
         assert (answered["status"], answered["may_answer"]) == ("answered", False)
-        events = await house.end_of(made)
+        events = await app.end_of(made)
         sound(events)
         assert events[-1]["payload"]["final_answer"] == "painted"
-        assert "blue; red; and white" in read_by_model(house)
-        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        assert "blue; red; and white" in read_by_model(app)
+        shown = (await app.client.get(f"/api/questions/{question['question_id']}")).json()
         assert shown["status"] == "answered"
         assert shown["answer"]["text"] == "blue; red; and white"
-        assert await open_ids(house) == []
+        assert await open_ids(app) == []
 
 
 async def test_a_call_runs_only_after_a_yes(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch it")
-        question = await house.asked(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch it")
+        question = await app.asked(made)
         assert question["kind"] == "approval"
         (call,) = question["calls"]
         assert (call["tool"], call["risk"]) == ("shell", "exec")
         assert "touch ran" in call["what"]
         assert not (folder(home, made) / "ran").exists()
-        assert (await house.answer(question, decision="approve")).status == 200
-        sound(await house.end_of(made))
+        assert (await app.answer(question, decision="approve")).status == 200
+        sound(await app.end_of(made))
         assert (folder(home, made) / "ran").exists()
 
 
 async def test_a_no_with_a_reason_is_read_by_the_model_and_nothing_runs(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="I left it")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch it")
-        question = await house.asked(made)
-        reply = await house.answer(question, decision="text", text="not on a Friday")
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch it")
+        question = await app.asked(made)
+        reply = await app.answer(question, decision="text", text="not on a Friday")
         assert reply.json()["answer"]["decision"] == "reject"
-        events = await house.end_of(made)
+        events = await app.end_of(made)
         sound(events)
         assert events[-1]["payload"]["final_answer"] == "I left it"
-        assert "not on a Friday" in read_by_model(house)
+        assert "not on a Friday" in read_by_model(app)
         assert not (folder(home, made) / "ran").exists()
 
 
 async def test_each_call_of_a_question_has_an_answer_of_its_own(home: Path) -> None:
     calls = [Call("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")]
     script = [Reply(calls=[plan()]), Reply(calls=calls), Reply(text="done")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch them")
-        question = await house.asked(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch them")
+        question = await app.asked(made)
         one, two, _ = [call["call_id"] for call in question["calls"]]
         items = {one: True, two: False}
-        assert (await house.answer(question, decision="approve", items=items)).status == 200
-        sound(await house.end_of(made))
+        assert (await app.answer(question, decision="approve", items=items)).status == 200
+        sound(await app.end_of(made))
         assert sorted(path.name for path in folder(home, made).iterdir()) == ["one", "three"]
 
 
 async def test_a_rule_holds_until_it_is_removed(home: Path) -> None:
     turn = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_working_house(home, turn * 3) as house:
-        first = await house.task("touch it")
-        question = await house.asked(first)
+    async with open_working_web_app(home, turn * 3) as app:
+        first = await app.task("touch it")
+        question = await app.asked(first)
         offered = question["calls"][0]["rules"]
         assert offered
-        reply = await house.answer(question, decision="approve", grant="rule")
+        reply = await app.answer(question, decision="approve", grant="rule")
         assert reply.json()["answer"]["rules"] == offered
-        await house.end_of(first)
-        (rule,) = (await house.client.get("/api/rules")).json()["rules"]
+        await app.end_of(first)
+        (rule,) = (await app.client.get("/api/rules")).json()["rules"]
         assert (rule["rule"], rule["principal"], rule["via"]) == (offered[0], "local", "web")
         assert rule["question_id"] == question["question_id"]
 
-        second = await house.task("touch it again")  # a session of its own
-        assert named(await house.end_of(second), "question.asked") == []
+        second = await app.task("touch it again")  # a session of its own
+        assert named(await app.end_of(second), "question.asked") == []
         assert (folder(home, second) / "ran").exists()
 
-        removed = await house.client.request("DELETE", f"/api/rules/{rule['number']}")
+        removed = await app.client.request("DELETE", f"/api/rules/{rule['number']}")
         assert (removed.status, removed.body) == (204, b"")
-        assert (await house.client.get("/api/rules")).json() == {"rules": []}
-        again = await house.client.request("DELETE", f"/api/rules/{rule['number']}")
+        assert (await app.client.get("/api/rules")).json() == {"rules": []}
+        again = await app.client.request("DELETE", f"/api/rules/{rule['number']}")
         assert again.status == 404
-        third = await house.task("touch it once more")
-        asked = await house.asked(third)
-        assert (await house.answer(asked, decision="reject")).status == 200
-        await house.end_of(third)
+        third = await app.task("touch it once more")
+        asked = await app.asked(third)
+        assert (await app.answer(asked, decision="reject")).status == 200
+        await app.end_of(third)
         assert not (folder(home, third) / "ran").exists()
 
 
@@ -180,33 +180,33 @@ async def test_a_plan_is_talked_about_edited_and_only_then_done(home: Path) -> N
         Reply(calls=[TOUCH]),
         Reply(text="done"),
     ]
-    async with open_working_house(home, script) as house:
+    async with open_working_web_app(home, script) as app:
         options = {"permission_mode": "full"}
-        made = await house.task("think first", plan_review="always", options=options)
-        first = await house.asked(made)
+        made = await app.task("think first", plan_review="always", options=options)
+        first = await app.asked(made)
         assert (first["kind"], first["title"]) == ("plan", "A guess")
         assert [step["description"] for step in first["plan"]["steps"]] == ["guess"]
-        assert (await house.answer(first, decision="text", text="look first")).status == 200
+        assert (await app.answer(first, decision="text", text="look first")).status == 200
 
-        second = await house.asked(made, 2)
+        second = await app.asked(made, 2)
         assert second["run_id"] == first["run_id"] == made.run_id
         assert second["question_id"] != first["question_id"]
-        assert "<plan_feedback>" in read_by_model(house)
-        assert "look first" in read_by_model(house)
+        assert "<plan_feedback>" in read_by_model(app)
+        assert "look first" in read_by_model(app)
         assert [step["description"] for step in second["plan"]["steps"]] == ["look", "write"]
         assert not (folder(home, made) / "ran").exists()
         edit = {"steps": ["look twice", " write "], "goal": "to be sure"}
-        reply = await house.answer(second, decision="edit", edit=edit)
+        reply = await app.answer(second, decision="edit", edit=edit)
         assert reply.status == 200
         assert reply.json()["answer"]["edit"] == {
             "steps": ["look twice", "write"],
             "goal": "to be sure",
         }
-        third = await house.asked(made, 3)
+        third = await app.asked(made, 3)
         assert third["plan"]["version"] == 3
         assert not (folder(home, made) / "ran").exists()
-        assert (await house.answer(third, decision="approve")).status == 200
-        events = await house.end_of(made)
+        assert (await app.answer(third, decision="approve")).status == 200
+        events = await app.end_of(made)
         sound(events)
         assert (folder(home, made) / "ran").exists()
         check_versions(events)
@@ -225,36 +225,36 @@ def check_versions(events: list[dict[str, Any]]) -> None:
 
 async def test_a_rejected_plan_ends_the_run_and_no_tool_ran(home: Path) -> None:
     script = [Reply(calls=[plan("drop the tables")])]
-    async with open_working_house(home, script) as house:
-        made = await house.task("clean up", options={"plan_review": "always"})
-        question = await house.asked(made)
-        assert (await house.answer(question, decision="reject", text="no!")).status == 200
-        events = await house.end_of(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("clean up", options={"plan_review": "always"})
+        question = await app.asked(made)
+        assert (await app.answer(question, decision="reject", text="no!")).status == 200
+        events = await app.end_of(made)
         sound(events)
         assert events[-1]["event"] == "workflow.result.cancelled"
         assert named(events, "tool.started") == []
-        task = (await house.client.get(f"/api/tasks/{made.task_id}")).json()
+        task = (await app.client.get(f"/api/tasks/{made.task_id}")).json()
         assert (task["status"], task["stop_reason"]) == ("cancelled", "rejected")
 
 
 async def test_who_gives_a_task_may_choose_the_review_once(home: Path) -> None:
-    async with open_working_house(home, [Reply(text="hi")]) as house:
+    async with open_working_web_app(home, [Reply(text="hi")]) as app:
         body = {"task": "x", "plan_review": "always", "options": {"plan_review": "off"}}
-        refused = await house.client.post("/api/tasks", body)
+        refused = await app.client.post("/api/tasks", body)
         assert refused.status == 400
         assert "plan_review" in refused.error["message"]
-        unknown = await house.client.post("/api/tasks", {"task": "x", "plan_review": "maybe"})
+        unknown = await app.client.post("/api/tasks", {"task": "x", "plan_review": "maybe"})
         assert unknown.status == 400
         assert "$.plan_review" in unknown.error["message"]
         body = {"task": "x", "plan_review": "off", "options": {"plan_review": "off"}}
-        assert (await house.client.post("/api/tasks", body)).status == 201
+        assert (await app.client.post("/api/tasks", body)).status == 201
 
 
 async def test_without_approvals_a_call_in_need_is_a_no(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="could not")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch it", options={"approvals": False})
-        events = await house.end_of(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch it", options={"approvals": False})
+        events = await app.end_of(made)
         sound(events)
         assert named(events, "question.asked") == []
         assert not (folder(home, made) / "ran").exists()
@@ -309,104 +309,104 @@ CALLS: list[tuple[object, str]] = [
 ]
 
 
-async def refused(house: WorkingHouse, question: Any, table: Sequence[tuple[object, str]]) -> None:
+async def refused(app: WorkingWebApp, question: Any, table: Sequence[tuple[object, str]]) -> None:
     path = f"/api/questions/{question['question_id']}"
     for body, word in table:
-        reply = await house.client.post(f"{path}/answer", body)
+        reply = await app.client.post(f"{path}/answer", body)
         assert reply.status == 400, (body, reply)
         assert reply.error["code"] == "malformed"
         assert word in reply.error["message"], (body, reply.error)
         assert len(reply.body) < 1000
-    assert (await house.client.get(path)).json() == question
+    assert (await app.client.get(path)).json() == question
 
 
 async def test_what_does_not_fit_a_plan_is_named_and_changes_nothing(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(text="done")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("plan it", plan_review="always")
-        question = await house.asked(made)
-        before = len(await house.core.durable(made))
-        await refused(house, question, [*ANY_KIND, *PLAN])
-        assert len(await house.core.durable(made)) == before
-        assert (await house.answer(question, decision="approve")).status == 200
-        sound(await house.end_of(made))
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("plan it", plan_review="always")
+        question = await app.asked(made)
+        before = len(await app.core.durable(made))
+        await refused(app, question, [*ANY_KIND, *PLAN])
+        assert len(await app.core.durable(made)) == before
+        assert (await app.answer(question, decision="approve")).status == 200
+        sound(await app.end_of(made))
 
 
 async def test_what_does_not_fit_a_question_is_named_and_changes_nothing(home: Path) -> None:
-    async with open_working_house(home, [Reply(calls=[COLOURS]), Reply(text="ok")]) as house:
-        made = await house.task("paint")
-        question = await house.asked(made)
-        before = len(await house.core.durable(made))
-        await refused(house, question, [*ANY_KIND, *WORDS])
-        assert len(await house.core.durable(made)) == before
+    async with open_working_web_app(home, [Reply(calls=[COLOURS]), Reply(text="ok")]) as app:
+        made = await app.task("paint")
+        question = await app.asked(made)
+        before = len(await app.core.durable(made))
+        await refused(app, question, [*ANY_KIND, *WORDS])
+        assert len(await app.core.durable(made)) == before
         # words where an option was wanted are an answer, not an error
-        assert (await house.answer(question, decision="text", text="mauve")).status == 200
-        sound(await house.end_of(made))
-        assert "mauve" in read_by_model(house)
+        assert (await app.answer(question, decision="text", text="mauve")).status == 200
+        sound(await app.end_of(made))
+        assert "mauve" in read_by_model(app)
 
 
 async def test_what_does_not_fit_calls_is_named_and_runs_nothing(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch it")
-        question = await house.asked(made)
-        before = len(await house.core.durable(made))
-        await refused(house, question, [*ANY_KIND, *CALLS])
-        assert len(await house.core.durable(made)) == before
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch it")
+        question = await app.asked(made)
+        before = len(await app.core.durable(made))
+        await refused(app, question, [*ANY_KIND, *CALLS])
+        assert len(await app.core.durable(made)) == before
         assert not (folder(home, made) / "ran").exists()
-        assert (await house.client.get("/api/rules")).json() == {"rules": []}
-        assert (await house.answer(question, decision="reject")).status == 200
-        sound(await house.end_of(made))
+        assert (await app.client.get("/api/rules")).json() == {"rules": []}
+        assert (await app.answer(question, decision="reject")).status == 200
+        sound(await app.end_of(made))
 
 
 async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
     script = [Reply(calls=[COLOURS]), Reply(text="ok")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("paint")
-        question = await house.asked(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("paint")
+        question = await app.asked(made)
         words = [f"colour {number}" for number in range(200)]
         async with asyncio.TaskGroup() as tasks:
             answering = [
-                tasks.create_task(house.answer(question, decision="text", text=word))
+                tasks.create_task(app.answer(question, decision="text", text=word))
                 for word in words
             ]
         replies = [task.result() for task in answering]
         assert Counter(reply.status for reply in replies) == {200: 1, 409: 199}
         won = words[[reply.status for reply in replies].index(200)]
         late = [reply.error["message"] for reply in replies if reply.status == 409]
-        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        shown = (await app.client.get(f"/api/questions/{question['question_id']}")).json()
         assert shown["answer"]["text"] == won
         day, minute = shown["answer"]["at"][:10], shown["answer"]["at"][11:16]
         how = f"by local owner via web, {day} {minute} UTC: text ({won})."
         assert {sentence.partition("already ")[2] for sentence in late} == {how}
-        events = await house.end_of(made)
+        events = await app.end_of(made)
         sound(events)
         assert [each["text"] for each in named(events, "question.answered")] == [won]
-        assert won in read_by_model(house)
+        assert won in read_by_model(app)
 
 
 async def test_two_different_decisions_at_once_are_one_decision(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch it")
-        question = await house.asked(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch it")
+        question = await app.asked(made)
         async with asyncio.TaskGroup() as tasks:
-            yes = tasks.create_task(house.answer(question, decision="approve"))
-            no = tasks.create_task(house.answer(question, decision="reject"))
+            yes = tasks.create_task(app.answer(question, decision="approve"))
+            no = tasks.create_task(app.answer(question, decision="reject"))
         assert sorted((yes.result().status, no.result().status)) == [200, 409]
-        sound(await house.end_of(made))
+        sound(await app.end_of(made))
         assert (folder(home, made) / "ran").exists() is (yes.result().status == 200)
 
 
 async def test_the_answer_counts_after_a_restart(home: Path) -> None:
-    async with open_working_house(home, [Reply(calls=[plan()]), Reply(calls=[TOUCH])]) as house:
-        made = await house.task("touch it")
-        question = await house.asked(made)
-    async with open_working_house(home, [Reply(text="done")]) as house:
-        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+    async with open_working_web_app(home, [Reply(calls=[plan()]), Reply(calls=[TOUCH])]) as app:
+        made = await app.task("touch it")
+        question = await app.asked(made)
+    async with open_working_web_app(home, [Reply(text="done")]) as app:
+        shown = (await app.client.get(f"/api/questions/{question['question_id']}")).json()
         assert shown == question
-        assert (await house.answer(question, decision="approve")).status == 200
-        events = await house.end_of(made)
+        assert (await app.answer(question, decision="approve")).status == 200
+        events = await app.end_of(made)
         sound(events)
         assert {each["run_id"] for each in events} == {made.run_id}
         assert events[-1]["payload"]["final_answer"] == "done"
@@ -414,42 +414,42 @@ async def test_the_answer_counts_after_a_restart(home: Path) -> None:
 
 
 async def test_a_stop_is_a_no_to_the_question_of_the_run(home: Path) -> None:
-    async with open_working_house(home, [Reply(calls=[COLOURS])]) as house:
-        made = await house.task("paint")
-        question = await house.asked(made)
-        assert (await house.client.post(f"/api/tasks/{made.task_id}/stop")).status == 200
-        sound(await house.end_of(made))
-        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+    async with open_working_web_app(home, [Reply(calls=[COLOURS])]) as app:
+        made = await app.task("paint")
+        question = await app.asked(made)
+        assert (await app.client.post(f"/api/tasks/{made.task_id}/stop")).status == 200
+        sound(await app.end_of(made))
+        shown = (await app.client.get(f"/api/questions/{question['question_id']}")).json()
         assert (shown["status"], shown["may_answer"]) == ("answered", False)
         assert (shown["answer"]["decision"], shown["answer"]["by"]) == ("reject", "local")
-        late = await house.answer(question, decision="text", text="red")
+        late = await app.answer(question, decision="text", text="red")
         assert late.status == 409
         assert late.error["code"] == "conflict"
-        assert await open_ids(house) == []
+        assert await open_ids(app) == []
 
 
 async def test_an_expired_question_takes_no_answer_and_is_a_no(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="nobody was there")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("touch it")
-        question = await house.asked(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("touch it")
+        question = await app.asked(made)
         await change(
             home, "update questions set expires = asked where id = ?", question["question_id"]
         )
-        late = await house.answer(question, decision="approve")
+        late = await app.answer(question, decision="approve")
         assert late.status == 409
         assert "expired" in late.error["message"]
-        dispatcher = house.core.house.dispatcher
+        dispatcher = app.core.house.dispatcher
         assert await dispatcher._recovery.expire_questions() == 1  # not waiting for its turn
         dispatcher.wake()
-        sound(await house.end_of(made))
-        shown = (await house.client.get(f"/api/questions/{question['question_id']}")).json()
+        sound(await app.end_of(made))
+        shown = (await app.client.get(f"/api/questions/{question['question_id']}")).json()
         assert (shown["status"], shown["may_answer"]) == ("expired", False)
         assert (shown["answer"]["decision"], shown["answer"]["via"]) == ("expired", "the clock")
-        late = await house.answer(question, decision="approve")
+        late = await app.answer(question, decision="approve")
         assert late.status == 409
         assert "expired" in late.error["message"]
-        assert "nobody answered in time" in read_by_model(house)
+        assert "nobody answered in time" in read_by_model(app)
         assert not (folder(home, made) / "ran").exists()
 
 
@@ -465,65 +465,65 @@ async def change(home: Path, statement: str, *values: str) -> None:
 
 async def test_a_task_that_goes_away_beside_a_list_does_not_break_it(home: Path) -> None:
     script = [Reply(calls=[COLOURS], times=2)]
-    async with open_working_house(home, script) as house:
-        gone, stays = await house.task("paint"), await house.task("paint")
-        await house.asked(gone)
-        question = await house.asked(stays)
+    async with open_working_web_app(home, script) as app:
+        gone, stays = await app.task("paint"), await app.task("paint")
+        await app.asked(gone)
+        question = await app.asked(stays)
         await change(home, "delete from tasks where id = ?", gone.task_id)
-        assert await open_ids(house) == [question["question_id"]]
+        assert await open_ids(app) == [question["question_id"]]
 
 
 async def test_pages_of_questions_have_no_hole_and_no_double(home: Path) -> None:
     script = [Reply(calls=[COLOURS], times=5)]
-    async with open_working_house(home, script) as house:
-        made = [await house.task(f"paint {number}") for number in range(5)]
-        questions = [await house.asked(one) for one in made]
-        await house.client.post(f"/api/tasks/{made[0].task_id}/stop")
+    async with open_working_web_app(home, script) as app:
+        made = [await app.task(f"paint {number}") for number in range(5)]
+        questions = [await app.asked(one) for one in made]
+        await app.client.post(f"/api/tasks/{made[0].task_id}/stop")
         seen: list[str] = []
         cursor = ""
         while True:
-            page = (await house.client.get(f"/api/questions?limit=2{cursor}")).json()
+            page = (await app.client.get(f"/api/questions?limit=2{cursor}")).json()
             seen += [question["question_id"] for question in page["questions"]]
             if page["next"] is None:
                 break
             cursor = f"&cursor={page['next']}"
         newest_first = sorted(questions, key=lambda each: (each["asked"], each["question_id"]))
         assert seen == [question["question_id"] for question in reversed(newest_first)]
-        assert sorted(await open_ids(house)) == sorted(
+        assert sorted(await open_ids(app)) == sorted(
             question["question_id"] for question in questions[1:]
         )
-        mine = await house.client.get(f"/api/questions?session_id={made[3].session_id}")
+        mine = await app.client.get(f"/api/questions?session_id={made[3].session_id}")
         assert [each["task_id"] for each in mine.json()["questions"]] == [made[3].task_id]
         for query in ("cursor=nowhere", "status=asked", "limit=0", "limit=501", "kind=plan"):
-            assert (await house.client.get(f"/api/questions?{query}")).status == 400, query
-        gone = await house.client.get("/api/questions?session_id=session-x")
+            assert (await app.client.get(f"/api/questions?{query}")).status == 400, query
+        gone = await app.client.get("/api/questions?session_id=session-x")
         assert gone.json() == {"questions": [], "next": None}
 
 
 async def test_a_stopped_task_is_resumed_as_a_new_one(home: Path) -> None:
     script = [Reply(calls=[COLOURS]), Reply(text="painted it red")]
-    async with open_working_house(home, script) as house:
-        made = await house.task("paint")
-        await house.asked(made)
+    async with open_working_web_app(home, script) as app:
+        made = await app.task("paint")
+        await app.asked(made)
         path = f"/api/tasks/{made.task_id}/resume"
-        waiting = await house.client.post(path)
+        waiting = await app.client.post(path)
         assert waiting.status == 409
         assert waiting.error["code"] == "conflict"
-        await house.client.post(f"/api/tasks/{made.task_id}/stop")
-        await house.end_of(made)
-        assert (await house.client.post(path, {"from": 1})).status == 400
-        reply = await house.client.post(path)
+        await app.client.post(f"/api/tasks/{made.task_id}/stop")
+        await app.end_of(made)
+        assert (await app.client.post(path, {"from": 1})).status == 400
+        reply = await app.client.post(path)
         assert reply.status == 201
         resumed = reply.json()
         assert set(resumed) == {"task_id", "run_id", "session_id", "status"}
         assert resumed["session_id"] == made.session_id
         assert resumed["task_id"] != made.task_id
-        await house.core.until(
+        await app.core.until(
             made.session_id,
             lambda each: (
                 each["run_id"] == resumed["run_id"] and each["event"] == "workflow.result.final"
             ),
         )
-        shown = (await house.client.get(f"/api/tasks/{resumed['task_id']}")).json()
+        shown = (await app.client.get(f"/api/tasks/{resumed['task_id']}")).json()
         assert shown["run"]["answer"] == "painted it red"
-        assert (await house.client.post("/api/tasks/task-x/resume")).status == 404
+        assert (await app.client.post("/api/tasks/task-x/resume")).status == 404

@@ -1,7 +1,6 @@
 """The server in the program's own loop: where it listens, how it starts and how it ends."""
 
 import asyncio
-import dataclasses
 import signal
 import socket
 from pathlib import Path
@@ -11,20 +10,20 @@ import pytest
 
 from internal.attachments.local import LocalAttachments
 from internal.channels.web.auth import Logins
-from internal.channels.web.channel import DoorRefused, WebDoor, WebSettings
 from internal.channels.web.server import WebServer
+from internal.channels.web.services import WebServerError, WebServices, WebTimeouts
 from internal.observability.clock import SystemClock
-from tests.support.web_app import TOKEN, WebHouse, defaults, healthy, open_web_house
+from tests.support.web_app import TOKEN, WebApp, defaults, healthy, open_web_app, server_settings
 
 
-def door_of(house: WebHouse, folder: Path, token: str = TOKEN, **settings: Any) -> WebDoor:
-    return WebDoor(
-        gateway=house.gateway,
-        broadcaster=house.broadcaster,
+def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any) -> WebServices:
+    return WebServices(
+        gateway=app.gateway,
+        broadcaster=app.broadcaster,
         attachments=LocalAttachments(folder),
         defaults=defaults(),
         token=token,
-        settings=dataclasses.replace(WebSettings(port=0), **settings),
+        settings=server_settings(settings),
         health=healthy,
         version="1.2.3",
         clock=SystemClock(),
@@ -33,58 +32,58 @@ def door_of(house: WebHouse, folder: Path, token: str = TOKEN, **settings: Any) 
 
 
 async def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        taken = house.server.address.port
-        with pytest.raises(DoorRefused, match=f"Port {taken} of 127.0.0.1 is in use"):
-            WebServer(door_of(house, tmp_path, port=taken))
+    async with open_web_app(tmp_path) as app:
+        taken = app.server.address.port
+        with pytest.raises(WebServerError, match=f"Port {taken} on 127.0.0.1 is already in use"):
+            WebServer(services_for(app, tmp_path, port=taken))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 - refused
 async def test_any_other_bind_than_loopback_is_refused(tmp_path: Path, host: str) -> None:
-    async with open_web_house(tmp_path) as house:
-        with pytest.raises(DoorRefused, match="not a loopback address"):
-            WebServer(door_of(house, tmp_path, host=host))
+    async with open_web_app(tmp_path) as app:
+        with pytest.raises(WebServerError, match="not a loopback address"):
+            WebServer(services_for(app, tmp_path, host=host))
 
 
 async def test_a_host_that_is_none_is_one_sentence(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        with pytest.raises(DoorRefused, match="not an address to listen on"):
-            WebServer(door_of(house, tmp_path, host="no such host"))
+    async with open_web_app(tmp_path) as app:
+        with pytest.raises(WebServerError, match="Cannot listen on no such host"):
+            WebServer(services_for(app, tmp_path, host="no such host"))
 
 
 @pytest.mark.parametrize("token", ["", " ", "\n"])
 async def test_a_blank_token_opens_no_door(tmp_path: Path, token: str) -> None:
-    async with open_web_house(tmp_path) as house:
-        with pytest.raises(DoorRefused, match="blank"):
-            door_of(house, tmp_path, token)
+    async with open_web_app(tmp_path) as app:
+        with pytest.raises(WebServerError, match="blank"):
+            services_for(app, tmp_path, token)
 
 
 async def test_ready_means_that_requests_are_answered_and_signals_stay_ours(
     tmp_path: Path,
 ) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    async with open_web_house(tmp_path) as house:
+    async with open_web_app(tmp_path) as app:
         assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-        assert house.server.address.url == f"http://127.0.0.1:{house.server.address.port}"
-        assert (await house.client.get("/health")).status == 200
-        await house.server.stop()
+        assert app.server.address.url == f"http://127.0.0.1:{app.server.address.port}"
+        assert (await app.client.get("/health")).status == 200
+        await app.server.stop()
         with pytest.raises(ConnectionError):
-            await house.client.get("/health")
+            await app.client.get("/health")
 
 
 async def test_the_port_is_free_again_at_once(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        port = house.server.address.port
-        assert (await house.client.get("/health")).status == 200
-    async with open_web_house(tmp_path, port=port) as house:
-        assert house.server.address.port == port
-        assert (await house.client.get("/health")).status == 200
+    async with open_web_app(tmp_path) as app:
+        port = app.server.address.port
+        assert (await app.client.get("/health")).status == 200
+    async with open_web_app(tmp_path, port=port) as app:
+        assert app.server.address.port == port
+        assert (await app.client.get("/health")).status == 200
 
 
 async def test_ipv6_loopback_is_a_way_in(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, host="::1") as house:
-        port = house.server.address.port
-        assert house.server.address.url == f"http://[::1]:{port}"
+    async with open_web_app(tmp_path, host="::1") as app:
+        port = app.server.address.port
+        assert app.server.address.url == f"http://[::1]:{port}"
         sock = socket.socket(socket.AF_INET6)
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("::1", port))
@@ -95,8 +94,8 @@ async def test_ipv6_loopback_is_a_way_in(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_server_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        server = WebServer(door_of(house, tmp_path))
+    async with open_web_app(tmp_path) as app:
+        server = WebServer(services_for(app, tmp_path))
         serving = asyncio.create_task(server.serve())
         await server.ready()
         serving.cancel()
@@ -107,10 +106,10 @@ async def test_a_cancelled_server_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 async def test_a_head_that_never_comes_is_given_up(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, request_seconds=0.2) as house:
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(request_seconds=0.2)) as app:
         for sent in (b"", b"GET /health HTTP/1.1\r\nhost: "):
-            reader, writer = await house.client.connect()
+            reader, writer = await app.client.connect()
             writer.write(sent)
             assert await reader.read() == b""
             writer.close()
-        assert (await house.client.get("/health")).status == 200
+        assert (await app.client.get("/health")).status == 200

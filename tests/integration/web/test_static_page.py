@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from internal.channels.web.auth import CODE_SECONDS, LOGIN_SECONDS, Logins, OneTimeCodes
+from internal.channels.web.auth import CODE_TTL_SECONDS, LOGIN_TTL_SECONDS, Logins, OneTimeCodes
 from internal.channels.web.static_page import read_page
 from tests.support.http_client import HttpClient, Reply
-from tests.support.web_app import TOKEN, WebHouse, open_web_house
+from tests.support.web_app import TOKEN, WebApp, open_web_app
 
 NOBODY = {"authorization": None}
 
@@ -30,11 +30,11 @@ def cookie_of(reply: Reply) -> str:
     return reply.headers["set-cookie"].partition(";")[0]
 
 
-async def log_in(house: WebHouse) -> str:
+async def log_in(app: WebApp) -> str:
     """Use a fresh link; return the cookie as a browser sends it."""
-    link = (await house.client.post("/api/links", {})).json()["url"]
+    link = (await app.client.post("/api/links", {})).json()["url"]
     code = {"code": link.partition("#code=")[2]}
-    reply = await house.client.post("/api/login", code, NOBODY)
+    reply = await app.client.post("/api/login", code, NOBODY)
     assert reply.status == 204
     return cookie_of(reply)
 
@@ -44,18 +44,18 @@ def with_cookie(cookie: str, client: HttpClient, **more: str) -> dict[str, str |
 
 
 async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
+    async with open_web_app(tmp_path) as app:
         for path in ("/", "/waiting", "/sessions/session-x"):
-            reply = await house.client.get(path, NOBODY)
+            reply = await app.client.get(path, NOBODY)
             assert reply.status == 503
             assert "make page" in reply.error["message"]
-        assert (await house.client.get("/assets/index.js", NOBODY)).status == 404
+        assert (await app.client.get("/assets/index.js", NOBODY)).status == 404
 
 
 async def test_the_page_is_for_everybody_and_may_not_run_what_is_foreign(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, read_page(built(tmp_path))) as house:
+    async with open_web_app(tmp_path, read_page(built(tmp_path))) as app:
         for path in ("/", "/waiting", "/sessions/session-x"):
-            reply = await house.client.get(path, NOBODY)
+            reply = await app.client.get(path, NOBODY)
             assert (reply.status, reply.body) == (200, b"<!doctype html>the page")
             assert reply.headers["cache-control"] == "no-cache"
             assert reply.headers["x-content-type-options"] == "nosniff"
@@ -65,7 +65,7 @@ async def test_the_page_is_for_everybody_and_may_not_run_what_is_foreign(tmp_pat
 
 
 async def test_assets_are_for_ever_and_as_small_as_a_browser_takes_them(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, read_page(built(tmp_path))) as house:
+    async with open_web_app(tmp_path, read_page(built(tmp_path))) as app:
         for accepted, encoding, body in (
             ("gzip, deflate, br, zstd", "br", b"brotli"),
             ("gzip", "gzip", gzip.compress(b"script", mtime=0)),
@@ -73,7 +73,7 @@ async def test_assets_are_for_ever_and_as_small_as_a_browser_takes_them(tmp_path
             (None, None, b"script"),
         ):
             asked = {**NOBODY, "accept-encoding": accepted}
-            reply = await house.client.get("/assets/index-1a2b.js", asked)
+            reply = await app.client.get("/assets/index-1a2b.js", asked)
             assert reply.status == 200
             assert reply.headers.get("content-encoding") == encoding
             if encoding == "gzip":
@@ -84,16 +84,16 @@ async def test_assets_are_for_ever_and_as_small_as_a_browser_takes_them(tmp_path
             assert reply.headers["content-type"] == "text/javascript; charset=utf-8"
             assert reply.headers["vary"] == "Accept-Encoding"
         for missing in ("index-1a2b.js.gz", "index-1a2b.js.map", "x" * 300):
-            assert (await house.client.get(f"/assets/{missing}", NOBODY)).status == 404
+            assert (await app.client.get(f"/assets/{missing}", NOBODY)).status == 404
 
 
 async def test_a_code_becomes_a_cookie_that_scripts_cannot_read(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        link = house.server.link()
-        port = house.client.port
+    async with open_web_app(tmp_path) as app:
+        link = app.server.link()
+        port = app.client.port
         assert link.startswith(f"http://127.0.0.1:{port}/#code=")
         code = {"code": link.partition("#code=")[2]}
-        reply = await house.client.post("/api/login", code, NOBODY)
+        reply = await app.client.post("/api/login", code, NOBODY)
         assert reply.status == 204
         said = reply.headers["set-cookie"]
         assert said.startswith(f"larkspur-{port}=")
@@ -101,58 +101,58 @@ async def test_a_code_becomes_a_cookie_that_scripts_cannot_read(tmp_path: Path) 
             part.strip().lower() for part in said.split(";")
         }
         assert "secure" not in said.lower()
-        me = await house.client.get("/api/me", {**NOBODY, "cookie": f"a=b; {cookie_of(reply)}"})
+        me = await app.client.get("/api/me", {**NOBODY, "cookie": f"a=b; {cookie_of(reply)}"})
         assert me.json()["id"] == "local"
-        again = await house.client.post("/api/login", code, NOBODY)
+        again = await app.client.post("/api/login", code, NOBODY)
         assert (again.status, again.error["code"]) == (403, "bad_code")
 
 
 async def test_a_cookie_of_https_is_never_sent_without(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, public_url="https://agent.example") as house:
-        link = house.server.link()
+    async with open_web_app(tmp_path, public_url="https://agent.example") as app:
+        link = app.server.link()
         assert link.startswith("https://agent.example/#code=")
         code = {"code": link.partition("#code=")[2]}
         host = {**NOBODY, "host": "agent.example"}
-        reply = await house.client.post("/api/login", code, host)
+        reply = await app.client.post("/api/login", code, host)
         assert "; secure" in reply.headers["set-cookie"].lower()
 
 
 async def test_a_cookie_changes_nothing_without_an_origin(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        cookie = await log_in(house)
+    async with open_web_app(tmp_path) as app:
+        cookie = await log_in(app)
         bare = {**NOBODY, "cookie": cookie}
-        assert (await house.client.post("/api/sessions", {}, bare)).status == 401
-        own = with_cookie(cookie, house.client)
-        assert (await house.client.post("/api/sessions", {}, own)).status == 201
-        foreign = with_cookie(cookie, house.client, origin="http://evil.example")
-        assert (await house.client.post("/api/sessions", {}, foreign)).status == 403
+        assert (await app.client.post("/api/sessions", {}, bare)).status == 401
+        own = with_cookie(cookie, app.client)
+        assert (await app.client.post("/api/sessions", {}, own)).status == 201
+        foreign = with_cookie(cookie, app.client, origin="http://evil.example")
+        assert (await app.client.post("/api/sessions", {}, foreign)).status == 403
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "{cookie}x", "{cookie}; {cookie}", "\xff"])
 async def test_any_other_cookie_is_none(tmp_path: Path, wrong: str) -> None:
-    async with open_web_house(tmp_path) as house:
-        cookie = await log_in(house)
+    async with open_web_app(tmp_path) as app:
+        cookie = await log_in(app)
         sent = wrong.format(cookie=cookie)
-        assert (await house.client.get("/api/me", {**NOBODY, "cookie": sent})).status == 401
+        assert (await app.client.get("/api/me", {**NOBODY, "cookie": sent})).status == 401
 
 
 async def test_a_login_outlives_a_restart_and_ends_with_the_logout(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        port, cookie = house.client.port, await log_in(house)
-    async with open_web_house(tmp_path, port=port) as house:
-        own = with_cookie(cookie, house.client)
-        run = await house.task()
+    async with open_web_app(tmp_path) as app:
+        port, cookie = app.client.port, await log_in(app)
+    async with open_web_app(tmp_path, port=port) as app:
+        own = with_cookie(cookie, app.client)
+        run = await app.task()
         stream = {**NOBODY, "cookie": cookie}
-        async with house.client.stream(f"session_id={run.session_id}", stream) as frames:
-            assert (await house.client.post("/api/logout", {}, own)).status == 204
+        async with app.client.stream(f"session_id={run.session_id}", stream) as frames:
+            assert (await app.client.post("/api/logout", {}, own)).status == 204
             await frames.until("bye")
-        assert (await house.client.get("/api/me", {**NOBODY, "cookie": cookie})).status == 401
+        assert (await app.client.get("/api/me", {**NOBODY, "cookie": cookie})).status == 401
 
 
 async def test_guessing_codes_is_slow(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
+    async with open_web_app(tmp_path) as app:
         tried = [
-            await house.client.post("/api/login", {"code": f"guess {n}"}, NOBODY) for n in range(12)
+            await app.client.post("/api/login", {"code": f"guess {n}"}, NOBODY) for n in range(12)
         ]
         assert [reply.status for reply in tried] == [403] * 10 + [429] * 2
         assert tried[-1].error["code"] == "too_many_codes"
@@ -163,40 +163,40 @@ def test_codes_are_good_once_and_for_five_minutes() -> None:
     now = [1_000.0]
     codes = OneTimeCodes(lambda: now[0])
     first, second = codes.issue(), codes.issue()
-    assert codes.take(first)
-    assert not codes.take(first)
-    now[0] += CODE_SECONDS
-    assert not codes.take(second)
+    assert codes.redeem(first)
+    assert not codes.redeem(first)
+    now[0] += CODE_TTL_SECONDS
+    assert not codes.redeem(second)
     many = [codes.issue() for _ in range(20)]
-    assert [codes.take(code) for code in many] == [False] * 4 + [True] * 16
+    assert [codes.redeem(code) for code in many] == [False] * 4 + [True] * 16
 
 
 def test_guesses_are_forgiven_with_time() -> None:
     now = [0.0]
     codes = OneTimeCodes(lambda: now[0])
     for _ in range(10):
-        assert codes.wait() == 0
-        assert not codes.take("guess")
-    assert 0 < codes.wait() <= 6
+        assert codes.retry_after() == 0
+        assert not codes.redeem("guess")
+    assert 0 < codes.retry_after() <= 6
     now[0] += 6
-    assert codes.wait() == 0
+    assert codes.retry_after() == 0
 
 
 def test_a_login_ends_after_thirty_days_or_with_the_token(tmp_path: Path) -> None:
     now = [1_000_000.0]
     path = tmp_path / "logins.json"
     logins = Logins(TOKEN, path, lambda: now[0])
-    value = logins.begin()
-    name = logins.name(value)
-    assert logins.good(name)
+    value = logins.create()
+    name = logins.login_id(value)
+    assert logins.is_valid(name)
     assert value not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert Logins(TOKEN, path, lambda: now[0]).good(name)
+    assert Logins(TOKEN, path, lambda: now[0]).is_valid(name)
     changed = Logins(TOKEN[::-1], path, lambda: now[0])
-    assert not changed.good(changed.name(value))
-    now[0] += LOGIN_SECONDS
-    assert not logins.good(name)
-    logins.begin()
+    assert not changed.is_valid(changed.login_id(value))
+    now[0] += LOGIN_TTL_SECONDS
+    assert not logins.is_valid(name)
+    logins.create()
     assert name not in path.read_text()
 
 
@@ -205,8 +205,8 @@ def test_a_damaged_file_of_logins_lets_nobody_in(tmp_path: Path, kept: str) -> N
     path = tmp_path / "logins.json"
     path.write_text(kept, encoding="latin-1")
     logins = Logins(TOKEN, path)
-    assert not logins.good(logins.name("anything"))
-    assert logins.good(logins.name(logins.begin()))
+    assert not logins.is_valid(logins.login_id("anything"))
+    assert logins.is_valid(logins.login_id(logins.create()))
 
 
 def test_the_oldest_of_very_many_logins_ends(tmp_path: Path) -> None:
@@ -215,5 +215,5 @@ def test_the_oldest_of_very_many_logins_ends(tmp_path: Path) -> None:
     names = []
     for _ in range(201):
         now[0] += 1
-        names.append(logins.name(logins.begin()))
-    assert [logins.good(name) for name in names] == [False] + [True] * 200
+        names.append(logins.login_id(logins.create()))
+    assert [logins.is_valid(name) for name in names] == [False] + [True] * 200

@@ -14,13 +14,14 @@ from internal.agent.domain.events.types import (
     OutputSummary,
 )
 from internal.agent.domain.usage import Usage
+from internal.channels.web.services import WebTimeouts
 from tests.support.http_client import Reply, SseFrame, StreamRefused
-from tests.support.web_app import WebHouse, ids_of, open_web_house
+from tests.support.web_app import WebApp, ids_of, open_web_app
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
-    async with open_web_house(tmp_path) as opened:
+async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path) as opened:
         yield opened
 
 
@@ -49,10 +50,10 @@ def inner() -> DiagnosticError:
     return DiagnosticError(phase="gate", error="corrected")
 
 
-async def refusal(house: WebHouse, query: str, **headers: str) -> Reply:
+async def refusal(app: WebApp, query: str, **headers: str) -> Reply:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     with pytest.raises(StreamRefused) as refused:
-        async with house.client.stream(query, given):
+        async with app.client.stream(query, given):
             pass
     return refused.value.reply
 
@@ -61,10 +62,10 @@ def events_of(frames: list[SseFrame]) -> list[str]:
     return [frame.event for frame in frames]
 
 
-async def test_a_stream_begins_in_the_order_that_is_promised(house: WebHouse) -> None:
-    run = await house.task()
-    house.say(run, delta(1, "one "), delta(2, "two "))
-    async with house.client.stream(f"session_id={run.session_id}") as stream:
+async def test_a_stream_begins_in_the_order_that_is_promised(app: WebApp) -> None:
+    run = await app.task()
+    app.publish(run, delta(1, "one "), delta(2, "two "))
+    async with app.client.stream(f"session_id={run.session_id}") as stream:
         frames = [*await stream.until("replay.done"), await stream.frame()]
         assert 1500 <= stream.frames.retry <= 2500
         assert bytes(stream.frames.body).startswith(b"retry: ")
@@ -76,11 +77,11 @@ async def test_a_stream_begins_in_the_order_that_is_promised(house: WebHouse) ->
             "partial",
         ]
         connected = frames[0].json() if frames[0] else {}
-        head = str(house.broadcaster.head)
+        head = str(app.broadcaster.head)
         assert connected == {
             "session_id": run.session_id,
             "head": head,
-            "earliest": f"{house.broadcaster.epoch}-1",
+            "earliest": f"{app.broadcaster.epoch}-1",
             "active_run_id": run.run_id,
             "server_version": "1.2.3",
         }
@@ -89,28 +90,28 @@ async def test_a_stream_begins_in_the_order_that_is_promised(house: WebHouse) ->
         assert frames[-1] is not None
         assert frames[-1].id == ""
         assert frames[-1].json()["payload"] == {"node_id": "iter:1:say", "k": 2, "text": "one two "}
-        house.say(run, delta(3, "three"))
+        app.publish(run, delta(3, "three"))
         live = await stream.frame()
         assert live is not None
         assert live.json()["payload"]["k"] == 3
 
 
-async def test_the_head_is_that_of_a_stream_nobody_may_hold_back(house: WebHouse) -> None:
-    run = await house.task()
+async def test_the_head_is_that_of_a_stream_nobody_may_hold_back(app: WebApp) -> None:
+    run = await app.task()
     gzip = {"accept-encoding": "gzip"}
-    async with house.client.stream(f"session_id={run.session_id}", gzip) as stream:
+    async with app.client.stream(f"session_id={run.session_id}", gzip) as stream:
         assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert stream.headers["cache-control"] == "no-cache, no-transform"
         assert stream.headers["x-accel-buffering"] == "no"
         assert "content-encoding" not in stream.headers
 
 
-async def test_durable_frames_carry_rising_ids_and_the_stored_envelope(house: WebHouse) -> None:
-    run = await house.task("zwei\nZeilen, 两行\u2028\0 \x1b[31m")
-    await house.play(run, working(), inner(), summary("done\r\n"))
-    pages = await house.client.get(f"/api/sessions/{run.session_id}/events")
+async def test_durable_frames_carry_rising_ids_and_the_stored_envelope(app: WebApp) -> None:
+    run = await app.task("zwei\nZeilen, 两行\u2028\0 \x1b[31m")
+    await app.store(run, working(), inner(), summary("done\r\n"))
+    pages = await app.client.get(f"/api/sessions/{run.session_id}/events")
     stored = {row["id"]: row["event"] for row in pages.json()["events"]}
-    async with house.client.stream(f"session_id={run.session_id}&debug=1") as stream:
+    async with app.client.stream(f"session_id={run.session_id}&debug=1") as stream:
         frames = [frame for frame in await stream.until("replay.done") if frame.id]
     assert {frame.id: frame.json() for frame in frames} == stored
     positions = [int(frame.id.partition("-")[2]) for frame in frames]
@@ -135,13 +136,13 @@ async def test_durable_frames_carry_rising_ids_and_the_stored_envelope(house: We
     ],
 )
 async def test_where_a_stream_begins(
-    house: WebHouse, query: str, header: str | None, expected: list[int]
+    app: WebApp, query: str, header: str | None, expected: list[int]
 ) -> None:
-    run = await house.task()
-    await house.play(run, working())
-    epoch = house.broadcaster.epoch
+    run = await app.task()
+    await app.store(run, working())
+    epoch = app.broadcaster.epoch
     headers = {} if header is None else {"last-event-id": header.format(epoch)}
-    async with house.client.stream(
+    async with app.client.stream(
         f"session_id={run.session_id}{query.format(epoch)}", headers
     ) as stream:
         ids = ids_of(await stream.until("replay.done"))
@@ -169,28 +170,26 @@ async def test_where_a_stream_begins(
         "sessions=" + ",".join(["A"] * 101),
     ],
 )
-async def test_a_bad_question_is_answered_before_a_stream_begins(
-    house: WebHouse, query: str
-) -> None:
-    run = await house.task()
-    reply = await refusal(house, query.replace("session_id=A", f"session_id={run.session_id}"))
+async def test_a_bad_question_is_answered_before_a_stream_begins(app: WebApp, query: str) -> None:
+    run = await app.task()
+    reply = await refusal(app, query.replace("session_id=A", f"session_id={run.session_id}"))
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
 
 
-async def test_a_bad_or_doubled_header_and_head_are_refused(house: WebHouse) -> None:
-    run = await house.task()
+async def test_a_bad_or_doubled_header_and_head_are_refused(app: WebApp) -> None:
+    run = await app.task()
     query = f"session_id={run.session_id}"
-    assert (await refusal(house, query, last_event_id="what?")).status == 400
-    doubled = house.client.head("GET", f"/api/sse?{query}", {"last-event-id": "a-1"})
+    assert (await refusal(app, query, last_event_id="what?")).status == 400
+    doubled = app.client.head("GET", f"/api/sse?{query}", {"last-event-id": "a-1"})
     doubled = doubled.replace(b"\r\n\r\n", b"\r\nlast-event-id: a-2\r\n\r\n")
-    assert (await house.client.exchange(doubled)).status == 400
-    assert (await house.client.request("HEAD", f"/api/sse?{query}")).status == 400
+    assert (await app.client.exchange(doubled)).status == 400
+    assert (await app.client.request("HEAD", f"/api/sse?{query}")).status == 400
 
 
 @pytest.mark.parametrize("query", ["session_id=session-x", "sessions=session-x,session-y"])
-async def test_an_unknown_session_is_not_found(house: WebHouse, query: str) -> None:
-    reply = await refusal(house, query)
+async def test_an_unknown_session_is_not_found(app: WebApp, query: str) -> None:
+    reply = await refusal(app, query)
     assert reply.status == 404
     assert reply.error["code"] == "not_found"
 
@@ -199,12 +198,12 @@ async def test_an_unknown_session_is_not_found(house: WebHouse, query: str) -> N
     ("cursor", "reason"), [("zzzzzz-1", "unknown_epoch"), ("{}-999", "ahead_of_log")]
 )
 async def test_a_cursor_of_another_log_resets_the_reader(
-    house: WebHouse, cursor: str, reason: str
+    app: WebApp, cursor: str, reason: str
 ) -> None:
-    run = await house.task()
-    epoch = house.broadcaster.epoch
+    run = await app.task()
+    epoch = app.broadcaster.epoch
     headers = {"last-event-id": cursor.format(epoch)}
-    async with house.client.stream(f"session_id={run.session_id}", headers) as stream:
+    async with app.client.stream(f"session_id={run.session_id}", headers) as stream:
         frames = await stream.until("replay.done")
     assert events_of(frames)[:2] == ["connected", "stream.reset"]
     assert frames[1].json() == {"reason": reason, "earliest": f"{epoch}-1", "head": f"{epoch}-2"}
@@ -212,20 +211,20 @@ async def test_a_cursor_of_another_log_resets_the_reader(
 
 
 async def test_a_gap_older_than_what_is_kept_resets_and_a_fresh_reader_is_not_told(
-    house: WebHouse,
+    app: WebApp,
 ) -> None:
-    gone = await house.task()
-    assert (await house.client.post(f"/api/tasks/{gone.task_id}/stop")).status == 200
-    kept = await house.task()
-    deleted = await house.client.request("DELETE", f"/api/sessions/{gone.session_id}")
+    gone = await app.task()
+    assert (await app.client.post(f"/api/tasks/{gone.task_id}/stop")).status == 200
+    kept = await app.task()
+    deleted = await app.client.request("DELETE", f"/api/sessions/{gone.session_id}")
     assert deleted.status == 204
-    epoch = house.broadcaster.epoch
+    epoch = app.broadcaster.epoch
     query = f"session_id={kept.session_id}"
-    async with house.client.stream(query, {"last-event-id": f"{epoch}-1"}) as stream:
+    async with app.client.stream(query, {"last-event-id": f"{epoch}-1"}) as stream:
         frames = await stream.until("replay.done")
     assert frames[1].event == "stream.reset"
     assert frames[1].json()["reason"] == "too_old"
-    async with house.client.stream(query) as stream:
+    async with app.client.stream(query) as stream:
         fresh = await stream.until("replay.done")
     assert "stream.reset" not in events_of(fresh)
     assert ids_of(fresh) == ids_of(frames)
@@ -233,17 +232,17 @@ async def test_a_gap_older_than_what_is_kept_resets_and_a_fresh_reader_is_not_to
 
 
 async def test_what_only_debug_shows_moves_the_cursor_alone(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, heartbeat_seconds=0.2) as house:
-        run = await house.task()
-        await house.play(run, inner())
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(heartbeat_seconds=0.2)) as app:
+        run = await app.task()
+        await app.store(run, inner())
         async with (
-            house.client.stream(f"session_id={run.session_id}") as plain,
-            house.client.stream(f"session_id={run.session_id}&debug=1") as debug,
+            app.client.stream(f"session_id={run.session_id}") as plain,
+            app.client.stream(f"session_id={run.session_id}&debug=1") as debug,
         ):
             shown = await plain.until("replay.done")
             assert "workflow.diagnostic.error" not in events_of(shown)
             assert "workflow.diagnostic.error" in events_of(await debug.until("replay.done"))
-            epoch = house.broadcaster.epoch
+            epoch = app.broadcaster.epoch
             while plain.frames.last_id != f"{epoch}-3":
                 assert await plain.frame() is not None
             assert f"id: {epoch}-3\n\n".encode() in bytes(plain.frames.body)
@@ -251,25 +250,25 @@ async def test_what_only_debug_shows_moves_the_cursor_alone(tmp_path: Path) -> N
 
 
 async def test_a_quiet_stream_beats_with_the_newest_id(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, heartbeat_seconds=0.05) as house:
-        run, other = await house.task(), await house.task()
-        async with house.client.stream(f"session_id={run.session_id}") as stream:
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(heartbeat_seconds=0.05)) as app:
+        run, other = await app.task(), await app.task()
+        async with app.client.stream(f"session_id={run.session_id}") as stream:
             await stream.until("replay.done")
             first, second = (await stream.until("hb"))[-1], (await stream.until("hb"))[-1]
         assert first.id == ""
         assert set(first.json()) == {"t", "head"}
-        assert first.json()["head"] == str(house.broadcaster.head)
+        assert first.json()["head"] == str(app.broadcaster.head)
         assert first.json()["t"] < second.json()["t"]
         assert first.json()["t"].endswith("Z")
         assert other.session_id != run.session_id
 
 
-async def test_many_sessions_in_one_stream(house: WebHouse) -> None:
-    first, second, third = await house.task(), await house.task(), await house.task()
+async def test_many_sessions_in_one_stream(app: WebApp) -> None:
+    first, second, third = await app.task(), await app.task(), await app.task()
     both = f"sessions={first.session_id},{second.session_id}"
     async with (
-        house.client.stream(both) as two,
-        house.client.stream("sessions=*") as everything,
+        app.client.stream(both) as two,
+        app.client.stream("sessions=*") as everything,
     ):
         connected = (await two.until("connected"))[0].json()
         assert connected["sessions"] == sorted([first.session_id, second.session_id])
@@ -277,8 +276,8 @@ async def test_many_sessions_in_one_stream(house: WebHouse) -> None:
         assert (await everything.until("connected"))[0].json()["sessions"] == ["*"]
         assert len(ids_of(await two.until("replay.done"))) == 4
         assert len(ids_of(await everything.until("replay.done"))) == 6
-        await house.play(third, working())
-        await house.play(second, working())
+        await app.store(third, working())
+        await app.store(second, working())
         live = await two.frame()
         assert live is not None
         assert live.json()["session_id"] == second.session_id
@@ -290,19 +289,19 @@ async def test_many_sessions_in_one_stream(house: WebHouse) -> None:
 async def test_more_streams_than_allowed_are_refused_and_a_closed_one_makes_room(
     tmp_path: Path,
 ) -> None:
-    async with open_web_house(tmp_path, streams_per_user=2) as house:
-        run = await house.task()
+    async with open_web_app(tmp_path, streams_per_user=2) as app:
+        run = await app.task()
         query = f"session_id={run.session_id}"
-        async with house.client.stream(query) as first:
-            async with house.client.stream(query):
-                reply = await refusal(house, query)
+        async with app.client.stream(query) as first:
+            async with app.client.stream(query):
+                reply = await refusal(app, query)
                 assert reply.status == 429
                 assert reply.error["code"] == "too_many_streams"
                 assert reply.headers["retry-after"]
             # a reader that goes away is noticed at once, without anything being written
             while True:
                 try:
-                    async with house.client.stream(query) as again:
+                    async with app.client.stream(query) as again:
                         await again.until("replay.done")
                         break
                 except StreamRefused:
@@ -311,35 +310,35 @@ async def test_more_streams_than_allowed_are_refused_and_a_closed_one_makes_room
 
 
 async def test_an_old_stream_ends_with_a_bye(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, stream_max_seconds=0.2) as house:
-        run = await house.task()
-        async with house.client.stream(f"session_id={run.session_id}") as stream:
+    async with open_web_app(tmp_path, stream_max_seconds=0.2) as app:
+        run = await app.task()
+        async with app.client.stream(f"session_id={run.session_id}") as stream:
             frames = await stream.rest()
         assert stream.ended
         assert frames[-1].event == "bye"
         assert 1500 <= frames[-1].json()["retry"] <= 2500
 
 
-async def test_bursts_are_joined_into_one_write(house: WebHouse) -> None:
-    run = await house.task()
-    async with house.client.stream(f"session_id={run.session_id}&replay=none") as stream:
+async def test_bursts_are_joined_into_one_write(app: WebApp) -> None:
+    run = await app.task()
+    async with app.client.stream(f"session_id={run.session_id}&replay=none") as stream:
         await stream.until("replay.done")
-        await house.play(run, *(working(str(number)) for number in range(8)))
+        await app.store(run, *(working(str(number)) for number in range(8)))
         chunk = await stream.chunk()
         assert chunk.count(b"\n\n") == 8
 
 
-async def test_two_readers_see_identical_bytes(house: WebHouse) -> None:
-    run = await house.task()
+async def test_two_readers_see_identical_bytes(app: WebApp) -> None:
+    run = await app.task()
     query = f"session_id={run.session_id}"
-    async with house.client.stream(query) as first, house.client.stream(query) as second:
+    async with app.client.stream(query) as first, app.client.stream(query) as second:
         for stream in (first, second):
             await stream.until("replay.done")
         for number in range(1, 30):
-            house.say(run, delta(number, f"word {number} "))
+            app.publish(run, delta(number, f"word {number} "))
             if number % 7 == 0:
-                await house.play(run, working(str(number)), inner())
-        await house.play(run, summary("words"))
+                await app.store(run, working(str(number)), inner())
+        await app.store(run, summary("words"))
         rows = [await stream.until("workflow.node.output.summary") for stream in (first, second)]
         assert [frame.raw for frame in rows[0]] == [frame.raw for frame in rows[1]]
         retry = re.compile(rb"^retry: \d+\n\n")

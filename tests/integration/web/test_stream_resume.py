@@ -20,8 +20,9 @@ from internal.agent.domain.events.types import (
     ToolProgress,
 )
 from internal.agent.domain.usage import Usage
+from internal.channels.web.services import WebTimeouts
 from tests.support.http_client import EventStream, Frames, SseFrame, read_head
-from tests.support.web_app import WebHouse, ids_of, open_web_house
+from tests.support.web_app import WebApp, ids_of, open_web_app
 
 
 @pytest.fixture
@@ -31,8 +32,8 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[WebHouse]:
-    async with open_web_house(tmp_path, stall_seconds=300.0) as opened:
+async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(stall_seconds=300.0)) as opened:
         yield opened
 
 
@@ -92,21 +93,21 @@ def summary(node_id: str, content: str) -> OutputSummary:
     )
 
 
-async def act(house: WebHouse, run: RunIds) -> None:
+async def act(app: WebApp, run: RunIds) -> None:
     """A piece of a run: two replies, of which the second stays open beside a tool's output."""
     for number, words in enumerate(("héllo", " 世界\n"), 1):
-        house.say(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=words))
-    await house.play(run, summary("iter:1:say", "héllo 世界\n"), working("tools"))
+        app.publish(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=words))
+    await app.store(run, summary("iter:1:say", "héllo 世界\n"), working("tools"))
     for number in range(1, 4):
-        house.say(run, OutputDelta(node_id="iter:2:say", k=number, n=1, text=f"piece {number} "))
-        house.say(run, ToolProgress(node_id="call-1", k=2 * number, n=2, text=f"line {number}\n"))
+        app.publish(run, OutputDelta(node_id="iter:2:say", k=number, n=1, text=f"piece {number} "))
+        app.publish(run, ToolProgress(node_id="call-1", k=2 * number, n=2, text=f"line {number}\n"))
 
 
-async def read_bytes(house: WebHouse, query: str, last_id: str, most: int) -> Frames:
+async def read_bytes(app: WebApp, query: str, last_id: str, most: int) -> Frames:
     """Read exactly so many bytes of a stream's body, then cut the connection."""
     frames = Frames(last_id=last_id)
     headers = {"last-event-id": last_id} if last_id else {}
-    async with house.client.stream(query, headers) as stream:
+    async with app.client.stream(query, headers) as stream:
         while len(frames.body) < most:
             data = await stream.chunk()
             frames.feed(data[: most - len(frames.body)])
@@ -124,13 +125,13 @@ async def fold_up_to(stream: EventStream, fold: Fold, open_nodes: int) -> None:
 
 
 async def test_cut_after_every_nth_byte_and_resumed_the_state_is_the_same(
-    house: WebHouse,
+    app: WebApp,
 ) -> None:
-    run = await house.task()
+    run = await app.task()
     query = f"session_id={run.session_id}"
     whole = Fold()
-    async with house.client.stream(query) as stream:
-        await act(house, run)
+    async with app.client.stream(query) as stream:
+        await act(app, run)
         while len(whole.texts.get("iter:2:say", (0, ""))[1]) < len("piece 1 piece 2 piece 3 "):
             frame = await stream.frame()
             assert frame is not None
@@ -139,16 +140,16 @@ async def test_cut_after_every_nth_byte_and_resumed_the_state_is_the_same(
         assert last is not None
         whole.take([last])
     assert not whole.holes
-    async with house.client.stream(query) as stream:
+    async with app.client.stream(query) as stream:
         await fold_up_to(stream, Fold(), 2)
         size = len(stream.frames.body)
     for cut in range(0, size, 3):
         fold = Fold()
         first = Frames()
-        read = await read_bytes(house, query, "", cut)
+        read = await read_bytes(app, query, "", cut)
         fold.take(first.feed(bytes(read.body)))
         headers = {"last-event-id": first.last_id} if first.last_id else {}
-        async with house.client.stream(query, headers) as stream:
+        async with app.client.stream(query, headers) as stream:
             await fold_up_to(stream, fold, 2)
         assert fold.events == whole.events, cut
         assert fold.texts == whole.texts, cut
@@ -156,57 +157,57 @@ async def test_cut_after_every_nth_byte_and_resumed_the_state_is_the_same(
 
 async def test_a_server_that_restarts_in_mid_run_loses_nothing(tmp_path: Path) -> None:
     fold = Fold()
-    async with open_web_house(tmp_path) as house:
-        run = await house.task()
+    async with open_web_app(tmp_path) as app:
+        run = await app.task()
         query = f"session_id={run.session_id}"
-        async with house.client.stream(query) as stream:
+        async with app.client.stream(query) as stream:
             fold.take(await stream.until("replay.done"))
-            await house.play(run, working("one"))
-            house.say(run, OutputDelta(node_id="iter:1:say", k=1, n=1, text="lost with it"))
+            await app.store(run, working("one"))
+            app.publish(run, OutputDelta(node_id="iter:1:say", k=1, n=1, text="lost with it"))
             fold.take(await stream.until("workflow.node.output.delta"))
-            await house.server.stop()
+            await app.server.stop()
             frames = await stream.rest()
             assert frames[-1].event == "bye"
             assert stream.ended
             fold.last_id = stream.frames.last_id
-        await house.play(run, working("stored while nobody watched"))
-    async with open_web_house(tmp_path) as house:
-        async with house.client.stream(query, {"last-event-id": fold.last_id}) as stream:
+        await app.store(run, working("stored while nobody watched"))
+    async with open_web_app(tmp_path) as app:
+        async with app.client.stream(query, {"last-event-id": fold.last_id}) as stream:
             fold.take(await stream.until("replay.done"))
-            await house.play(run, working("two"))
+            await app.store(run, working("two"))
             fold.take(await stream.until("workflow.lifecycle.updated"))
-        async with house.client.stream(query) as stream:
+        async with app.client.stream(query) as stream:
             fresh = Fold()
             fresh.take(await stream.until("replay.done"))
     assert fold.events == fresh.events
     assert [event["seq"] for event in fold.events.values()] == [1, 2, 3, 4, 5]
 
 
-def shrink_buffers(house: WebHouse) -> None:
+def shrink_buffers(app: WebApp) -> None:
     """Make the kernel hold little for a reader, so that it is our memory that is looked at."""
-    house.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    app.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
 async def test_a_slow_reader_costs_no_memory_and_gets_every_durable_event(
-    house: WebHouse,
+    app: WebApp,
 ) -> None:
     events, batch = 10_000, 250
-    shrink_buffers(house)
-    run = await house.task()
+    shrink_buffers(app)
+    run = await app.task()
     query = f"session_id={run.session_id}&replay=none"
-    async with house.client.stream(query, receive_buffer=1024) as stream:
+    async with app.client.stream(query, receive_buffer=1024) as stream:
         await stream.until("replay.done")
         fold, owed = Fold(), 0
         held: list[int] = []
         tracemalloc.start()
         try:
             for number in range(0, events, batch):
-                await house.play(run, *(working(f"{number + one}") for one in range(batch)))
-                house.say(run, OutputDelta(node_id="n", k=number + 1, n=1, text="x"))
+                await app.store(run, *(working(f"{number + one}") for one in range(batch)))
+                app.publish(run, OutputDelta(node_id="n", k=number + 1, n=1, text="x"))
                 fold.take([frame for frame in [await stream.frame()] if frame])
                 gc.collect()
                 held.append(tracemalloc.get_traced_memory()[0])
-                sizes = [line.transport.get_write_buffer_size() for line in lines(house)]
+                sizes = [line.transport.get_write_buffer_size() for line in connections(app)]
                 owed = max(owed, *sizes)
         finally:
             tracemalloc.stop()
@@ -220,19 +221,19 @@ async def test_a_slow_reader_costs_no_memory_and_gets_every_durable_event(
 
 
 async def test_who_falls_off_the_tail_is_told_and_misses_nothing_durable(
-    house: WebHouse,
+    app: WebApp,
 ) -> None:
-    shrink_buffers(house)
-    run = await house.task()
-    async with house.client.stream(
+    shrink_buffers(app)
+    run = await app.task()
+    async with app.client.stream(
         f"session_id={run.session_id}&replay=none", receive_buffer=2048
     ) as stream:
         await stream.until("replay.done")
         for number in range(1, 13):
             text = f"{number:06}" * 100
-            house.say(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=text))
-            await house.play(run, *(working(f"{number} {one}") for one in range(200)))
-        house.say(run, OutputDelta(node_id="iter:1:say", k=13, n=1, text="end"))
+            app.publish(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=text))
+            await app.store(run, *(working(f"{number} {one}") for one in range(200)))
+        app.publish(run, OutputDelta(node_id="iter:1:say", k=13, n=1, text="end"))
         frames = await stream.until("workflow.stream.dropped")
         fold = Fold()
         fold.take(frames)
@@ -245,62 +246,62 @@ async def test_who_falls_off_the_tail_is_told_and_misses_nothing_durable(
     assert ids_of(frames) == sorted(ids_of(frames), key=lambda wire: int(wire.split("-")[1]))
 
 
-def lines(house: WebHouse) -> list[Any]:
-    return house.server._server.lines()
+def connections(app: WebApp) -> list[Any]:
+    return app.server._server.connections()
 
 
-def epoch_of(house: WebHouse) -> str:
-    return house.broadcaster.epoch
+def epoch_of(app: WebApp) -> str:
+    return app.broadcaster.epoch
 
 
 async def test_a_reader_that_does_not_read_is_cut_and_resumes(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path, stall_seconds=1.0) as house:
-        shrink_buffers(house)
-        run = await house.task()
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(stall_seconds=1.0)) as app:
+        shrink_buffers(app)
+        run = await app.task()
         query = f"session_id={run.session_id}"
         async with (
-            house.client.stream(query, receive_buffer=2048) as stuck,
-            house.client.stream(query) as other,
+            app.client.stream(query, receive_buffer=2048) as stuck,
+            app.client.stream(query) as other,
         ):
             await stuck.until("replay.done")
             await other.until("replay.done")
-            before = set(lines(house))
+            before = set(connections(app))
             for number in range(400):
-                await house.play(run, working(f"{number} " + "x" * 500))
+                await app.store(run, working(f"{number} " + "x" * 500))
                 await other.until("workflow.lifecycle.updated")  # who reads is not held up
-            while before <= set(lines(house)):  # the sweep has not come yet
-                await house.client.get("/health")
-            assert len(before & set(lines(house))) == 1
+            while before <= set(connections(app)):  # the sweep has not come yet
+                await app.client.get("/health")
+            assert len(before & set(connections(app))) == 1
             last = stuck.frames.last_id
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
                 while await stuck.frame():
                     last = stuck.frames.last_id
             assert not stuck.ended
-        async with house.client.stream(query, {"last-event-id": last}) as resumed:
+        async with app.client.stream(query, {"last-event-id": last}) as resumed:
             frames = await resumed.until("replay.done")
         behind = range(int(last.split("-")[1]) + 1, 403)
         assert behind
-        assert ids_of(frames) == [f"{epoch_of(house)}-{position}" for position in behind]
+        assert ids_of(frames) == [f"{epoch_of(app)}-{position}" for position in behind]
 
 
 async def test_a_stop_with_streams_that_nobody_reads_ends_soon(tmp_path: Path) -> None:
-    async with open_web_house(tmp_path) as house:
-        shrink_buffers(house)
-        run = await house.task()
+    async with open_web_app(tmp_path) as app:
+        shrink_buffers(app)
+        run = await app.task()
         query = f"session_id={run.session_id}"
-        async with house.client.stream(query, receive_buffer=2048) as stuck:
+        async with app.client.stream(query, receive_buffer=2048) as stuck:
             await stuck.until("replay.done")
             for number in range(1000):
-                await house.play(run, working(f"{number} " + "x" * 500))
-            while not any(line.unfinished for line in lines(house)):
-                await house.client.get("/health")
+                await app.store(run, working(f"{number} " + "x" * 500))
+            while not any(line.is_writing for line in connections(app)):
+                await app.client.get("/health")
             async with asyncio.timeout(5):
-                await house.server.stop()
-            assert not lines(house)
+                await app.server.stop()
+            assert not connections(app)
 
 
-async def test_a_head_that_never_ends_is_refused(house: WebHouse) -> None:
-    reader, writer = await house.client.connect()
+async def test_a_head_that_never_ends_is_refused(app: WebApp) -> None:
+    reader, writer = await app.client.connect()
     writer.write(b"GET /health HTTP/1.1\r\nx-endless: ")
     writer.write(b"x" * 100_000)
     status, _ = await read_head(reader)

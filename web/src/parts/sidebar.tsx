@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Inbox, Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
 import { Link } from 'wouter';
-import { api, type SessionRow } from '../api';
+import { api, type SessionListItem } from '../api';
 import { useConversation } from '../conversation';
 import { prefer, usePreferences, type Theme } from '../preferences';
 import { isOver } from '../state';
@@ -37,7 +37,7 @@ export function Sidebar(props: {
   // what is at work stands on top
   const rows = (data?.sessions ?? []).toSorted((a, b) => rank(a) - rank(b));
   const today = new Date(dataUpdatedAt).toDateString();
-  const isToday = (row: SessionRow) => new Date(row.updated).toDateString() === today;
+  const isToday = (row: SessionListItem) => new Date(row.updated).toDateString() === today;
   const groups = [
     { title: words.today, rows: rows.filter(isToday) },
     { title: words.earlier, rows: rows.filter((row) => !isToday(row)) },
@@ -98,12 +98,12 @@ export function Sidebar(props: {
   );
 }
 
-function rank(row: SessionRow): number {
+function rank(row: SessionListItem): number {
   return row.status === null || isOver(row.status) ? 1 : 0;
 }
 
 function SessionLink(props: {
-  row: SessionRow;
+  row: SessionListItem;
   /** What a session without a title is about. */
   task: string | undefined;
   here: boolean;

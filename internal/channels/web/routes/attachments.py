@@ -1,4 +1,4 @@
-"""Routes of files."""
+"""Routes for attachments."""
 
 import re
 
@@ -7,25 +7,27 @@ from starlette.responses import Response
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import Attachments
-from internal.channels.web.endpoints import Call
-from internal.channels.web.schemas import GivenAttachment, GivenFile, Nothing
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.schemas import AttachmentInput, CreateAttachmentRequest, EmptyRequest
 
 _SCHEME = "attachment:"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-async def keep_file(call: Call[Nothing, GivenFile]) -> Attachment:
-    """Keep a file; the same bytes have the same uri."""
-    given = call.body
-    return await call.door.attachments.put(_clean(given.name), given.media_type, given.data)
+async def create_attachment(
+    request: ApiRequest[EmptyRequest, CreateAttachmentRequest],
+) -> Attachment:
+    """Store a file. Equal content has the same URI."""
+    file = request.body
+    return await request.services.attachments.put(_file_name(file.name), file.media_type, file.data)
 
 
-async def read_file(call: Call[Nothing, Nothing]) -> Response:
-    """Return a file's bytes, as a download: a browser never shows or runs them."""
-    sha256 = call.path["sha256"]
+async def download_attachment(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return the content of a file as a download, which browsers neither show nor execute."""
+    sha256 = request.path["sha256"]
     if not _SHA256.fullmatch(sha256):
-        raise NotFound(f"There is no file {sha256[:80]}.")
-    content = await call.door.attachments.get(sha256)
+        raise NotFound(f"Attachment {sha256[:80]} does not exist.")
+    content = await request.services.attachments.get(sha256)
     return Response(
         content,
         media_type="application/octet-stream",
@@ -33,35 +35,37 @@ async def read_file(call: Call[Nothing, Nothing]) -> Response:
     )
 
 
-async def kept(
-    attachments: Attachments, given: tuple[GivenAttachment, ...]
+async def store_attachments(
+    attachments: Attachments, inputs: tuple[AttachmentInput, ...]
 ) -> tuple[Attachment, ...]:
-    """Keep what came with a task and find what was kept before.
+    """Store the files of a task that are sent inline and look up the others.
 
     Raises:
-        Malformed: one has both data and a uri, or neither, or its uri names nothing.
+        InvalidRequest: An attachment has both data and uri, or neither, or an unknown uri.
     """
-    return tuple([await _kept(attachments, index, one) for index, one in enumerate(given)])
+    return tuple([await _store(attachments, index, item) for index, item in enumerate(inputs)])
 
 
-async def _kept(attachments: Attachments, index: int, given: GivenAttachment) -> Attachment:
-    where = f"attachments[{index}]"
-    name = _clean(given.name)
-    if given.data is not None and given.uri is None:
-        return await attachments.put(name, given.media_type, given.data)
-    if given.uri is None or given.data is not None:
-        raise InvalidRequest(f"{where} needs either data or uri.")
-    sha256 = given.uri.removeprefix(_SCHEME)
-    if sha256 == given.uri or not _SHA256.fullmatch(sha256):
-        raise InvalidRequest(f"{where}.uri must be attachment: and the sha256 of a file kept here.")
+async def _store(attachments: Attachments, index: int, item: AttachmentInput) -> Attachment:
+    field = f"attachments[{index}]"
+    name = _file_name(item.name)
+    if item.data is not None and item.uri is None:
+        return await attachments.put(name, item.media_type, item.data)
+    if item.uri is None or item.data is not None:
+        raise InvalidRequest(f"{field} needs either data or uri.")
+    sha256 = item.uri.removeprefix(_SCHEME)
+    if sha256 == item.uri or not _SHA256.fullmatch(sha256):
+        raise InvalidRequest(
+            f"{field}.uri must be attachment: followed by the SHA-256 of a stored file."
+        )
     try:
         content = await attachments.get(sha256)
     except NotFound as error:
-        raise InvalidRequest(f"{where}.uri names a file that is not kept here.") from error
-    return Attachment(name, given.media_type, given.uri, sha256, len(content))
+        raise InvalidRequest(f"{field}.uri does not refer to a stored file.") from error
+    return Attachment(name, item.media_type, item.uri, sha256, len(content))
 
 
-def _clean(name: str) -> str:
-    """Return a file's name without folders and control characters: it is shown, never opened."""
+def _file_name(name: str) -> str:
+    """Return a file name without directories and control characters, for display only."""
     last = re.split(r"[/\\]", name)[-1]
     return "".join(c if c.isprintable() else "_" for c in last).strip(". ") or "file"

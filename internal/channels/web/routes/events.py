@@ -1,52 +1,54 @@
-"""The route of the event stream: from what a reader asks for to what is watched."""
+"""The route of the event stream."""
 
 from internal.agent.app.events.subscription import Cursor, SessionFilter, parse_cursor
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.ids import SessionId
-from internal.channels.web.endpoints import Call, StreamPlan
-from internal.channels.web.errors import HttpRefusal
-from internal.channels.web.schemas import Nothing, StreamQuery
+from internal.channels.web.endpoints import ApiRequest, StreamRequest
+from internal.channels.web.errors import HttpError
+from internal.channels.web.schemas import EmptyRequest, StreamQuery
 
-MOST_SESSIONS = 100
+MAX_WATCHED_SESSIONS = 100
 
 
-async def watch_events(call: Call[StreamQuery, Nothing]) -> StreamPlan:
-    """Stream the events of sessions, stored and live, as server-sent events (docs/streams.md).
+async def watch_events(request: ApiRequest[StreamQuery, EmptyRequest]) -> StreamRequest:
+    """Stream stored and live events of sessions as server-sent events (docs/streams.md).
 
-    The header Last-Event-ID beats `after`, and that beats `replay`.
+    The header Last-Event-ID takes precedence over `after`, and `after` over `replay`.
     """
-    if call.exchange.method == "HEAD":
-        raise HttpRefusal(400, "malformed", "A stream has no HEAD: ask with GET.")
-    return StreamPlan(await _watched(call), await _start(call), call.query.debug)
+    if request.context.method == "HEAD":
+        raise HttpError(400, "malformed", "Event streams do not support HEAD. Use GET.")
+    return StreamRequest(await _watched(request), await _start(request), request.query.debug)
 
 
-async def _watched(call: Call[StreamQuery, Nothing]) -> SessionFilter:
-    query = call.query
+async def _watched(request: ApiRequest[StreamQuery, EmptyRequest]) -> SessionFilter:
+    query = request.query
     if (query.session_id is None) is (query.sessions is None):
-        raise InvalidRequest("Name what to watch: either session_id or sessions.")
+        raise InvalidRequest("Set either session_id or sessions.")
     if query.sessions == "*":
-        if not call.principal.may("owner"):
-            raise Forbidden("Only the owner may watch all sessions: name yours.")
+        if not request.principal.may("owner"):
+            raise Forbidden("Only the owner can watch all sessions. List the sessions to watch.")
         return None
-    names = [query.session_id] if query.session_id else (query.sessions or "").split(",")
-    if len(names) > MOST_SESSIONS:
-        raise InvalidRequest(f"At most {MOST_SESSIONS} sessions can be watched at once.")
-    sessions = frozenset(SessionId(name) for name in names)
+    ids = [query.session_id] if query.session_id else (query.sessions or "").split(",")
+    if len(ids) > MAX_WATCHED_SESSIONS:
+        raise InvalidRequest(
+            f"At most {MAX_WATCHED_SESSIONS} sessions can be watched in one stream."
+        )
+    sessions = frozenset(SessionId(session_id) for session_id in ids)
     for session_id in sorted(sessions):
-        await call.door.gateway.queries.session(session_id, call.principal)
+        await request.services.gateway.queries.session(session_id, request.principal)
     return sessions
 
 
-async def _start(call: Call[StreamQuery, Nothing]) -> Cursor | None:
-    given = call.exchange.headers(b"last-event-id")
-    if len(given) > 1:
-        raise InvalidRequest("There are several Last-Event-ID headers.")
-    if given and given[0]:
-        return parse_cursor(given[0].decode("latin-1"))
-    if call.query.after is not None:
-        return parse_cursor(call.query.after)
-    if call.query.replay == "none":
+async def _start(request: ApiRequest[StreamQuery, EmptyRequest]) -> Cursor | None:
+    values = request.context.headers(b"last-event-id")
+    if len(values) > 1:
+        raise InvalidRequest("The header Last-Event-ID is given more than once.")
+    if values and values[0]:
+        return parse_cursor(values[0].decode("latin-1"))
+    if request.query.after is not None:
+        return parse_cursor(request.query.after)
+    if request.query.replay == "none":
         return None
-    bounds = await call.door.gateway.queries.bounds()
-    # not 0: where the log's oldest rows were deleted, that would be a cursor that is too old
+    bounds = await request.services.gateway.queries.bounds()
+    # not 0, which would be too old a cursor once the first rows of the log are deleted
     return Cursor(bounds.epoch, bounds.earliest - 1)

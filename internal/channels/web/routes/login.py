@@ -1,4 +1,4 @@
-"""Routes of logging in: a one-time code becomes a cookie that scripts cannot read."""
+"""Routes for login: a one-time code is exchanged for an HttpOnly cookie."""
 
 import math
 from typing import Any
@@ -8,87 +8,93 @@ import msgspec
 from starlette.responses import Response
 
 from internal.agent.domain.errors import StoreUnavailable
-from internal.channels.web.auth import CODE_SECONDS, LOGIN_SECONDS
-from internal.channels.web.channel import WebDoor, WebSettings
-from internal.channels.web.endpoints import Call
-from internal.channels.web.errors import HttpRefusal
-from internal.channels.web.guards import Exchange, cookie_name, origin_of
-from internal.channels.web.schemas import Given, Nothing
+from internal.channels.web.auth import CODE_TTL_SECONDS, LOGIN_TTL_SECONDS
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.errors import HttpError
+from internal.channels.web.middleware import cookie_name, origin_of
+from internal.channels.web.requests import RequestContext
+from internal.channels.web.schemas import EmptyRequest, RequestModel
+from internal.channels.web.services import WebServices
+from internal.config.server import ServerSettings
 
 
-class GivenCode(Given, frozen=True):
+class LoginRequest(RequestModel, frozen=True):
     """A one-time code."""
 
     code: str
 
 
 class LinkView(msgspec.Struct, frozen=True):
-    """An address that logs one browser in, once, for `seconds`."""
+    """A URL that logs in one browser, once. It expires after `seconds`."""
 
     url: str
     seconds: int
 
 
-async def log_in(call: Call[Nothing, GivenCode]) -> Response:
-    """Turn a one-time code into a cookie."""
-    codes = call.door.logins.codes
-    if wait := math.ceil(codes.wait()):
-        sentence = f"Too many wrong codes; try again in {wait} s."
-        raise HttpRefusal(429, "too_many_codes", sentence, {"retry-after": str(wait)})
-    if not codes.take(call.body.code):
-        raise HttpRefusal(
+async def log_in(request: ApiRequest[EmptyRequest, LoginRequest]) -> Response:
+    """Exchange a one-time code for a login cookie."""
+    codes = request.services.logins.codes
+    if wait := math.ceil(codes.retry_after()):
+        message = f"Too many invalid codes. Try again in {wait} s."
+        raise HttpError(429, "too_many_codes", message, {"retry-after": str(wait)})
+    if not codes.redeem(request.body.code):
+        raise HttpError(
             403,
             "bad_code",
-            "This code was used, is older than five minutes, or never was one: ask for a new link.",
+            "This code is invalid, expired or already used. Create a new link.",
         )
     try:
-        value = call.door.logins.begin()
+        value = request.services.logins.create()
     except OSError as error:
-        raise StoreUnavailable("The login cannot be stored; see the home folder.") from error
-    return _with_cookie(call, value, LOGIN_SECONDS)
+        raise StoreUnavailable(
+            "The login could not be stored. Check the Larkspur home directory."
+        ) from error
+    return _with_cookie(request, value, LOGIN_TTL_SECONDS)
 
 
-async def log_out(call: Call[Nothing, Nothing]) -> Response:
-    """End the login of this cookie, its open streams included, and forget the cookie."""
+async def log_out(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """End the login of this cookie, close its event streams and delete the cookie."""
     try:
-        call.door.logins.end(call.exchange.login)
+        request.services.logins.revoke(request.context.login_id)
     except OSError as error:
-        raise StoreUnavailable("The logout cannot be stored; see the home folder.") from error
-    return _with_cookie(call, "", 0)
+        raise StoreUnavailable(
+            "The logout could not be stored. Check the Larkspur home directory."
+        ) from error
+    return _with_cookie(request, "", 0)
 
 
-async def make_link(call: Call[Nothing, Nothing]) -> LinkView:
-    """Make an address that logs one browser in."""
-    return LinkView(one_time_link(call.door), int(CODE_SECONDS))
+async def create_link(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LinkView:
+    """Create a URL that logs in one browser."""
+    return LinkView(one_time_link(request.services), int(CODE_TTL_SECONDS))
 
 
-def one_time_link(door: WebDoor) -> str:
-    """Return an address that logs one browser in, once, for five minutes.
+def one_time_link(services: WebServices) -> str:
+    """Return a URL that logs in one browser, once, within five minutes.
 
-    The code stands behind the `#`: it is never sent with a request for a page, nor logged.
+    The code is in the fragment, which browsers do not send and servers do not log.
     """
-    settings = door.settings
+    settings = services.settings
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     base = settings.public_url or f"http://{host}:{settings.port}"
-    return f"{base.rstrip('/')}/#code={door.logins.codes.issue()}"
+    return f"{base.rstrip('/')}/#code={services.logins.codes.issue()}"
 
 
-def _with_cookie(call: Call[Nothing, Any], value: str, age: int) -> Response:
-    settings = call.door.settings
+def _with_cookie(request: ApiRequest[EmptyRequest, Any], value: str, max_age: int) -> Response:
+    settings = request.services.settings
     response = Response(status_code=204)
     response.set_cookie(
         cookie_name(settings),
         value,
-        max_age=age,
+        max_age=max_age,
         httponly=True,
         samesite="lax",
-        secure=_is_https(settings, call.exchange),
+        secure=_is_https(settings, request.context),
     )
     return response
 
 
-def _is_https(settings: WebSettings, exchange: Exchange) -> bool:
-    """Say whether the browser came over https, as far as the settings know."""
+def _is_https(settings: ServerSettings, context: RequestContext) -> bool:
+    """Return True if the request was made to an https `server.public_url`."""
     public = settings.public_url or ""
-    hosts = [host.decode("latin-1").lower() for host in exchange.headers(b"host")]
+    hosts = [host.decode("latin-1").lower() for host in context.headers(b"host")]
     return origin_of(public).startswith("https:") and hosts == [urlsplit(public).netloc.lower()]

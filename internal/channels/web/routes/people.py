@@ -1,4 +1,4 @@
-"""Routes of people: what they allowed for longer, who they are, and what they did."""
+"""Routes for permission rules, people, pairings and the audit log."""
 
 import re
 
@@ -6,14 +6,14 @@ import msgspec
 
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.principals import AuditAction, Right
-from internal.channels.web.endpoints import Call
-from internal.channels.web.schemas import Given, Limit, Nothing
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.schemas import EmptyRequest, Limit, RequestModel
 
-_NUMBER = re.compile(r"[0-9]{1,18}")  # 18 digits: what every database holds
+_NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 
 class RuleView(msgspec.Struct, frozen=True):
-    """A rule that a person wrote by answering. `place` is a session, a chat or a person's tasks."""
+    """A permission rule that was granted in an answer. `place` is its scope."""
 
     number: int
     place: str
@@ -25,26 +25,26 @@ class RuleView(msgspec.Struct, frozen=True):
 
 
 class RulesView(msgspec.Struct, frozen=True):
-    """The rules that people wrote, newest first."""
+    """Granted permission rules, newest first."""
 
     rules: list[RuleView]
 
 
-class NewPairing(Given, frozen=True):
-    """A right to give away."""
+class CreatePairingRequest(RequestModel, frozen=True):
+    """A role to grant."""
 
     role: Right
 
 
 class PairingView(msgspec.Struct, frozen=True):
-    """A code that gives a right to whoever says `/pair CODE` first, until it expires (RFC 3339)."""
+    """A code that grants a role to the first user of `/pair CODE`. `expires` is RFC 3339."""
 
     code: str
     expires: str
 
 
 class PersonView(msgspec.Struct, frozen=True):
-    """A person who was given a right."""
+    """A person with a granted role."""
 
     principal: str
     name: str
@@ -54,13 +54,13 @@ class PersonView(msgspec.Struct, frozen=True):
 
 
 class PeopleView(msgspec.Struct, frozen=True):
-    """Who was given rights besides those of the settings, oldest first."""
+    """People with roles granted by pairing, oldest first."""
 
     people: list[PersonView]
 
 
-class DeedView(msgspec.Struct, frozen=True):
-    """Who did what to which thing, through what."""
+class AuditEntryView(msgspec.Struct, frozen=True):
+    """An entry of the audit log."""
 
     at: str
     principal: str
@@ -71,49 +71,55 @@ class DeedView(msgspec.Struct, frozen=True):
 
 
 class AuditView(msgspec.Struct, frozen=True):
-    """What people did, newest first."""
+    """Entries of the audit log, newest first."""
 
-    deeds: list[DeedView]
+    deeds: list[AuditEntryView]
 
 
-class AuditQuery(Given, frozen=True):
-    """How much of the audit."""
+class AuditQuery(RequestModel, frozen=True):
+    """The number of entries to return."""
 
     limit: Limit = 50
 
 
-async def list_rules(call: Call[Nothing, Nothing]) -> RulesView:
-    """Return the rules that people wrote by answering."""
-    rules = await call.door.gateway.queries.rules(call.principal)
+async def list_rules(request: ApiRequest[EmptyRequest, EmptyRequest]) -> RulesView:
+    """List the permission rules that were granted in answers."""
+    rules = await request.services.gateway.queries.rules(request.principal)
     return RulesView([RuleView(*rule) for rule in rules])
 
 
-async def remove_rule(call: Call[Nothing, Nothing]) -> None:
-    """Delete a rule; the calls that it allowed ask again."""
-    number = call.path["number"]
+async def remove_rule(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
+    """Delete a permission rule. The calls that it allowed need approval again."""
+    number = request.path["number"]
     if _NUMBER.fullmatch(number) is None:
-        raise NotFound(f"There is no rule {number[:80]}.")
-    await call.door.gateway.remove_rule(int(number), call.principal, call.channel)
+        raise NotFound(f"Rule {number[:80]} does not exist.")
+    await request.services.gateway.remove_rule(int(number), request.principal, request.channel)
 
 
-async def offer_pairing(call: Call[Nothing, NewPairing]) -> PairingView:
-    """Make a code that gives a person of a channel a right, once."""
-    offered = await call.door.gateway.access.offer(call.body.role, call.principal, call.channel)
+async def create_pairing(request: ApiRequest[EmptyRequest, CreatePairingRequest]) -> PairingView:
+    """Create a code that grants a role to one person of a chat channel."""
+    offered = await request.services.gateway.access.offer(
+        request.body.role, request.principal, request.channel
+    )
     return PairingView(offered.code, offered.expires)
 
 
-async def list_people(call: Call[Nothing, Nothing]) -> PeopleView:
-    """Return who was given rights besides those of the settings."""
-    people = await call.door.gateway.queries.people(call.principal)
+async def list_people(request: ApiRequest[EmptyRequest, EmptyRequest]) -> PeopleView:
+    """List the people with roles granted by pairing."""
+    people = await request.services.gateway.queries.people(request.principal)
     return PeopleView([PersonView(*person) for person in people])
 
 
-async def remove_person(call: Call[Nothing, Nothing]) -> None:
-    """Take a person's right away; it holds from their next word or click."""
-    await call.door.gateway.access.remove(call.path["principal"], call.principal, call.channel)
+async def remove_person(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
+    """Revoke a person's role, with effect from their next message or action."""
+    await request.services.gateway.access.remove(
+        request.path["principal"], request.principal, request.channel
+    )
 
 
-async def list_deeds(call: Call[AuditQuery, Nothing]) -> AuditView:
-    """Return who did what; for the owner."""
-    deeds = await call.door.gateway.queries.deeds(call.principal, limit=call.query.limit)
-    return AuditView([DeedView(*deed) for deed in deeds])
+async def list_audit_entries(request: ApiRequest[AuditQuery, EmptyRequest]) -> AuditView:
+    """List the entries of the audit log. Requires the owner role."""
+    deeds = await request.services.gateway.queries.deeds(
+        request.principal, limit=request.query.limit
+    )
+    return AuditView([AuditEntryView(*deed) for deed in deeds])

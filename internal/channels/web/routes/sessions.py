@@ -1,4 +1,4 @@
-"""Routes of sessions."""
+"""Routes for sessions, their messages and their events."""
 
 import re
 from operator import itemgetter
@@ -9,100 +9,105 @@ import msgspec
 from internal.agent.app.events.subscription import Cursor, parse_cursor
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
-from internal.channels.web.endpoints import Call
-from internal.channels.web.errors import HttpRefusal
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
-    EventRow,
+    CreateSessionRequest,
+    EmptyRequest,
+    EventItem,
     EventsPage,
     EventsQuery,
     MessagesPage,
-    NewSession,
-    Nothing,
     PageQuery,
-    SessionChange,
     SessionsPage,
     SessionView,
+    UpdateSessionRequest,
+    message_view,
+    session_list_item,
+    session_view,
 )
-from internal.channels.web.views import row_of_session, view_of_message, view_of_session
 
-_NUMBER = re.compile(r"[0-9]{1,18}")  # 18 digits: what every database holds
+_NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 
-async def create_session(call: Call[Nothing, NewSession]) -> SessionView:
-    """Begin an empty session."""
-    title = _clean(call.body.title) if call.body.title is not None else ""
-    return view_of_session(
-        await call.door.gateway.open_session(call.principal, call.channel, title)
+async def create_session(request: ApiRequest[EmptyRequest, CreateSessionRequest]) -> SessionView:
+    """Create an empty session."""
+    title = _title(request.body.title) if request.body.title is not None else ""
+    return session_view(
+        await request.services.gateway.open_session(request.principal, request.channel, title)
     )
 
 
-async def list_sessions(call: Call[PageQuery, Nothing]) -> SessionsPage:
-    """Return a page of sessions, last active first."""
-    query, queries = call.query, call.door.gateway.queries
+async def list_sessions(request: ApiRequest[PageQuery, EmptyRequest]) -> SessionsPage:
+    """List sessions, most recently active first."""
+    query, queries = request.query, request.services.gateway.queries
     before = None if query.cursor is None else SessionId(query.cursor)
     if before is not None:
         try:
-            await queries.session(before, call.principal)
+            await queries.session(before, request.principal)
         except NotFound as error:
-            raise InvalidRequest(f"There is no page {before[:80]}.") from error
-    sessions = await queries.sessions(call.principal, before=before, limit=query.limit + 1)
-    page = [row_of_session(summary) for summary in sessions[: query.limit]]
+            raise InvalidRequest(f"The cursor {before[:80]} is invalid.") from error
+    sessions = await queries.sessions(request.principal, before=before, limit=query.limit + 1)
+    page = [session_list_item(summary) for summary in sessions[: query.limit]]
     return SessionsPage(page, page[-1].session_id if len(sessions) > query.limit else None)
 
 
-async def show_session(call: Call[Nothing, Nothing]) -> SessionView:
+async def show_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> SessionView:
     """Return a session."""
-    return view_of_session(await call.door.gateway.queries.session(_id(call), call.principal))
+    return session_view(
+        await request.services.gateway.queries.session(_id(request), request.principal)
+    )
 
 
-async def change_session(call: Call[Nothing, SessionChange]) -> SessionView:
-    """Give a session another title."""
-    title = _clean(call.body.title)
-    return view_of_session(await call.door.gateway.rename_session(_id(call), title, call.principal))
+async def change_session(request: ApiRequest[EmptyRequest, UpdateSessionRequest]) -> SessionView:
+    """Rename a session."""
+    title = _title(request.body.title)
+    return session_view(
+        await request.services.gateway.rename_session(_id(request), title, request.principal)
+    )
 
 
-async def delete_session(call: Call[Nothing, Nothing]) -> None:
-    """Delete a session with all that is its."""
-    await call.door.gateway.delete_session(_id(call), call.principal)
+async def delete_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
+    """Delete a session with its tasks, messages and events."""
+    await request.services.gateway.delete_session(_id(request), request.principal)
 
 
-async def list_messages(call: Call[PageQuery, Nothing]) -> MessagesPage:
-    """Return the newest messages of a session, or those before a cursor; oldest first."""
-    query = call.query
+async def list_messages(request: ApiRequest[PageQuery, EmptyRequest]) -> MessagesPage:
+    """List the newest messages of a session, or those before a cursor, oldest first."""
+    query = request.query
     before = None
     if query.cursor is not None:
         if _NUMBER.fullmatch(query.cursor) is None:
-            raise InvalidRequest(f"There is no page {query.cursor[:80]}.")
+            raise InvalidRequest(f"The cursor {query.cursor[:80]} is invalid.")
         before = int(query.cursor)
-    rows = await call.door.gateway.queries.messages(
-        _id(call), call.principal, before=before, limit=query.limit + 1
+    rows = await request.services.gateway.queries.messages(
+        _id(request), request.principal, before=before, limit=query.limit + 1
     )
     oldest_first = sorted(rows, key=itemgetter(0))
-    page = [view_of_message(*row) for row in oldest_first[-query.limit :]]
+    page = [message_view(*row) for row in oldest_first[-query.limit :]]
     return MessagesPage(page, str(page[0].number) if len(rows) > query.limit else None)
 
 
-async def list_events(call: Call[EventsQuery, Nothing]) -> EventsPage:
-    """Return the stored events of a session behind a wire id, the inner ones included.
+async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsPage:
+    """List the stored events of a session after an ID, including debug events.
 
-    A page is cut from the log before `types` are picked, so it may be short, even empty, with a
-    `next`.
+    `types` filters within a page, so a page may be short or empty and still have a `next`.
     """
-    query, queries = call.query, call.door.gateway.queries
+    query, queries = request.query, request.services.gateway.queries
     bounds = await queries.bounds()
     position = bounds.earliest - 1
     if query.after is not None:
         after = parse_cursor(query.after)
         if after.epoch != bounds.epoch or not position <= after.position <= bounds.head:
-            raise HttpRefusal(
-                410, "cursor_gone", "This log does not know the cursor: read from the beginning."
+            raise HttpError(
+                410, "cursor_gone", "The cursor is not in the log anymore. Read from the beginning."
             )
         position = after.position
-    rows = await queries.events(_id(call), call.principal, after=position, limit=query.limit)
+    rows = await queries.events(_id(request), request.principal, after=position, limit=query.limit)
     types = None if query.types is None else frozenset(query.types.split(","))
     return EventsPage(
         events=[
-            EventRow(str(Cursor(bounds.epoch, row.position)), msgspec.Raw(row.json))
+            EventItem(str(Cursor(bounds.epoch, row.position)), msgspec.Raw(row.json))
             for row in rows
             if types is None or row.event in types
         ],
@@ -112,12 +117,12 @@ async def list_events(call: Call[EventsQuery, Nothing]) -> EventsPage:
     )
 
 
-def _id(call: Call[Any, Any]) -> SessionId:
-    return SessionId(call.path["session_id"])
+def _id(request: ApiRequest[Any, Any]) -> SessionId:
+    return SessionId(request.path["session_id"])
 
 
-def _clean(title: str) -> str:
-    """Return a title on one line."""
+def _title(title: str) -> str:
+    """Return a title on one line, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in title).split())
     if not line:
         raise InvalidRequest("The title is empty.")

@@ -1,6 +1,6 @@
-"""The route table: every address of the door, what it takes and what it gives, in one place.
+"""The route table: the path, request and response of every endpoint.
 
-The router, the OpenAPI document and the tests of the guards are all made from it.
+The router, the OpenAPI document, the page's types and the middleware tests are built from it.
 """
 
 import msgspec
@@ -10,8 +10,7 @@ from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.tasks import Attachment
-from internal.channels.web.channel import Health
-from internal.channels.web.endpoints import Call, Endpoint
+from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
     attachments,
@@ -24,44 +23,45 @@ from internal.channels.web.routes import (
     tasks,
     usage,
 )
-from internal.channels.web.routes.login import GivenCode, LinkView
+from internal.channels.web.routes.login import LinkView, LoginRequest
 from internal.channels.web.routes.people import (
     AuditQuery,
     AuditView,
-    NewPairing,
+    CreatePairingRequest,
     PairingView,
     PeopleView,
     RulesView,
 )
-from internal.channels.web.routes.questions import GivenAnswer, QuestionsPage, QuestionsQuery
+from internal.channels.web.routes.questions import AnswerRequest, QuestionsPage, QuestionsQuery
 from internal.channels.web.routes.usage import UsageQuery, UsageView
 from internal.channels.web.schemas import (
+    CreateAttachmentRequest,
+    CreateSessionRequest,
+    CreateTaskRequest,
+    EmptyRequest,
     EventsPage,
     EventsQuery,
-    GivenFile,
     MessagesPage,
     MeView,
-    NewSession,
-    NewTask,
-    Nothing,
     PageQuery,
     ProfilesView,
-    SessionChange,
     SessionsPage,
     SessionView,
+    SteerRequest,
     StopView,
     StreamQuery,
     TasksPage,
     TasksQuery,
     TaskWithRun,
-    Words,
+    UpdateSessionRequest,
 )
+from internal.channels.web.services import Health
 
 
-async def show_openapi(call: Call[Nothing, Nothing]) -> Response:
-    """Describe every address of this list for programs (OpenAPI 3.1)."""
-    described = document(ENDPOINTS, call.door.version)
-    return Response(msgspec.json.encode(described), media_type="application/json")
+async def show_openapi(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return the OpenAPI 3.1 document of the API."""
+    content = document(ENDPOINTS, request.services.version)
+    return Response(msgspec.json.encode(content), media_type="application/json")
 
 
 _SESSION = "/api/sessions/{session_id}"
@@ -71,45 +71,63 @@ _HTML = "text/html"
 _BYTES = "application/octet-stream"
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("POST", "/api/tasks", tasks.create_task, Submitted, 201, body=NewTask),
+    Endpoint("POST", "/api/tasks", tasks.create_task, Submitted, 201, body=CreateTaskRequest),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
     Endpoint("POST", "/api/tasks/{task_id}/stop", tasks.stop_task, StopView),
-    Endpoint("POST", "/api/tasks/{task_id}/steer", tasks.steer_task, Steered, body=Words),
+    Endpoint("POST", "/api/tasks/{task_id}/steer", tasks.steer_task, Steered, body=SteerRequest),
     Endpoint("POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201),
     Endpoint(
         "GET", "/api/questions", questions.list_questions, QuestionsPage, query=QuestionsQuery
     ),
     Endpoint("GET", _QUESTION, questions.show_question, QuestionView),
     Endpoint(
-        "POST", f"{_QUESTION}/answer", questions.answer_question, QuestionView, body=GivenAnswer
+        "POST", f"{_QUESTION}/answer", questions.answer_question, QuestionView, body=AnswerRequest
     ),
-    Endpoint("POST", "/api/sessions", sessions.create_session, SessionView, 201, body=NewSession),
+    Endpoint(
+        "POST",
+        "/api/sessions",
+        sessions.create_session,
+        SessionView,
+        201,
+        body=CreateSessionRequest,
+    ),
     Endpoint("GET", "/api/sessions", sessions.list_sessions, SessionsPage, query=PageQuery),
     Endpoint("GET", _SESSION, sessions.show_session, SessionView),
-    Endpoint("PATCH", _SESSION, sessions.change_session, SessionView, body=SessionChange),
+    Endpoint("PATCH", _SESSION, sessions.change_session, SessionView, body=UpdateSessionRequest),
     Endpoint("DELETE", _SESSION, sessions.delete_session, None, 204),
     Endpoint("GET", f"{_SESSION}/messages", sessions.list_messages, MessagesPage, query=PageQuery),
     Endpoint("GET", f"{_SESSION}/events", sessions.list_events, EventsPage, query=EventsQuery),
     Endpoint("GET", "/api/sse", events.watch_events, query=StreamQuery, media_type=_STREAM),
-    Endpoint("POST", "/api/attachments", attachments.keep_file, Attachment, 201, body=GivenFile),
-    Endpoint("GET", "/api/attachments/{sha256}", attachments.read_file, media_type=_BYTES),
+    Endpoint(
+        "POST",
+        "/api/attachments",
+        attachments.create_attachment,
+        Attachment,
+        201,
+        body=CreateAttachmentRequest,
+    ),
+    Endpoint(
+        "GET", "/api/attachments/{sha256}", attachments.download_attachment, media_type=_BYTES
+    ),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
     Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery),
     Endpoint("GET", "/api/rules", people.list_rules, RulesView),
     Endpoint("DELETE", "/api/rules/{number}", people.remove_rule, None, 204),
-    Endpoint("POST", "/api/pairings", people.offer_pairing, PairingView, 201, body=NewPairing),
+    Endpoint(
+        "POST", "/api/pairings", people.create_pairing, PairingView, 201, body=CreatePairingRequest
+    ),
     Endpoint("GET", "/api/people", people.list_people, PeopleView),
     Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),
-    Endpoint("GET", "/api/audit", people.list_deeds, AuditView, query=AuditQuery),
-    Endpoint("POST", "/api/login", login.log_in, None, 204, body=GivenCode, public=True),
+    Endpoint("GET", "/api/audit", people.list_audit_entries, AuditView, query=AuditQuery),
+    Endpoint("POST", "/api/login", login.log_in, None, 204, body=LoginRequest, public=True),
     Endpoint("POST", "/api/logout", login.log_out, None, 204),
-    Endpoint("POST", "/api/links", login.make_link, LinkView, 201),
+    Endpoint("POST", "/api/links", login.create_link, LinkView, 201),
     Endpoint("GET", "/api/me", meta.show_me, MeView),
     Endpoint("GET", "/health", meta.show_health, Health, public=True),
     Endpoint("GET", "/api/openapi.json", show_openapi),
 )
-"""Every address of the API. A new one is a line here."""
+"""The endpoints of the API."""
 
 PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/", meta.show_page, media_type=_HTML, public=True),
@@ -117,6 +135,6 @@ PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/sessions/{session_id}", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/assets/{name}", meta.show_asset, media_type="*/*", public=True),
 )
-"""The page: the same for everybody, what it shows comes from the API."""
+"""The page, which is public and loads its data from the API."""
 
 ROUTES: tuple[Endpoint, ...] = (*ENDPOINTS, *PAGES)

@@ -1,4 +1,4 @@
-"""Routes of tasks."""
+"""Routes for tasks."""
 
 import msgspec
 
@@ -7,84 +7,87 @@ from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId, TaskId
-from internal.channels.web.endpoints import Call
-from internal.channels.web.routes.attachments import kept
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import (
-    NewTask,
-    Nothing,
+    CreateTaskRequest,
+    EmptyRequest,
+    SteerRequest,
     StopView,
     TasksPage,
     TasksQuery,
     TaskWithRun,
-    Words,
+    task_view,
+    task_with_run,
 )
-from internal.channels.web.views import view_of_task, view_with_run
 
 
-async def create_task(call: Call[Nothing, NewTask]) -> Submitted:
-    """Store a task and queue its run; it is on disk when this answers."""
-    given, door = call.body, call.door
+async def create_task(request: ApiRequest[EmptyRequest, CreateTaskRequest]) -> Submitted:
+    """Store a task and queue its run. The task is stored durably before the response."""
+    task, services = request.body, request.services
     submission = Submission(
-        instruction=given.task,
-        brief=build_run_spec(door.defaults, _options(given), call.principal, given.profile),
-        channel=call.channel,
-        session_id=None if given.session_id is None else SessionId(given.session_id),
-        attachments=await kept(door.attachments, given.attachments),
-        idempotency_key=given.idempotency_key,
+        instruction=task.task,
+        brief=build_run_spec(services.defaults, _options(task), request.principal, task.profile),
+        channel=request.channel,
+        session_id=None if task.session_id is None else SessionId(task.session_id),
+        attachments=await store_attachments(services.attachments, task.attachments),
+        idempotency_key=task.idempotency_key,
     )
-    return await door.gateway.submit(submission, call.principal)
+    return await services.gateway.submit(submission, request.principal)
 
 
-async def list_tasks(call: Call[TasksQuery, Nothing]) -> TasksPage:
-    """Return a page of tasks, newest first."""
-    query, queries = call.query, call.door.gateway.queries
+async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage:
+    """List tasks, newest first."""
+    query, queries = request.query, request.services.gateway.queries
     if query.cursor is not None:
         try:
-            await queries.task(TaskId(query.cursor), call.principal)
+            await queries.task(TaskId(query.cursor), request.principal)
         except NotFound as error:
-            raise InvalidRequest(f"There is no page {query.cursor[:80]}.") from error
+            raise InvalidRequest(f"The cursor {query.cursor[:80]} is invalid.") from error
     tasks = await queries.tasks(
-        call.principal,
+        request.principal,
         session_id=None if query.session_id is None else SessionId(query.session_id),
         status=query.status,
         before=query.cursor,
         limit=query.limit + 1,
     )
-    page = [view_of_task(task) for task in tasks[: query.limit]]
+    page = [task_view(task) for task in tasks[: query.limit]]
     return TasksPage(page, page[-1].task_id if len(tasks) > query.limit else None)
 
 
-async def show_task(call: Call[Nothing, Nothing]) -> TaskWithRun:
-    """Return a task and its newest run."""
-    queries, task_id = call.door.gateway.queries, TaskId(call.path["task_id"])
-    run = await queries.run_of(task_id, call.principal)
-    # read behind the run: what has ended there has ended here
-    return view_with_run(await queries.task(task_id, call.principal), run)
+async def show_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskWithRun:
+    """Return a task with its newest run."""
+    queries, task_id = request.services.gateway.queries, TaskId(request.path["task_id"])
+    run = await queries.run_of(task_id, request.principal)
+    # read after the run, so that an ended run never comes with an unfinished task
+    return task_with_run(await queries.task(task_id, request.principal), run)
 
 
-async def stop_task(call: Call[Nothing, Nothing]) -> StopView:
-    """Stop a task's run; the request is on disk when this answers."""
-    task_id = TaskId(call.path["task_id"])
-    status = await call.door.gateway.stop(task_id, call.principal, call.channel)
+async def stop_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> StopView:
+    """Stop the run of a task. The request is stored durably before the response."""
+    task_id = TaskId(request.path["task_id"])
+    status = await request.services.gateway.stop(task_id, request.principal, request.channel)
     return StopView(task_id, status)
 
 
-async def steer_task(call: Call[Nothing, Words]) -> Steered:
-    """Give words to the run at work in the task's session, or make them its next task."""
-    task_id = TaskId(call.path["task_id"])
-    return await call.door.gateway.steer_task(task_id, call.body.text, call.principal, call.channel)
-
-
-async def resume_task(call: Call[Nothing, Nothing]) -> Submitted:
-    """Go on where a failed or stopped task ended, as a new task of its session."""
-    return await call.door.gateway.resume(
-        TaskId(call.path["task_id"]), call.principal, call.channel
+async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered:
+    """Steer the active run of the task's session, or create its next task if there is none."""
+    task_id = TaskId(request.path["task_id"])
+    return await request.services.gateway.steer_task(
+        task_id, request.body.text, request.principal, request.channel
     )
 
 
-def _options(given: NewTask) -> TaskOptions:
-    if given.plan_review is None:
-        return given.options
-    if given.options.plan_review not in {None, given.plan_review}:
-        raise InvalidRequest("plan_review is given twice, and not the same: leave one out.")
-    return msgspec.structs.replace(given.options, plan_review=given.plan_review)
+async def resume_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Submitted:
+    """Resume a failed or stopped task as a new task of its session."""
+    return await request.services.gateway.resume(
+        TaskId(request.path["task_id"]), request.principal, request.channel
+    )
+
+
+def _options(task: CreateTaskRequest) -> TaskOptions:
+    if task.plan_review is None:
+        return task.options
+    if task.options.plan_review not in {None, task.plan_review}:
+        raise InvalidRequest("plan_review and options.plan_review differ. Set only one of them.")
+    return msgspec.structs.replace(task.options, plan_review=task.plan_review)

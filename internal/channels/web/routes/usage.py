@@ -1,15 +1,15 @@
-"""The route of usage: what was used and what it cost."""
+"""The route for token usage and cost."""
 
 import msgspec
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.usage import Usage, UsageKey
-from internal.channels.web.endpoints import Call
-from internal.channels.web.schemas import Given, Id, Limit, Nothing
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.schemas import EmptyRequest, Id, Limit, RequestModel
 
 
-class UsageQuery(Given, frozen=True):
-    """What is summed up: all, or one session; under which key; how many keys at most."""
+class UsageQuery(RequestModel, frozen=True):
+    """How usage is grouped, for which session, and the maximum number of groups."""
 
     by: UsageKey = "day"
     session_id: Id | None = None
@@ -17,7 +17,7 @@ class UsageQuery(Given, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """What was used under a key. `cost` in US dollars, of what has a known price."""
+    """Usage of one group. `cost` is in US dollars and covers models with a known price."""
 
     key: str
     usage: Usage
@@ -25,18 +25,18 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 class UsageView(msgspec.Struct, frozen=True):
-    """What was used, the newest key first."""
+    """Usage by group, newest first."""
 
     usage: list[UsageRow]
 
 
-async def list_usage(call: Call[UsageQuery, Nothing]) -> UsageView:
-    """Return what was used by day, session or model."""
-    query = call.query
-    found = await call.door.gateway.queries.costs(
-        call.principal,
+async def list_usage(request: ApiRequest[UsageQuery, EmptyRequest]) -> UsageView:
+    """Return token usage and cost by day, session or model."""
+    query = request.query
+    found = await request.services.gateway.queries.costs(
+        request.principal,
         query.by,
         session_id=None if query.session_id is None else SessionId(query.session_id),
         limit=query.limit,
     )
-    return UsageView([UsageRow(one.key, one.usage, one.cost) for one in found])
+    return UsageView([UsageRow(row.key, row.usage, row.cost) for row in found])

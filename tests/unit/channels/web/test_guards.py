@@ -1,4 +1,4 @@
-"""The guards and bounds of the web door, as plain calls."""
+"""The guards and bounds of the web services, as plain calls."""
 
 from typing import Any
 
@@ -6,19 +6,18 @@ import pytest
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.web.channel import WebSettings
-from internal.channels.web.errors import HttpRefusal, as_refusal
-from internal.channels.web.guards import (
-    MOST_BUCKETS,
-    Exchange,
-    RateGuard,
-    TokenGuard,
+from internal.channels.web.errors import HttpError, to_http_error
+from internal.channels.web.middleware import (
+    MAX_BUCKETS,
+    RateLimiter,
+    TokenAuthentication,
     own_hosts,
     own_origins,
     require_principal,
 )
-from internal.channels.web.requests import decode_body, decode_query
-from internal.channels.web.schemas import NewTask, TasksQuery
+from internal.channels.web.requests import RequestContext, decode_body, decode_query
+from internal.channels.web.schemas import CreateTaskRequest, TasksQuery
+from internal.config.server import ServerSettings
 
 
 class Watch:
@@ -29,43 +28,43 @@ class Watch:
         return self.now
 
 
-def exchange(address: str = "127.0.0.1", **headers: str) -> Exchange:
+def exchange(address: str = "127.0.0.1", **headers: str) -> RequestContext:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope: dict[str, Any] = {"method": "GET", "headers": raw, "client": (address, 1)}
-    return Exchange(scope, "r", public=False)
+    return RequestContext(scope, "r", is_public=False)
 
 
 def test_a_bucket_fills_again_with_time_and_never_above_its_burst() -> None:
     watch = Watch()
-    guard = RateGuard(WebSettings(rate_limit_per_minute=60, rate_limit_burst=2), watch)
+    guard = RateLimiter(ServerSettings(rate_limit_per_minute=60, rate_limit_burst=2), watch)
     guard(exchange())
     guard(exchange())
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpError) as refused:
         guard(exchange())
     assert refused.value.headers["retry-after"] == "1"
     guard(exchange(address="192.0.2.7"))  # another address has a bucket of its own
     watch.now += 1.0
     guard(exchange())
-    with pytest.raises(HttpRefusal):
+    with pytest.raises(HttpError):
         guard(exchange())
     watch.now += 3600
     guard(exchange())
     guard(exchange())
-    with pytest.raises(HttpRefusal):
+    with pytest.raises(HttpError):
         guard(exchange())
 
 
 def test_buckets_of_many_strangers_do_not_pile_up() -> None:
     watch = Watch()
-    guard = RateGuard(WebSettings(rate_limit_per_minute=60, rate_limit_burst=2), watch)
-    for number in range(3 * MOST_BUCKETS):
+    guard = RateLimiter(ServerSettings(rate_limit_per_minute=60, rate_limit_burst=2), watch)
+    for number in range(3 * MAX_BUCKETS):
         watch.now += 0.01
         guard(exchange(address=f"stranger-{number}"))
-    assert len(guard._buckets) <= MOST_BUCKETS
+    assert len(guard._buckets) <= MAX_BUCKETS
 
 
 def test_the_token_makes_the_owner_and_nothing_else_does() -> None:
-    guard = TokenGuard("secret")
+    guard = TokenAuthentication("secret")
     for given in ("Bearer secret", "bearer  secret "):
         asked = exchange(authorization=given)
         guard(asked)
@@ -75,32 +74,34 @@ def test_the_token_makes_the_owner_and_nothing_else_does() -> None:
         asked = exchange(authorization=given)
         guard(asked)
         assert asked.principal is None
-        with pytest.raises(HttpRefusal):
+        with pytest.raises(HttpError):
             require_principal(asked)
 
 
 def test_our_hosts_and_origins() -> None:
-    settings = WebSettings(port=80, public_url="https://Agent.example:8443/x")
+    settings = ServerSettings(port=80, public_url="https://Agent.example:8443/x")
     hosts = own_hosts(settings)
     assert {"127.0.0.1", "localhost:80", "[::1]", "agent.example:8443"} <= hosts
     assert "agent.example" not in hosts
     assert "https://agent.example:8443" in own_origins(settings)
     assert "http://agent.example:8443" not in own_origins(settings)
-    assert "127.0.0.1" not in own_hosts(WebSettings(port=8420))
+    assert "127.0.0.1" not in own_hosts(ServerSettings(port=8420))
 
 
 def test_an_error_that_nobody_foresaw_says_nothing_of_itself() -> None:
-    refusal = as_refusal(RuntimeError("the password is 123"))
+    refusal = to_http_error(RuntimeError("the password is 123"))
     assert refusal.status == 500
     assert "123" not in str(refusal)
-    assert as_refusal(TimeoutError()).status == 504
+    assert to_http_error(TimeoutError()).status == 504
 
 
 def test_a_field_given_twice_is_refused_at_any_depth() -> None:
-    assert decode_body(b'{"task":"x","options":{"model":"m"}}', NewTask).options.model == "m"
+    assert (
+        decode_body(b'{"task":"x","options":{"model":"m"}}', CreateTaskRequest).options.model == "m"
+    )
     for body in (b'{"task":"x","task":"x"}', b'{"task":"x","options":{"deny":[],"deny":[]}}'):
         with pytest.raises(InvalidRequest, match="twice"):
-            decode_body(body, NewTask)
+            decode_body(body, CreateTaskRequest)
 
 
 def test_parameters_are_read_strictly() -> None:

@@ -5,7 +5,7 @@ import re
 from internal.agent.domain.events.control import ReplayDone
 from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
-from internal.channels.web.sse import LARGEST_WRITE, RETRY_MS, Renderer, retry_ms
+from internal.channels.web.sse import MAX_WRITE_BYTES, RETRY_MS, FrameRenderer, retry_ms
 
 
 def frame(position: int, size: int = 10, event: str = "workflow.lifecycle.updated") -> EventRecord:
@@ -13,10 +13,10 @@ def frame(position: int, size: int = 10, event: str = "workflow.lifecycle.update
     return EventRecord(SessionId("s"), RunId("r"), event, json, position)
 
 
-def body(renderer: Renderer, batch: list[EventRecord], *, debug: bool = False) -> bytes:
+def body(renderer: FrameRenderer, batch: list[EventRecord], *, debug: bool = False) -> bytes:
     """The chunks' contents, joined."""
     joined = b""
-    for chunk in renderer.rendered(batch, debug=debug).chunks:
+    for chunk in renderer.render_batch(batch, debug=debug).chunks:
         size, _, rest = chunk.partition(b"\r\n")
         assert rest.endswith(b"\r\n")
         assert len(rest) - 2 == int(size, 16)
@@ -25,39 +25,42 @@ def body(renderer: Renderer, batch: list[EventRecord], *, debug: bool = False) -
 
 
 def test_a_frame_is_made_once_and_shared() -> None:
-    renderer, one = Renderer("k3x9ap"), frame(7)
-    first = renderer.rendered([one], debug=False)
-    assert renderer.rendered([one], debug=False) is first
+    renderer, one = FrameRenderer("k3x9ap"), frame(7)
+    first = renderer.render_batch([one], debug=False)
+    assert renderer.render_batch([one], debug=False) is first
     kept = one.rendered
     assert kept == b'id: k3x9ap-7\nevent: workflow.lifecycle.updated\ndata: {"x":"yyyyyyyyyy"}\n\n'
-    renderer.rendered([frame(8), one], debug=True)
+    renderer.render_batch([frame(8), one], debug=True)
     assert one.rendered is kept
 
 
 def test_an_ephemeral_frame_has_no_id() -> None:
-    assert body(Renderer("k3x9ap"), [frame(0)]).startswith(b"event: ")
+    assert body(FrameRenderer("k3x9ap"), [frame(0)]).startswith(b"event: ")
 
 
 def test_the_positions_of_a_batch_are_told_also_of_what_is_not_shown() -> None:
-    renderer = Renderer("k3x9ap")
+    renderer = FrameRenderer("k3x9ap")
     batch = [frame(1), frame(0), frame(2, event="workflow.diagnostic.error"), frame(0)]
-    plain, debug = renderer.rendered(batch, debug=False), renderer.rendered(batch, debug=True)
-    assert (plain.seen, plain.told) == (2, 1)
-    assert (debug.seen, debug.told) == (2, 2)
-    hidden = renderer.rendered([frame(3, event="workflow.diagnostic.error")], debug=False)
-    assert (list(hidden.chunks), hidden.seen, hidden.told) == ([], 3, 0)
-    control = renderer.rendered([ReplayDone(head="k3x9ap-3")], debug=False)
-    assert (control.seen, control.told) == (0, 0)
+    plain, debug = (
+        renderer.render_batch(batch, debug=False),
+        renderer.render_batch(batch, debug=True),
+    )
+    assert (plain.last_position, plain.last_shown_position) == (2, 1)
+    assert (debug.last_position, debug.last_shown_position) == (2, 2)
+    hidden = renderer.render_batch([frame(3, event="workflow.diagnostic.error")], debug=False)
+    assert (list(hidden.chunks), hidden.last_position, hidden.last_shown_position) == ([], 3, 0)
+    control = renderer.render_batch([ReplayDone(head="k3x9ap-3")], debug=False)
+    assert (control.last_position, control.last_shown_position) == (0, 0)
 
 
 def test_a_large_batch_is_cut_between_frames_and_nothing_is_lost() -> None:
     batch = [frame(number, size=1000) for number in range(1, 500)]
-    chunks = list(Renderer("k3x9ap").rendered(batch, debug=False).chunks)
+    chunks = list(FrameRenderer("k3x9ap").render_batch(batch, debug=False).chunks)
     assert len(chunks) > 5
-    assert max(map(len, chunks)) < LARGEST_WRITE + 100
-    ids = re.findall(rb"^id: k3x9ap-(\d+)$", body(Renderer("k3x9ap"), batch), re.MULTILINE)
+    assert max(map(len, chunks)) < MAX_WRITE_BYTES + 100
+    ids = re.findall(rb"^id: k3x9ap-(\d+)$", body(FrameRenderer("k3x9ap"), batch), re.MULTILINE)
     assert [int(one) for one in ids] == list(range(1, 500))
-    huge = list(Renderer("k3x9ap").rendered([frame(1, size=200_000)], debug=False).chunks)
+    huge = list(FrameRenderer("k3x9ap").render_batch([frame(1, size=200_000)], debug=False).chunks)
     assert len(huge) == 1
 
 

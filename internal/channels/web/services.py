@@ -1,0 +1,82 @@
+"""The dependencies of the web channel, created by the composition root."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.ports.attachments import Attachments
+from internal.agent.ports.runtime import Clock
+from internal.channels.web.auth import Logins
+from internal.channels.web.static_page import Page, read_page
+from internal.config.server import ServerSettings
+
+
+class WebServerError(LarkspurError):
+    """The web server cannot start with these settings. The text is shown to the user."""
+
+
+class ComponentHealth(msgspec.Struct, frozen=True):
+    """The state of one component. `since` is the time of the last change (RFC 3339)."""
+
+    ok: bool
+    since: str
+    detail: str = ""
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the gateway: `failing` when it cannot process requests."""
+
+    status: Literal["ok", "failing"]
+    database: ComponentHealth
+    dispatcher: ComponentHealth
+    lark: ComponentHealth | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class WebTimeouts:
+    """Time limits of the web channel, in seconds.
+
+    Attributes:
+        request_seconds: Maximum duration of a request, and of receiving its head or its body.
+        stall_seconds: A connection is closed when a write is not finished after this time.
+        heartbeat_seconds: Interval of the heartbeats of an idle event stream.
+    """
+
+    request_seconds: float = 60.0
+    stall_seconds: float = 20.0
+    heartbeat_seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class WebServices:
+    """Application services and settings that the web channel uses.
+
+    A request that carries `token` acts as the local owner.
+
+    Raises:
+        WebServerError: `token` is blank.
+    """
+
+    gateway: Gateway
+    broadcaster: EventBroadcaster
+    attachments: Attachments
+    defaults: TaskDefaults
+    token: str
+    settings: ServerSettings
+    health: Callable[[], Health]
+    version: str
+    clock: Clock
+    logins: Logins
+    page: Page = field(default_factory=read_page)
+    timeouts: WebTimeouts = WebTimeouts()
+
+    def __post_init__(self) -> None:
+        if not self.token.strip():
+            raise WebServerError("The local token is blank. The web server needs one to start.")
