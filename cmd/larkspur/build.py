@@ -24,7 +24,7 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.channels.lark.channel import House, LarkChannel
-from internal.channels.lark.connection import Login
+from internal.channels.lark.connection import AppCredentials
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
 from internal.dispatch.leases import Leases
@@ -182,7 +182,7 @@ def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkChannel | None:
     lark = loaded.settings.channels.lark
     if not lark.enabled or lark.app_id is None or lark.app_secret is None:
         return None
-    login = Login(lark.app_id, lark.app_secret.get_secret_value(), lark.origin)
+    login = AppCredentials(lark.app_id, lark.app_secret.get_secret_value(), lark.origin)
     behind = House(
         gateway=house.gateway,
         broadcaster=house.broadcaster,

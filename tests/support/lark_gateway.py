@@ -10,7 +10,7 @@ from typing import Any
 
 from internal.channels.chat.policy import ChatRules
 from internal.channels.lark.channel import House, LarkChannel
-from internal.channels.lark.connection import Login, Pace
+from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
@@ -18,7 +18,7 @@ from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules
 
 APP = App("cli_larkspur_test", "the-secret")
-PACE = Pace(first=0.1, most=0.5, settled=5.0)
+PACE = ConnectionTimeouts(first=0.1, most=0.5, settled=5.0)
 CONFIG = ClientConfig()
 QUIET = ChatRules(react_emoji="off", progress="off")
 """Rules under which a run shows nothing but its reply."""
@@ -134,7 +134,7 @@ async def lark(
         clock=house.clock,
         owner=house.leases.owner,
     )
-    door = LarkChannel(Login(APP.app_id, secret, sim.url), rules, behind, PACE)
+    door = LarkChannel(AppCredentials(APP.app_id, secret, sim.url), rules, behind, PACE)
     running = asyncio.create_task(door.run())
     try:
         if secret == APP.secret:

@@ -29,7 +29,7 @@ from internal.channels.chat.poll_loop import Rounds
 from internal.channels.chat.task_router import Outcome, Setting, Working
 from internal.channels.chat.text_answers import Did, Place, Speaker
 from internal.channels.lark.directory import Around
-from internal.channels.lark.events import Message, Recalled, read_event
+from internal.channels.lark.events import LarkMessage, LarkRecall, read_event
 from internal.i18n.chat import phrases_for
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class Taker:
         match _event(row):
             case None:
                 await self._settle(row, "it cannot be read")
-            case Recalled(message_id):
+            case LarkRecall(message_id):
                 # nobody is told who took it back; Lark lets its sender do so, and a group's owner
                 recall = Recall("lark", row.app, message_id, row.principal)
                 recalled = await self._gateway.recall(recall)
@@ -126,7 +126,7 @@ class Taker:
             case message:
                 await self._hear(row, message)
 
-    async def _hear(self, row: InboundMessage, message: Message) -> None:
+    async def _hear(self, row: InboundMessage, message: LarkMessage) -> None:
         gone = f"recall:{row.message_id}"  # order across events is not guaranteed
         if await self._database.read(partial(self._stores.inbox.get_state, "lark", row.app, gone)):
             await self._settle(row, "it was recalled")
@@ -139,7 +139,7 @@ class Taker:
             case Pass() as passed:
                 await self._do(row, message, passed)
 
-    async def _hearing(self, row: InboundMessage, message: Message) -> Hearing:
+    async def _hearing(self, row: InboundMessage, message: LarkMessage) -> Hearing:
         identity, people, threads = self._around
         # a direct chat needs nobody's name; in a group we must know who is meant
         bot = identity.known if message.direct else await identity.bot()
@@ -151,7 +151,7 @@ class Taker:
             given=await people.given(message.open_id),
         )
 
-    async def _do(self, row: InboundMessage, message: Message, passed: Pass) -> None:
+    async def _do(self, row: InboundMessage, message: LarkMessage, passed: Pass) -> None:
         self._around.threads.join(message.thread_id)
         place = Place(row.chat_id, scope_of(row.chat_id), message.direct)
         command = read_command(passed.text)
@@ -193,7 +193,7 @@ class Taker:
         self._outcome.promised()
 
 
-def _event(row: InboundMessage) -> Message | Recalled | None:
+def _event(row: InboundMessage) -> LarkMessage | LarkRecall | None:
     try:
         return read_event(row.raw)
     except msgspec.DecodeError:

@@ -14,7 +14,7 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.outbox import OutboxStore
 from internal.channels.chat.poll_loop import Rounds
-from internal.channels.lark.api import LarkBusy, LarkRefused
+from internal.channels.lark.api import LarkRejected, LarkUnavailable
 from internal.channels.lark.replies import Replies
 
 log = logging.getLogger(__name__)
@@ -94,10 +94,10 @@ class Sender:
             if begun is not None and self._clock.now() - begun > DOUBT:
                 remote = await self._replies.find(outgoing, begun)
             remote = remote or await self._replies.send(outgoing)
-        except LarkRefused as refused:
+        except LarkRejected as refused:
             # what was tried before may have arrived, though nobody can tell any more
             await self._bury(pending, str(refused), doubtful=begun is not None)
-        except LarkBusy as busy:
+        except LarkUnavailable as busy:
             if begun is not None and self._clock.now() - begun > GIVE_UP:
                 await self._bury(pending, str(busy), doubtful=True)
             else:

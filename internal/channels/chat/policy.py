@@ -9,7 +9,7 @@ from internal.agent.app.runs.creation import LONGEST_INSTRUCTION
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import gives_code
-from internal.channels.lark.events import Message, words
+from internal.channels.lark.events import LarkMessage, message_text
 from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import ChatPhrases, phrases_for
 
@@ -108,12 +108,12 @@ class Hearing(NamedTuple):
 
 
 def judge(
-    message: Message, rules: ChatRules, app_id: str, hearing: Hearing
+    message: LarkMessage, rules: ChatRules, app_id: str, hearing: Hearing
 ) -> Ignore | Note | Pass:
     """Say what is to become of a message."""
     if why := _not_for_us(message, rules, hearing):
         return Ignore(why)
-    text = words(message, hearing.bot)
+    text = message_text(message, hearing.bot)
     said = phrases_for(rules.language, text or "")
     if text == "":
         return Ignore("it is empty")
@@ -126,7 +126,9 @@ def judge(
     return _timely(message, rules, hearing, said) or _short(Pass(text, said, principal))
 
 
-def _timely(message: Message, rules: ChatRules, hearing: Hearing, said: ChatPhrases) -> Note | None:
+def _timely(
+    message: LarkMessage, rules: ChatRules, hearing: Hearing, said: ChatPhrases
+) -> Note | None:
     late = _minutes_late(message, hearing.received)
     return Note(said("too_late", minutes=late)) if late > rules.max_age_minutes else None
 
@@ -138,7 +140,7 @@ def _short(passed: Pass) -> Note | Pass:
     return Note(passed.words("too_long", length=length, most=LONGEST_INSTRUCTION))
 
 
-def in_question(message: Message, rules: ChatRules, bot: str) -> bool:
+def in_question(message: LarkMessage, rules: ChatRules, bot: str) -> bool:
     """Say whether it matters that we take part in the thread of this message."""
     return (
         not message.direct
@@ -148,7 +150,7 @@ def in_question(message: Message, rules: ChatRules, bot: str) -> bool:
     )
 
 
-def _not_for_us(message: Message, rules: ChatRules, hearing: Hearing) -> str:
+def _not_for_us(message: LarkMessage, rules: ChatRules, hearing: Hearing) -> str:
     """Return why a message is none of ours, "" when it is."""
     if not message.by_person or message.open_id in {hearing.bot, ""}:
         return "it is from a bot, or from nobody"
@@ -166,7 +168,7 @@ def _listed(open_id: str, chat_id: str, names: Sequence[str]) -> bool:
     return "*" in names or open_id in names or chat_id in names
 
 
-def _minutes_late(message: Message, received: datetime) -> int:
+def _minutes_late(message: LarkMessage, received: datetime) -> int:
     if message.created is None:
         return 0
     return int((received.timestamp() - message.created / 1000) // 60)

@@ -7,31 +7,32 @@ calls 170 MB.
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.channels.lark.connection import Login
+from internal.channels.lark.connection import AppCredentials
 
 if TYPE_CHECKING:
     import httpx
 
-TOKEN_BAD = frozenset({99991661, 99991663})
-_SLOW_DOWN = frozenset({99991400, 230020, 11232, 230049, 1000004, 1000005})
-_RESET = "x-ogw-ratelimit-reset"
+INVALID_TOKEN_CODES = frozenset({99991661, 99991663})
+_RATE_LIMIT_CODES = frozenset({99991400, 230020, 11232, 230049, 1000004, 1000005})
+_RESET_HEADER = "x-ogw-ratelimit-reset"
 _TOKEN_PATH = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105  # an address
-_EARLY_SECONDS = 600.0
-_AT_ONCE = 16
-_CREDENTIAL_WAIT = 30.0
+_RENEWAL_MARGIN_SECONDS = 600.0
+_MAX_CONNECTIONS = 16
+_CREDENTIAL_RETRY_SECONDS = 30.0
 _TOO_MANY, _SERVER_ERROR = 429, 500
 
 
-class LarkRefused(LarkspurError):
+class LarkRejected(LarkspurError):
     """Lark said no, and nothing was done: the same call would be refused again."""
 
     def __init__(self, code: int, sentence: str) -> None:
@@ -39,7 +40,7 @@ class LarkRefused(LarkspurError):
         self.code = code
 
 
-class LarkBusy(LarkspurError):
+class LarkUnavailable(LarkspurError):
     """No use now, worth another try in `wait` seconds. `doubtful`: it may have been done."""
 
     def __init__(self, sentence: str, wait: float = 0.0, *, doubtful: bool = False) -> None:
@@ -48,7 +49,7 @@ class LarkBusy(LarkspurError):
         self.doubtful = doubtful
 
 
-class Patience(NamedTuple):
+class SendPolicy(NamedTuple):
     """How often a call is tried, the longest wait in between, and the time of one try, seconds."""
 
     tries: int = 4
@@ -56,13 +57,13 @@ class Patience(NamedTuple):
     seconds: float = 15.0
 
 
-PATIENT = Patience()
-COSMETIC = Patience(tries=1, seconds=10.0)
+DEFAULT_POLICY = SendPolicy()
+BEST_EFFORT = SendPolicy(tries=1, seconds=10.0)
 """For what may be left out: progress and reactions give way to answers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LarkRequest:
     """A call. Repeating it must be harmless: it reads, replaces, or carries a `uuid`."""
 
     method: str
@@ -73,7 +74,7 @@ class Call:
     file: tuple[str, str, bytes] | None = None
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     code: int
     msg: str = ""
     data: dict[str, Any] | None = None
@@ -82,25 +83,27 @@ class _Answer(msgspec.Struct):
     expire: float = 0
 
 
-_answer = msgspec.json.Decoder(_Answer)
+_decoder = msgspec.json.Decoder(_Response)
 
 
-class LarkApi:
+class LarkClient:
     """Calls as one app. `close` when it is no longer needed."""
 
-    def __init__(self, login: Login, clock: Clock) -> None:
+    def __init__(self, login: AppCredentials, clock: Clock) -> None:
         self._login, self._clock = login, clock
         self._http: httpx.AsyncClient | None = None
         self._token, self._fresh_until = "", 0.0
         self._renewing, self._opening = asyncio.Lock(), asyncio.Lock()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     async def close(self) -> None:
         """Close the connections."""
         if self._http is not None:
             await self._http.aclose()
 
-    async def call(self, call: Call, patience: Patience = PATIENT) -> dict[str, Any]:
+    async def call(
+        self, call: LarkRequest, patience: SendPolicy = DEFAULT_POLICY
+    ) -> dict[str, Any]:
         """Make a call and return its data.
 
         Raises:
@@ -111,32 +114,32 @@ class LarkApi:
         while True:
             try:
                 return await self._with_token(call, patience.seconds)
-            except LarkBusy as busy:
+            except LarkUnavailable as busy:
                 tried += 1
                 doubtful = doubtful or busy.doubtful
                 wait = max(busy.wait, random.uniform(0.25, 0.5) * 2**tried)  # noqa: S311 - no secret
                 if tried == patience.tries or wait > patience.longest_wait:
-                    raise LarkBusy(str(busy), busy.wait, doubtful=doubtful) from busy
+                    raise LarkUnavailable(str(busy), busy.wait, doubtful=doubtful) from busy
             await asyncio.sleep(wait)
 
-    async def _with_token(self, call: Call, seconds: float) -> dict[str, Any]:
+    async def _with_token(self, call: LarkRequest, seconds: float) -> dict[str, Any]:
         """Make a call; a token that Lark does not take any more is replaced once."""
         token = await self._valid_token()
         try:
             return await self._authorized(call, token, seconds)
-        except LarkRefused as refused:
-            if refused.code not in TOKEN_BAD:
+        except LarkRejected as refused:
+            if refused.code not in INVALID_TOKEN_CODES:
                 raise
         if self._token == token:
             self._token = ""
         try:
             return await self._authorized(call, await self._valid_token(), seconds)
-        except LarkRefused as refused:
-            if refused.code in TOKEN_BAD:
-                raise LarkBusy(str(refused), wait=_CREDENTIAL_WAIT) from refused
+        except LarkRejected as refused:
+            if refused.code in INVALID_TOKEN_CODES:
+                raise LarkUnavailable(str(refused), wait=_CREDENTIAL_RETRY_SECONDS) from refused
             raise
 
-    async def _authorized(self, call: Call, token: str, seconds: float) -> dict[str, Any]:
+    async def _authorized(self, call: LarkRequest, token: str, seconds: float) -> dict[str, Any]:
         answer = await self._send(call, {"authorization": f"Bearer {token}"}, seconds)
         return answer.data or ({"bot": answer.bot} if answer.bot else {})
 
@@ -148,18 +151,24 @@ class LarkApi:
             body = {"app_id": self._login.app_id, "app_secret": self._login.secret}
             begun = self._clock.monotonic()
             try:
-                answer = await self._send(Call("POST", _TOKEN_PATH, body=body), {}, 10.0)
-            except LarkRefused as refused:  # somebody can mend it: what is to be sent waits
-                raise LarkBusy(f"no token: {refused}", wait=_CREDENTIAL_WAIT) from refused
+                answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), {}, 10.0)
+            except LarkRejected as refused:  # somebody can mend it: what is to be sent waits
+                raise LarkUnavailable(
+                    f"no token: {refused}", wait=_CREDENTIAL_RETRY_SECONDS
+                ) from refused
             self._token = answer.tenant_access_token
-            self._fresh_until = begun + max(answer.expire - _EARLY_SECONDS, answer.expire / 2)
+            self._fresh_until = begun + max(
+                answer.expire - _RENEWAL_MARGIN_SECONDS, answer.expire / 2
+            )
             return self._token
 
-    async def _send(self, call: Call, headers: Mapping[str, str], seconds: float) -> _Answer:
+    async def _send(
+        self, call: LarkRequest, headers: Mapping[str, str], seconds: float
+    ) -> _Response:
         http = await self._client()
         import httpx  # noqa: PLC0415  # the one import point, with the one below
 
-        files = None if call.file is None else {"file": _part(call.file)}
+        files = None if call.file is None else {"file": _file_part(call.file)}
         try:
             async with self._slots, asyncio.timeout(seconds):
                 response = await http.request(
@@ -172,28 +181,30 @@ class LarkApi:
                     headers=headers,
                 )
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise LarkBusy(f"Lark cannot be reached: {_named(error)}") from error
+            raise LarkUnavailable(f"Lark cannot be reached: {_describe_error(error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-            raise LarkBusy(f"Lark's answer was lost: {_named(error)}", doubtful=True) from error
-        return _read(response)
+            raise LarkUnavailable(
+                f"Lark's answer was lost: {_describe_error(error)}", doubtful=True
+            ) from error
+        return _read_response(response)
 
     async def _client(self) -> "httpx.AsyncClient":
         if self._http is None:
             async with self._opening:
                 if self._http is None:
-                    self._http = await asyncio.to_thread(_open, self._login.origin)
+                    self._http = await asyncio.to_thread(_open_client, self._login.origin)
         return self._http
 
 
-def _open(origin: str) -> "httpx.AsyncClient":
+def _open_client(origin: str) -> "httpx.AsyncClient":
     import httpx  # noqa: PLC0415  # the one import point: comes with the SDK, only when Lark is on
 
-    limits = httpx.Limits(max_connections=_AT_ONCE, keepalive_expiry=30.0)
+    limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=30.0)
     # no proxy: the long connection takes none either
     return httpx.AsyncClient(base_url=origin, limits=limits, timeout=None, trust_env=False)  # noqa: S113  # every call has its own
 
 
-def _read(response: "httpx.Response") -> _Answer:
+def _read_response(response: "httpx.Response") -> _Response:
     """Return Lark's answer.
 
     Raises:
@@ -201,32 +212,158 @@ def _read(response: "httpx.Response") -> _Answer:
     """
     status = response.status_code
     try:
-        answer = _answer.decode(response.content)
+        answer = _decoder.decode(response.content)
     except msgspec.DecodeError as error:
         if status < _SERVER_ERROR and not response.is_success:
-            raise LarkRefused(status, "HTTP, without a reason") from error
-        raise LarkBusy(f"Lark answered HTTP {status} without JSON", doubtful=True) from error
+            raise LarkRejected(status, "HTTP, without a reason") from error
+        raise LarkUnavailable(f"Lark answered HTTP {status} without JSON", doubtful=True) from error
     if answer.code == 0 and response.is_success:
         return answer
     said = f"{answer.code} {truncate_line(answer.msg, 300)}"
-    if answer.code in _SLOW_DOWN or status == _TOO_MANY:
-        raise LarkBusy(f"Lark is busy: {said}", wait=_seconds(response.headers.get(_RESET, "")))
+    if answer.code in _RATE_LIMIT_CODES or status == _TOO_MANY:
+        raise LarkUnavailable(
+            f"Lark is busy: {said}", wait=_reset_seconds(response.headers.get(_RESET_HEADER, ""))
+        )
     if status >= _SERVER_ERROR:
-        raise LarkBusy(f"Lark failed: HTTP {status}, {said}", doubtful=True)
-    raise LarkRefused(answer.code, truncate_line(answer.msg, 300))
+        raise LarkUnavailable(f"Lark failed: HTTP {status}, {said}", doubtful=True)
+    raise LarkRejected(answer.code, truncate_line(answer.msg, 300))
 
 
-def _seconds(text: str) -> float:
+def _reset_seconds(text: str) -> float:
     try:
         return min(max(float(text), 0.0), 3600.0)
     except ValueError:
         return 0.0
 
 
-def _part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
+def _file_part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
     name, media_type, content = file
     return name, content, media_type
 
 
-def _named(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return truncate_line(f"{type(error).__name__} {error}", 200)
+
+
+_MESSAGES = "/open-apis/im/v1/messages"
+_MAX_PAGES = 20
+_CLICK_POLICY = SendPolicy(tries=1, seconds=1.5)  # a click waits for it, and has three seconds
+
+
+def as_json(value: Any) -> str:
+    """Return JSON text, as `content` wants it."""
+    return msgspec.json.encode(value).decode()
+
+
+class LarkApi:
+    """Messages, reactions and files, as one app."""
+
+    def __init__(self, api: LarkClient) -> None:
+        self._api = api
+
+    async def reply(
+        self,
+        message_id: str,
+        kind: str,
+        content: str,
+        uuid: str,
+        patience: SendPolicy = DEFAULT_POLICY,
+    ) -> str:
+        """Answer a message and return the answer's id. The same uuid is sent once."""
+        body = {"msg_type": kind, "content": content, "uuid": uuid}
+        return await self._sent(
+            LarkRequest("POST", _message_path(message_id, "/reply"), body=body), patience
+        )
+
+    async def create(self, chat_id: str, kind: str, content: str, uuid: str) -> str:
+        """Send a message to a chat and return its id. The same uuid is sent once."""
+        body = {"receive_id": chat_id, "msg_type": kind, "content": content, "uuid": uuid}
+        query = {"receive_id_type": "chat_id"}
+        return await self._sent(
+            LarkRequest("POST", _MESSAGES, query=query, body=body), DEFAULT_POLICY
+        )
+
+    async def patch_card(self, message_id: str, card: str, patience: SendPolicy) -> None:
+        """Replace a card."""
+        await self._api.call(
+            LarkRequest("PATCH", _message_path(message_id), body={"content": card}), patience
+        )
+
+    async def edit_text(self, message_id: str, text: str, patience: SendPolicy) -> None:
+        """Replace a text."""
+        body = {"msg_type": "text", "content": as_json({"text": text})}
+        await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), patience)
+
+    async def react(self, message_id: str, emoji: str) -> str:
+        """Put an emoji on a message and return the reaction's id."""
+        body = {"reaction_type": {"emoji_type": emoji}}
+        data = await self._api.call(
+            LarkRequest("POST", _message_path(message_id, "/reactions"), body=body)
+        )
+        return str(data.get("reaction_id", ""))
+
+    async def unreact(self, message_id: str, reaction_id: str) -> None:
+        """Take an emoji of our own away."""
+        path = _message_path(message_id, f"/reactions/{quote(reaction_id, safe='')}")
+        await self._api.call(LarkRequest("DELETE", path))
+
+    async def upload(self, name: str, content: bytes) -> str:
+        """Upload a file and return its key."""
+        form = {"file_type": "stream", "file_name": name}
+        file = (name, "application/octet-stream", content)
+        data = await self._api.call(
+            LarkRequest("POST", "/open-apis/im/v1/files", form=form, file=file)
+        )
+        return _required_text(data, "file_key")
+
+    async def bot_open_id(self) -> str:
+        """Return who we are."""
+        data = await self._api.call(LarkRequest("GET", "/open-apis/bot/v3/info"))
+        return _required_text(data.get("bot") or {}, "open_id")
+
+    async def name_of(self, open_id: str) -> str:
+        """Return what a person is called; it takes a scope of its own."""
+        path = f"/open-apis/contact/v3/users/{quote(open_id, safe='')}"
+        data = await self._api.call(
+            LarkRequest("GET", path, query={"user_id_type": "open_id"}), _CLICK_POLICY
+        )
+        return _required_text(data.get("user") or {}, "name")
+
+    async def message(self, message_id: str) -> Mapping[str, Any]:
+        """Return a message."""
+        items = (await self._api.call(LarkRequest("GET", _message_path(message_id)))).get("items")
+        return items[0] if isinstance(items, list) and items else {}
+
+    async def messages(
+        self, kind: str, container: str, since: float
+    ) -> AsyncGenerator[Mapping[str, Any]]:
+        """Yield the messages of a `chat` or a `thread` since a moment (seconds), oldest first."""
+        query = {
+            "container_id_type": kind,
+            "container_id": container,
+            "sort_type": "ByCreateTimeAsc",
+            "page_size": "50",
+        }
+        if kind == "chat":
+            query["start_time"] = str(int(since))
+        for _ in range(_MAX_PAGES):
+            data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query))
+            for item in data.get("items") or ():
+                yield item
+            query["page_token"] = str(data.get("page_token") or "")
+            if not data.get("has_more") or not query["page_token"]:
+                return
+
+    async def _sent(self, call: LarkRequest, patience: SendPolicy) -> str:
+        return _required_text(await self._api.call(call, patience), "message_id")
+
+
+def _message_path(message_id: str, rest: str = "") -> str:
+    return f"{_MESSAGES}/{quote(message_id, safe='')}{rest}"
+
+
+def _required_text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str) or not value:
+        raise LarkRejected(0, f"its answer has no {name}")
+    return value

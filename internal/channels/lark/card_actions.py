@@ -25,22 +25,23 @@ from internal.agent.domain.text import truncate_line
 from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
 from internal.channels.chat.question_text import late, outcome
-from internal.channels.lark.card_answers import Press, Wrong, given_by
+from internal.channels.lark.card_elements import ButtonAction
 from internal.channels.lark.directory import People
 from internal.channels.lark.question_card import question_card
+from internal.channels.lark.question_form import InvalidAnswer, read_card_answer
 from internal.channels.lark.replies import card_key
 from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import ChatPhrases, phrases_for
 
 log = logging.getLogger(__name__)
 
-CLICKED = "card.action.trigger"
-ANSWER_SECONDS = 2.2
+CARD_ACTION_EVENT = "card.action.trigger"
+CALLBACK_TIMEOUT_SECONDS = 2.2
 """Lark waits three seconds for what a click did."""
 _REMEMBERED, _REMEMBERED_SECONDS = 2_048, 600.0
 
 T = TypeVar("T")
-Reaction = dict[str, Any]
+CallbackResponse = dict[str, Any]
 """What Lark shows: a toast, and perhaps another card."""
 
 
@@ -96,16 +97,16 @@ class Behind(NamedTuple):
     answered: Callable[[RunId], None]
 
 
-class Clicks:
+class CardActionHandler:
     """Takes clicks in the connection's thread; the answers are given in the loop of its maker."""
 
     def __init__(self, app_id: str, language: LanguageSetting, behind: Behind) -> None:
         self._app_id, self._language, self._behind = app_id, language, behind
         self._loop = asyncio.get_running_loop()
-        self._known: TTLCache[str, Reaction] = TTLCache(_REMEMBERED, _REMEMBERED_SECONDS)
-        self._at_work: Future[Reaction] | None = None
+        self._known: TTLCache[str, CallbackResponse] = TTLCache(_REMEMBERED, _REMEMBERED_SECONDS)
+        self._at_work: Future[CallbackResponse] | None = None
 
-    def take(self, payload: bytes) -> Reaction | None:
+    def take(self, payload: bytes) -> CallbackResponse | None:
         """Return what a click leads to; None for an event that is no click.
 
         What it says is so: an answer that it calls taken is stored. While one click is not done,
@@ -117,7 +118,7 @@ class Clicks:
         except msgspec.DecodeError:
             return None  # what is no event at all is not for us to judge
         header = envelope.header
-        if header.event_type != CLICKED:
+        if header.event_type != CARD_ACTION_EVENT:
             return None
         if header.event_id in self._known:
             return self._known[header.event_id]
@@ -134,20 +135,20 @@ class Clicks:
         self._known[header.event_id] = reaction
         return reaction
 
-    def _waited_for(self, event: _Event) -> Reaction | None:
+    def _waited_for(self, event: _Event) -> CallbackResponse | None:
         """Return what the click leads to; None when that cannot be told in time."""
         if self._at_work is not None and not self._at_work.done():
             return None
         self._at_work = asyncio.run_coroutine_threadsafe(self._settle(event), self._loop)
         try:
-            return self._at_work.result(ANSWER_SECONDS)
+            return self._at_work.result(CALLBACK_TIMEOUT_SECONDS)
         except TimeoutError:
             log.warning("a click was not settled in time")  # it may yet be; the card shows it then
         except Exception:  # a channel's outer loop: a click must not end the connection
             log.exception("a click was not settled")
         return None
 
-    async def _settle(self, event: _Event) -> Reaction:
+    async def _settle(self, event: _Event) -> CallbackResponse:
         """Do what a click says.
 
         Raises:
@@ -168,7 +169,7 @@ class Clicks:
             _NoAnswer: it is no answer to a question of this chat, given on its card.
         """
         try:
-            press = msgspec.convert(event.action.value, Press)
+            press = msgspec.convert(event.action.value, ButtonAction)
         except msgspec.ValidationError:
             raise _NoAnswer("click_malformed") from None
         asked = await self._find(press.question)
@@ -179,14 +180,14 @@ class Clicks:
         card = await self._read(partial(outbox.get_remote_id, card_key(asked.question.id)))
         if card != event.context.open_message_id:
             raise _NoAnswer("click_unknown" if card else "click_early", words)
-        given = given_by(press, event.action.form_value, asked.question)
-        if isinstance(given, Wrong):
+        given = read_card_answer(press, event.action.form_value, asked.question)
+        if isinstance(given, InvalidAnswer):
             raise _NoAnswer(given.phrase, words)
         return asked, given, words
 
     async def _answer(
         self, event: _Event, asked: QuestionRecord, given: AnswerInput, words: ChatPhrases
-    ) -> Reaction:
+    ) -> CallbackResponse:
         people, chat_id = self._behind.people, event.context.open_chat_id
         who = await people.principal(event.operator.open_id, chat_id)
         answerer = Actor(who, "lark", self._chat(event))
@@ -204,7 +205,9 @@ class Clicks:
         log.info("a question was answered", extra={"question_id": asked.question.id})
         return self._with_card(_toast("success", outcome(answered, words).said), answered, words)
 
-    async def _late(self, asked: QuestionRecord, clicker: str, words: ChatPhrases) -> Reaction:
+    async def _late(
+        self, asked: QuestionRecord, clicker: str, words: ChatPhrases
+    ) -> CallbackResponse:
         """Return who was first, and the card as it is now."""
         now = await self._find(asked.question.id) or asked
         toast = _toast("info", late(now, clicker, words))
@@ -217,10 +220,12 @@ class Clicks:
         task = await self._read(partial(self._behind.stores.tasks.get, asked.task_id))
         return phrases_for(self._language, "" if task is None else task.instruction)
 
-    def _toast(self, kind: str, phrase: str, words: ChatPhrases | None = None) -> Reaction:
+    def _toast(self, kind: str, phrase: str, words: ChatPhrases | None = None) -> CallbackResponse:
         return _toast(kind, (words or phrases_for(self._language, ""))(phrase))
 
-    def _with_card(self, toast: Reaction, asked: QuestionRecord, words: ChatPhrases) -> Reaction:
+    def _with_card(
+        self, toast: CallbackResponse, asked: QuestionRecord, words: ChatPhrases
+    ) -> CallbackResponse:
         card = question_card(asked, words, self._app_id)
         return toast | {"card": {"type": "raw", "data": card}}
 
@@ -231,5 +236,5 @@ class Clicks:
         return chat_name("lark", self._app_id, event.context.open_chat_id)
 
 
-def _toast(kind: str, content: str) -> Reaction:
+def _toast(kind: str, content: str) -> CallbackResponse:
     return {"toast": {"type": kind, "content": content}}

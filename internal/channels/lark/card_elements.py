@@ -5,16 +5,30 @@ neither call somebody nor fetch a picture nor look like words of ours.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from internal.channels.lark.card_answers import LONGEST_FIELD, Press
+ActionName = Literal[
+    "approve", "session", "rule", "reject", "because", "each", "choose", "say", "edit", "change"
+]
+
+
+MAX_FIELD_LENGTH = 1_000
+
+
+class ButtonAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a button carries: it names the question, nothing in it gives a right."""
+
+    question: str
+    act: ActionName
+    number: int = 0
+
 
 Element = dict[str, Any]
 
 
-def plain(text: str, *, soft: bool = False) -> Element:
+def plain_text(text: str, *, soft: bool = False) -> Element:
     """Return a text in which nothing has a meaning; a soft one is small and grey."""
     words: Element = {"tag": "plain_text", "content": text}
     if soft:
@@ -27,7 +41,9 @@ def markdown(text: str) -> Element:
     return {"tag": "markdown", "content": text}
 
 
-def button(label: str, press: Press, kind: str = "default", *, submits: bool = False) -> Element:
+def button(
+    label: str, press: ButtonAction, kind: str = "default", *, submits: bool = False
+) -> Element:
     """Return a button; one that submits sends the fields of its form along."""
     made: Element = {
         "tag": "button",
@@ -41,7 +57,7 @@ def button(label: str, press: Press, kind: str = "default", *, submits: bool = F
     return made
 
 
-def row(buttons: Sequence[Element]) -> Element:
+def button_row(buttons: Sequence[Element]) -> Element:
     """Return buttons beside each other, in more lines where one is too short."""
     columns = [{"tag": "column", "width": "auto", "elements": [each]} for each in buttons]
     return {"tag": "column_set", "flex_mode": "flow", "columns": columns}
@@ -52,13 +68,13 @@ def form(name: str, elements: Sequence[Element]) -> Element:
     return {"tag": "form", "name": name, "elements": list(elements)}
 
 
-def field(name: str, hint: str, value: str = "", label: str = "") -> Element:
+def text_input(name: str, hint: str, value: str = "", label: str = "") -> Element:
     """Return a field for text, of several lines when it comes with a value."""
     made: Element = {
         "tag": "input",
         "name": name,
         "placeholder": {"tag": "plain_text", "content": hint},
-        "max_length": LONGEST_FIELD,
+        "max_length": MAX_FIELD_LENGTH,
         "width": "fill",
     }
     if label:
@@ -69,7 +85,7 @@ def field(name: str, hint: str, value: str = "", label: str = "") -> Element:
     return made
 
 
-def ticker(name: str, label: str) -> Element:
+def checkbox(name: str, label: str) -> Element:
     """Return a box to tick."""
     return {
         "tag": "checker",
@@ -79,7 +95,7 @@ def ticker(name: str, label: str) -> Element:
     }
 
 
-def chooser(name: str, hint: str, options: Sequence[str], *, multiple: bool) -> Element:
+def select(name: str, hint: str, options: Sequence[str], *, multiple: bool) -> Element:
     """Return a list to choose from; what is chosen are numbers from 1."""
     return {
         "tag": "multi_select_static" if multiple else "select_static",
@@ -91,3 +107,10 @@ def chooser(name: str, hint: str, options: Sequence[str], *, multiple: bool) -> 
             for number, option in enumerate(options, 1)
         ],
     }
+
+
+"""Yes, yes in this session, yes for good, no, no with a reason, call by call; an option, words (and
+options chosen); yes to a plan as a person wants it, or such a plan without a yes."""
+
+
+"""Characters that a field of a card takes (Lark's limit)."""

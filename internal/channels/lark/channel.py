@@ -19,10 +19,14 @@ from internal.channels.chat.outbox_sender import Sender
 from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.run_display import Showings
 from internal.channels.chat.task_router import Outcome, Setting
-from internal.channels.lark.api import LarkApi
-from internal.channels.lark.api_calls import LarkCalls
-from internal.channels.lark.card_actions import Behind, Clicks
-from internal.channels.lark.connection import LarkConnection, LinkState, Login, Pace
+from internal.channels.lark.api import LarkApi, LarkClient
+from internal.channels.lark.card_actions import Behind, CardActionHandler
+from internal.channels.lark.connection import (
+    AppCredentials,
+    ConnectionState,
+    ConnectionTimeouts,
+    LarkConnection,
+)
 from internal.channels.lark.directory import Around, Identity, People, Threads
 from internal.channels.lark.progress_card import Screen
 from internal.channels.lark.receiver import Receiver
@@ -51,7 +55,7 @@ class House:
 class LarkHealth(NamedTuple):
     """How the connection is, and how many replies were given up."""
 
-    link: LinkState
+    link: ConnectionState
     dead: int
 
 
@@ -59,12 +63,16 @@ class LarkChannel:
     """One app. Nothing is imported from Lark's SDK and nothing is connected before `run`."""
 
     def __init__(
-        self, login: Login, rules: ChatRules, house: House, pace: Pace | None = None
+        self,
+        login: AppCredentials,
+        rules: ChatRules,
+        house: House,
+        pace: ConnectionTimeouts | None = None,
     ) -> None:
         database, stores, clock = house.database, house.stores, house.clock
         self._login, self._house, self._rules = login, house, rules
-        self._api = LarkApi(login, clock)
-        self._calls = LarkCalls(self._api)
+        self._api = LarkClient(login, clock)
+        self._calls = LarkApi(self._api)
         self._identity = Identity(self._calls)
         people = People(house.gateway, self._calls, rules, login.app_id)
         self._around = Around(self._identity, people, Threads(self._calls, login.app_id))
@@ -84,7 +92,7 @@ class LarkChannel:
         self._showings = Showings(screen, login.app_id, self._sender.wake)
         self._connection = LarkConnection(login, self._take, clock, pace)
         self._receiver: Receiver | None = None
-        self._clicks: Clicks | None = None
+        self._clicks: CardActionHandler | None = None
         self._stopping = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -138,12 +146,12 @@ class LarkChannel:
             self._receiver.take(payload)
         return reaction
 
-    def _make_clicks(self) -> Clicks:
+    def _make_clicks(self) -> CardActionHandler:
         house, app_id = self._house, self._login.app_id
         behind = Behind(
             house.gateway, house.database, house.stores, self._around.people, self._answered
         )
-        return Clicks(app_id, self._rules.language, behind)
+        return CardActionHandler(app_id, self._rules.language, behind)
 
     def _answered(self, run_id: RunId) -> None:
         self._sender.wake()

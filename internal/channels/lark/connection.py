@@ -19,25 +19,25 @@ from typing import Any, Literal, NamedTuple
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.channels.lark.sdk import websocket_client
+from internal.channels.lark.sdk import load_websocket_client
 
 log = logging.getLogger(__name__)
 
-Take = Callable[[bytes], dict[str, Any] | None]
-LinkStatus = Literal["starting", "connected", "reconnecting", "refused", "stopped"]
+EventHandler = Callable[[bytes], dict[str, Any] | None]
+ConnectionStatus = Literal["starting", "connected", "reconnecting", "refused", "stopped"]
 _WRONG_DOMAIN = 1000040351
 _WORSE = {_WRONG_DOMAIN: "the app belongs to the other service: set channels.lark.domain"}
 
 
-class LinkState(NamedTuple):
+class ConnectionState(NamedTuple):
     """How the connection is, since when (RFC 3339), and why."""
 
-    status: LinkStatus
+    status: ConnectionStatus
     since: str
     why: str = ""
 
 
-class Login(NamedTuple):
+class AppCredentials(NamedTuple):
     """The app, its secret and the origin that it belongs to."""
 
     app_id: str
@@ -49,7 +49,7 @@ class Login(NamedTuple):
         return f"Login({self.app_id} at {self.origin})"
 
 
-class Pace(NamedTuple):
+class ConnectionTimeouts(NamedTuple):
     """Time limits and waits, in seconds. A wait doubles from `first` to `most`, with jitter."""
 
     first: float = 1.0
@@ -61,7 +61,7 @@ class Pace(NamedTuple):
     goodbye: float = 1.0
 
 
-class Gone(Exception):
+class ConnectionLost(Exception):
     """The connection is over; the text says why."""
 
 
@@ -72,13 +72,19 @@ class LarkConnection:
     sends the event again, a click excepted.
     """
 
-    def __init__(self, login: Login, take: Take, clock: Clock, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        login: AppCredentials,
+        take: EventHandler,
+        clock: Clock,
+        pace: ConnectionTimeouts | None = None,
+    ) -> None:
         self._login, self._take, self._clock = login, take, clock
-        self._pace = pace or Pace()
+        self._pace = pace or ConnectionTimeouts()
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: Future[None] = Future()
-        self.state = LinkState("starting", rfc3339(clock.now()))
+        self.state = ConnectionState("starting", rfc3339(clock.now()))
 
     def start(self) -> None:
         """Begin, in a thread of its own: the import of the client takes seconds."""
@@ -108,7 +114,7 @@ class LarkConnection:
 
     async def _supervise(self) -> None:
         """Connect again and again, until told to stop."""
-        sdk = websocket_client()
+        sdk = load_websocket_client()
         sdk.__dict__["loop"] = asyncio.get_running_loop()  # else the first one that it ever saw
         wait = self._pace.first
         while not self._stopping.is_set():
@@ -147,10 +153,10 @@ class LarkConnection:
                 await self._stopping.wait()
         return self._stopping.is_set()
 
-    def _tell(self, status: LinkStatus, why: str) -> None:
+    def _tell(self, status: ConnectionStatus, why: str) -> None:
         before, why = self.state, truncate_line(why, 300)
         since = before.since if before.status == status else rfc3339(self._clock.now())
-        self.state = LinkState(status, since, why)
+        self.state = ConnectionState(status, since, why)
         if (status, why) != (before.status, before.why):
             level = logging.INFO if status in {"connected", "stopped"} else logging.WARNING
             log.log(level, "Lark connection %s", status, extra={"why": why} if why else {})
@@ -162,10 +168,10 @@ class _Link:
     def __init__(
         self,
         sdk: ModuleType,
-        login: Login,
-        take: Take,
+        login: AppCredentials,
+        take: EventHandler,
         clock: Clock,
-        pace: Pace,
+        pace: ConnectionTimeouts,
     ) -> None:
         self._clock, self._pace = clock, pace
         self._lost = asyncio.Event()
@@ -209,10 +215,12 @@ class _Link:
             while not stopping.is_set():
                 left = self._heard + 2 * self._client._ping_interval - self._clock.monotonic()
                 if left <= 0:
-                    raise Gone("Lark was silent: no frame and no pong for two ping intervals")
+                    raise ConnectionLost(
+                        "Lark was silent: no frame and no pong for two ping intervals"
+                    )
                 await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if self._lost.is_set() and not stopping.is_set():
-                    raise Gone(self._why)
+                    raise ConnectionLost(self._why)
         finally:
             for end in ends:
                 end.cancel()
@@ -287,7 +295,7 @@ def _refusal(error: Any) -> str:
 
 def _reason(error: Exception) -> str:
     match error:
-        case Gone():
+        case ConnectionLost():
             return str(error)
         case TimeoutError():
             return "Lark did not answer in time"

@@ -11,8 +11,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.policy import ChatRules
-from internal.channels.lark.api import LarkRefused
-from internal.channels.lark.api_calls import LarkCalls
+from internal.channels.lark.api import LarkApi, LarkRejected
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +22,7 @@ _REMEMBERED, _NAME_SECONDS, _UNNAMED_SECONDS = 2_048, 3_600.0, 60.0
 class Identity:
     """The bot's open_id, fetched until it is known: nobody can tell before whom a group means."""
 
-    def __init__(self, calls: LarkCalls) -> None:
+    def __init__(self, calls: LarkApi) -> None:
         self._calls = calls
         self._found = asyncio.Event()
         self.known = ""
@@ -50,7 +49,7 @@ class Identity:
 class People:
     """The people of one app: what they may do now, and what they are called."""
 
-    def __init__(self, gateway: Gateway, calls: LarkCalls, rules: ChatRules, app_id: str) -> None:
+    def __init__(self, gateway: Gateway, calls: LarkApi, rules: ChatRules, app_id: str) -> None:
         self._gateway, self._calls, self._rules = gateway, calls, rules
         self._app_id = app_id
         self._names: TTLCache[str, str] = TTLCache(_REMEMBERED, _NAME_SECONDS)
@@ -91,7 +90,7 @@ class People:
 class Threads:
     """In which threads of groups the bot has a word."""
 
-    def __init__(self, calls: LarkCalls, app_id: str) -> None:
+    def __init__(self, calls: LarkApi, app_id: str) -> None:
         self._calls, self._app_id = calls, app_id
         self._ours: TTLCache[str, bool] = TTLCache(_REMEMBERED, _NAME_SECONDS)
 
@@ -113,7 +112,7 @@ class Threads:
                 if (item.get("sender") or {}).get("id") == self._app_id:
                     self.join(thread_id)
                     return True
-        except LarkRefused as refused:
+        except LarkRejected as refused:
             log.info("a thread cannot be read", extra={"why": str(refused)})
         return False
 

@@ -70,7 +70,7 @@ class Mention(NamedTuple):
     name: str
 
 
-class Message(NamedTuple):
+class LarkMessage(NamedTuple):
     """A message of a person or a bot. `created` is in ms since 1970, None when it is not told.
 
     `parent_id` is the message that it quotes, `thread_id` the thread it is in; "" for none.
@@ -98,7 +98,7 @@ class Message(NamedTuple):
         return any(mention.open_id == open_id for mention in self.mentions)
 
 
-class Recalled(NamedTuple):
+class LarkRecall(NamedTuple):
     """A message was taken back; nobody is told by whom."""
 
     message_id: str
@@ -111,7 +111,7 @@ class Recalled(NamedTuple):
         return f"recall:{self.message_id}"
 
 
-def read_event(payload: bytes | str) -> Message | Recalled | None:
+def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | None:
     """Return what an event tells of a message; None for an event of another kind.
 
     Raises:
@@ -125,17 +125,17 @@ def read_event(payload: bytes | str) -> Message | Recalled | None:
             recall = _recall.decode(envelope.event)
             if not recall.message_id or not recall.chat_id:
                 raise msgspec.ValidationError("a recall without message_id or chat_id")
-            return Recalled(recall.message_id, recall.chat_id)
+            return LarkRecall(recall.message_id, recall.chat_id)
         case _:
             return None
 
 
-def _received(raw: msgspec.Raw) -> Message:
+def _received(raw: msgspec.Raw) -> LarkMessage:
     event = _event.decode(raw)
     body, sender = event.message, event.sender or _Sender()
     if body is None or not body.message_id or not body.chat_id:
         raise msgspec.ValidationError("a message without message_id or chat_id")
-    return Message(
+    return LarkMessage(
         message_id=body.message_id,
         chat_id=body.chat_id,
         direct=body.chat_type == "p2p",
@@ -150,7 +150,7 @@ def _received(raw: msgspec.Raw) -> Message:
     )
 
 
-def words(message: Message, bot: str) -> str | None:
+def message_text(message: LarkMessage, bot: str) -> str | None:
     """Return what is said, mentions as names and without the bot's own; None for other kinds.
 
     Content that is not what its kind should be has no words: "".

@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from internal.channels.lark.api_calls import as_json
+from internal.channels.lark.api import as_json
 from internal.i18n.chat import ChatPhrases
 
-MOST_RICH, MOST_TEXT, MOST_TABLES = 28 * 1024, 140 * 1024, 5
+MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
 """Bytes of a card or post and of a text (Lark takes 30 KB and 150 KB), tables in a card."""
 _SUMMARY = 4 * 1024
 _TAG = re.compile(r"<(?=/?(?:at|person)\b)", re.IGNORECASE)
@@ -19,7 +19,7 @@ _TABLE = re.compile(
 _FENCED = re.compile(r"(^ {0,3}```.*?(?:^ {0,3}```[ \t]*$|\Z))", re.MULTILINE | re.DOTALL)
 
 
-class Part(NamedTuple):
+class MessagePart(NamedTuple):
     """A message to be sent. `file` is what is uploaded for it, its content then waits for a key.
 
     A spare one may be left out when it alone is refused.
@@ -31,30 +31,30 @@ class Part(NamedTuple):
     spare: bool = False
 
 
-Form = tuple[str, tuple[Part, ...]]
+Rendering = tuple[str, tuple[MessagePart, ...]]
 """A name, and the messages that an answer consists of in that form."""
 
 
-def forms(answer: str, words: ChatPhrases) -> Sequence[Form]:
+def render_answer(answer: str, words: ChatPhrases) -> Sequence[Rendering]:
     """Return the forms of an answer, the best first; each is whole by itself.
 
     A mention or a picture that a model writes is shown as it is written: nobody is called, nothing
     is fetched.
     """
-    safe = inert(answer)
-    plain: Form = ("text", texts(safe, MOST_TEXT))
-    if size(as_json(as_json(markdown_card(safe)))) > MOST_RICH:
+    safe = neutralize_markup(answer)
+    plain: Rendering = ("text", text_parts(safe, MAX_TEXT_BYTES))
+    if byte_length(as_json(as_json(markdown_card(safe)))) > MAX_RICH_BYTES:
         return (("file", _file(safe, answer, words)), plain)
-    found: list[Form] = []
-    few = tables_as_code(safe, MOST_TABLES)
+    found: list[Rendering] = []
+    few = tables_as_code(safe, MAX_TABLES)
     none = tables_as_code(safe, 0)
-    found.append(("card", (Part("interactive", as_json(markdown_card(few))),)))
+    found.append(("card", (MessagePart("interactive", as_json(markdown_card(few))),)))
     if none != few:
-        found.append(("plain-card", (Part("interactive", as_json(markdown_card(none))),)))
-    return (*found, ("post", (post(none),)), plain)
+        found.append(("plain-card", (MessagePart("interactive", as_json(markdown_card(none))),)))
+    return (*found, ("post", (post_part(none),)), plain)
 
 
-def uuid(key: str, form: str, number: int) -> str:
+def send_uuid(key: str, form: str, number: int) -> str:
     """Return the name under which Lark sends a message once, whoever asks again."""
     return hashlib.sha256(f"{key}\n{form}\n{number}".encode()).hexdigest()[:40]
 
@@ -84,50 +84,50 @@ def tables_as_code(text: str, most: int) -> str:
     return "".join(part if number % 2 else _TABLE.sub(keep, part) for number, part in parts)
 
 
-def inert(text: str) -> str:
+def neutralize_markup(text: str) -> str:
     """Return Markdown in which mentions and pictures are nothing but text."""
     return _IMAGE.sub(r"[\1](", _TAG.sub("<\u200b", text))
 
 
-def texts(text: str, most: int) -> tuple[Part, ...]:
+def text_parts(text: str, most: int) -> tuple[MessagePart, ...]:
     """Return text messages of at most so many bytes."""
-    return tuple(Part("text", as_json({"text": piece})) for piece in chunks(text, most))
+    return tuple(MessagePart("text", as_json({"text": piece})) for piece in split_bytes(text, most))
 
 
-def post(text: str) -> Part:
+def post_part(text: str) -> MessagePart:
     """Return a rich text of Markdown."""
     content = [[{"tag": "md", "text": text}]]
-    return Part("post", as_json({"zh_cn": {"title": "", "content": content}}))
+    return MessagePart("post", as_json({"zh_cn": {"title": "", "content": content}}))
 
 
-def _file(safe: str, answer: str, words: ChatPhrases) -> tuple[Part, ...]:
-    said = words("long_answer", head=tables_as_code(head(safe, _SUMMARY), 0))
+def _file(safe: str, answer: str, words: ChatPhrases) -> tuple[MessagePart, ...]:
+    said = words("long_answer", head=tables_as_code(truncate_bytes(safe, _SUMMARY), 0))
     content = answer.encode("utf-8", "replace")
-    return post(said), Part("file", "", (words("file_name"), content))
+    return post_part(said), MessagePart("file", "", (words("file_name"), content))
 
 
-_BREAKS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
+_SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
 
 
-def size(text: str) -> int:
+def byte_length(text: str) -> int:
     """Return the bytes in UTF-8."""
     return len(text.encode("utf-8", "replace"))
 
 
-def head(text: str, most: int) -> str:
+def truncate_bytes(text: str, most: int) -> str:
     """Return the beginning, at most so many bytes, ended at a sentence where there is one."""
     cut = text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
     if cut == text:
         return text
-    ends = [found.end() for found in _BREAKS.finditer(cut)]
+    ends = [found.end() for found in _SENTENCE_ENDS.finditer(cut)]
     good = next((end for end in reversed(ends) if end > len(cut) // 2), len(cut))
     return cut[:good].rstrip()
 
 
-def chunks(text: str, most: int) -> list[str]:
+def split_bytes(text: str, most: int) -> list[str]:
     """Return the text in pieces of at most so many bytes, none of them blank."""
     pieces: list[str] = []
     while text.strip():
-        pieces.append(head(text, most))
+        pieces.append(truncate_bytes(text, most))
         text = text[len(pieces[-1]) :].lstrip()
     return pieces

@@ -23,9 +23,8 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.run_state import COLOURS, Work
-from internal.channels.lark.api import COSMETIC, PATIENT, LarkRefused
-from internal.channels.lark.api_calls import LarkCalls, as_json
-from internal.channels.lark.message_format import markdown_card, uuid
+from internal.channels.lark.api import BEST_EFFORT, DEFAULT_POLICY, LarkApi, LarkRejected, as_json
+from internal.channels.lark.message_format import markdown_card, send_uuid
 from internal.channels.lark.replies import PROGRESS_MARK
 from internal.i18n.chat import ChatPhrases
 
@@ -71,7 +70,7 @@ class Screen(NamedTuple):
     database: Database
     stores: Stores
     clock: Clock
-    calls: LarkCalls
+    calls: LarkApi
     rules: ChatRules
 
 
@@ -192,7 +191,7 @@ class Progress:
             if self._state.message or not await self._sent(content):
                 await self._replace(content)
             self._painted = content
-        except LarkRefused as refused:
+        except LarkRejected as refused:
             self._state.lost = True
             self._tell("progress is not shown any more", refused)
         except LarkspurError as error:
@@ -205,16 +204,16 @@ class Progress:
             self._state.sending = True
             await self._keep()
         kind = "interactive" if self._screen.rules.progress == "card" else "text"
-        name = uuid(self._run.id, "progress", 0)
+        name = send_uuid(self._run.id, "progress", 0)
         target = self._origin.message_id
         reply = self._screen.calls.reply
-        self._state.message = await reply(target, kind, content, name, COSMETIC)
+        self._state.message = await reply(target, kind, content, name, BEST_EFFORT)
         await self._keep()
         return not before
 
     async def _replace(self, content: str) -> None:
         # the last state stays for good, so it is worth more than one try
-        patience = PATIENT if self._work.still else COSMETIC
+        patience = DEFAULT_POLICY if self._work.still else BEST_EFFORT
         if self._screen.rules.progress == "card":
             await self._screen.calls.patch_card(self._state.message, content, patience)
         elif self._state.edits < _MOST_EDITS or self._work.still:  # Lark takes 20 edits of a text

@@ -13,14 +13,13 @@ from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from internal.channels.lark.api import PATIENT, LarkRefused
-from internal.channels.lark.api_calls import LarkCalls, as_json
-from internal.channels.lark.message_format import Form, Part, forms, uuid
+from internal.channels.lark.api import DEFAULT_POLICY, LarkApi, LarkRejected, as_json
+from internal.channels.lark.message_format import MessagePart, Rendering, render_answer, send_uuid
 from internal.channels.lark.question_card import (
     QUESTION_MARK,
-    news_forms,
     question_card,
-    question_forms,
+    render_outcome,
+    render_question,
 )
 from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import ChatPhrases, phrases_for
@@ -65,7 +64,7 @@ class Replies:
 
     def __init__(
         self,
-        calls: LarkCalls,
+        calls: LarkApi,
         database: Database,
         stores: Stores,
         app_id: str,
@@ -87,7 +86,7 @@ class Replies:
         if outgoing.question_id:
             return await self._of_question(outgoing)
         words, text = await self._rendered(outgoing)
-        return await self._in_a_form(outgoing, forms(text, words))
+        return await self._in_a_form(outgoing, render_answer(text, words))
 
     async def find(self, outgoing: OutgoingMessage, since: datetime) -> str:
         """Return the id of our own answer, sent since then and perhaps not heard of; "" for none.
@@ -116,59 +115,59 @@ class Replies:
         read, stores, app_id = self._database.read, self._stores, self._app_id
         asked = await read(partial(stores.questions.get, QuestionId(outgoing.question_id)))
         if asked is None:
-            raise LarkRefused(0, "the question was deleted with its session")
+            raise LarkRejected(0, "the question was deleted with its session")
         task = await read(partial(stores.tasks.get, asked.task_id))
         words = phrases_for(self._language, "" if task is None else task.instruction)
         if not outgoing.key.endswith(CLOSED):
-            return await self._in_a_form(outgoing, question_forms(asked, words, app_id))
+            return await self._in_a_form(outgoing, render_question(asked, words, app_id))
         shown = await read(partial(stores.outbox.get_remote_id, card_key(asked.question.id)))
         if shown:
             try:
                 card = as_json(question_card(asked, words, app_id))
-                await self._calls.patch_card(shown, card, PATIENT)
-            except LarkRefused as refused:  # no card, or one that is gone or older than 14 days
+                await self._calls.patch_card(shown, card, DEFAULT_POLICY)
+            except LarkRejected as refused:  # no card, or one that is gone or older than 14 days
                 why = {"question_id": outgoing.question_id, "why": str(refused)}
                 log.info("a question's card cannot be replaced", extra=why)
             else:
                 return shown
-        return await self._in_a_form(outgoing, news_forms(asked, words, app_id))
+        return await self._in_a_form(outgoing, render_outcome(asked, words, app_id))
 
-    async def _in_a_form(self, outgoing: OutgoingMessage, known: Sequence[Form]) -> str:
-        refusal: LarkRefused | None = None
+    async def _in_a_form(self, outgoing: OutgoingMessage, known: Sequence[Rendering]) -> str:
+        refusal: LarkRejected | None = None
         for name, parts in known:
             try:
                 ids = [
-                    await self._part(outgoing, part, uuid(outgoing.key, name, number))
+                    await self._part(outgoing, part, send_uuid(outgoing.key, name, number))
                     for number, part in enumerate(parts)
                 ]
-            except LarkRefused as refused:
+            except LarkRejected as refused:
                 if refused.code in _HOPELESS:
                     raise
                 refusal = refused
             else:
                 return ids[0]
-        raise refusal or LarkRefused(0, "there is nothing to send")
+        raise refusal or LarkRejected(0, "there is nothing to send")
 
-    async def _part(self, outgoing: OutgoingMessage, part: Part, name: str) -> str:
+    async def _part(self, outgoing: OutgoingMessage, part: MessagePart, name: str) -> str:
         try:
             return await self._sent(outgoing, part, name)
-        except LarkRefused as refused:
+        except LarkRejected as refused:
             if not part.spare:
                 raise
             log.info("a file was left out", extra={"key": outgoing.key, "why": str(refused)})
             return ""
 
-    async def _sent(self, outgoing: OutgoingMessage, part: Part, name: str) -> str:
+    async def _sent(self, outgoing: OutgoingMessage, part: MessagePart, name: str) -> str:
         content = part.content
         if part.file is not None:
             content = as_json({"file_key": await self._calls.upload(*part.file)})
         if outgoing.reply_to:
             try:
                 return await self._calls.reply(outgoing.reply_to, part.kind, content, name)
-            except LarkRefused as refused:
+            except LarkRejected as refused:
                 if refused.code not in GONE:
                     raise
-        fresh = uuid(name, "create", 0)
+        fresh = send_uuid(name, "create", 0)
         return await self._calls.create(outgoing.chat_id, part.kind, content, fresh)
 
     async def _rendered(self, outgoing: OutgoingMessage) -> tuple[ChatPhrases, str]:

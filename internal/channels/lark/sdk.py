@@ -19,7 +19,7 @@ _HANDLERS = "lark_oapi.event.dispatcher_handler"
 _SECRETS = re.compile(r"((?:access_key|ticket|token|secret)=)[^&\s\"']+", re.IGNORECASE)
 
 
-class HidesSecrets(logging.Filter):
+class SecretFilter(logging.Filter):
     """Lets the client's records through without the secrets of its addresses.
 
     What it says of a lost connection is left out: the supervisor says it, with the reason.
@@ -32,7 +32,7 @@ class HidesSecrets(logging.Filter):
         return not text.startswith(("receive message loop exit", "ping failed"))
 
 
-def websocket_client() -> ModuleType:
+def load_websocket_client() -> ModuleType:
     """Return `lark_oapi.ws.client`. Its variable `loop` says where its clients run.
 
     Raises:
@@ -53,7 +53,7 @@ def websocket_client() -> ModuleType:
     for handler in logger.handlers[:]:  # it writes to stdout, which is not ours to fill
         logger.removeHandler(handler)
     for each in (logger, logging.getLogger("websockets.client")):  # both tell whole addresses
-        each.filters[:] = [HidesSecrets()]
+        each.filters[:] = [SecretFilter()]
     return module
 
 

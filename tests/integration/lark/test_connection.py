@@ -8,24 +8,26 @@ from typing import Self
 
 import pytest
 
-from internal.channels.lark.connection import LarkConnection, Login, Pace
+from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Reply
 from tests.support.lark_gateway import APP, rig
 
-PACE = Pace(first=0.1, most=0.3, settled=5.0, discovery=0.5, handshake=3.0)
+PACE = ConnectionTimeouts(first=0.1, most=0.3, settled=5.0, discovery=0.5, handshake=3.0)
 
 
 class Link:
     """A connection to a simulator, and what it took."""
 
-    def __init__(self, sim: LarkSim, secret: str = APP.secret, pace: Pace = PACE) -> None:
+    def __init__(
+        self, sim: LarkSim, secret: str = APP.secret, pace: ConnectionTimeouts = PACE
+    ) -> None:
         self.sim = sim
         self.took: list[bytes] = []
         self.fails = False
-        login = Login(APP.app_id, secret, sim.url)
+        login = AppCredentials(APP.app_id, secret, sim.url)
         self.connection = LarkConnection(login, self.take, SystemClock(), pace)
 
     def take(self, payload: bytes) -> None:
@@ -135,7 +137,7 @@ async def test_a_wrong_secret_is_refused_and_not_told() -> None:
     async with LarkSim([APP]) as sim, Link(sim, "wrong-secret-9") as link:
         said = await link.until("refused")
         assert "check channels.lark.app_id" in said
-        assert "wrong-secret-9" not in said + repr(Login("a", "wrong-secret-9", "o"))
+        assert "wrong-secret-9" not in said + repr(AppCredentials("a", "wrong-secret-9", "o"))
 
 
 async def test_frames_that_are_none_do_not_end_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,9 +15,15 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import Sender
-from internal.channels.lark.api import Call, LarkApi, LarkBusy, LarkRefused, Patience
-from internal.channels.lark.api_calls import LarkCalls
-from internal.channels.lark.connection import Login
+from internal.channels.lark.api import (
+    LarkApi,
+    LarkClient,
+    LarkRejected,
+    LarkRequest,
+    LarkUnavailable,
+    SendPolicy,
+)
+from internal.channels.lark.connection import AppCredentials
 from internal.channels.lark.receiver import NotAccepted, Receiver
 from internal.channels.lark.replies import Replies
 from internal.observability.clock import SystemClock
@@ -26,7 +32,7 @@ from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
 from tests.support.lark_gateway import APP, shown_text
 
-HASTY = Patience(tries=2, longest_wait=1.0, seconds=1.0)
+HASTY = SendPolicy(tries=2, longest_wait=1.0, seconds=1.0)
 
 
 class Ahead(SystemClock):
@@ -43,8 +49,8 @@ class Desk:
 
     def __init__(self, sim: LarkSim, database: Any) -> None:
         self.sim, self.database, self.stores, self.clock = sim, database, Stores(), Ahead()
-        self.api = LarkApi(Login(APP.app_id, APP.secret, sim.url), self.clock)
-        calls = LarkCalls(self.api)
+        self.api = LarkClient(AppCredentials(APP.app_id, APP.secret, sim.url), self.clock)
+        calls = LarkApi(self.api)
         replies = Replies(calls, database, self.stores, APP.app_id, "en")
         self.sender = Sender(APP.app_id, replies, database, self.stores.outbox, self.clock)
 
@@ -203,9 +209,9 @@ async def test_what_lark_will_never_take_is_given_up_at_once(tmp_path: Path) -> 
 
 async def test_a_wrong_secret_buries_nothing(tmp_path: Path) -> None:
     async with LarkSim([APP]) as sim:
-        api = LarkApi(Login(APP.app_id, "wrong-secret", sim.url), SystemClock())
-        with pytest.raises(LarkBusy, match="no token") as busy:
-            await api.call(Call("GET", "/open-apis/bot/v3/info"))
+        api = LarkClient(AppCredentials(APP.app_id, "wrong-secret", sim.url), SystemClock())
+        with pytest.raises(LarkUnavailable, match="no token") as busy:
+            await api.call(LarkRequest("GET", "/open-apis/bot/v3/info"))
         assert busy.value.wait > 1
         assert not busy.value.doubtful
         assert "wrong-secret" not in str(busy.value)
@@ -227,12 +233,12 @@ async def test_failures_say_whether_it_may_have_been_done(
     fault: AnswerFault, doubtful: bool
 ) -> None:
     async with LarkSim([APP]) as sim:
-        api = LarkApi(Login(APP.app_id, APP.secret, sim.url), SystemClock())
-        call = Call("GET", "/open-apis/bot/v3/info")
+        api = LarkClient(AppCredentials(APP.app_id, APP.secret, sim.url), SystemClock())
+        call = LarkRequest("GET", "/open-apis/bot/v3/info")
         assert (await api.call(call))["bot"]["open_id"] == APP.open_id
         fault.match = "bot/v3"
         sim.faults.answers.append(fault)
-        with pytest.raises(LarkBusy) as busy:
+        with pytest.raises(LarkUnavailable) as busy:
             await api.call(call, HASTY)
         assert busy.value.doubtful is doubtful
         if fault.kind == "rate_limit":
@@ -241,18 +247,18 @@ async def test_failures_say_whether_it_may_have_been_done(
 
 
 async def test_nobody_there_is_no_doubt() -> None:
-    api = LarkApi(Login(APP.app_id, APP.secret, "http://127.0.0.1:9"), SystemClock())
-    with pytest.raises(LarkBusy, match="cannot be reached") as busy:
-        await api.call(Call("GET", "/open-apis/bot/v3/info"), HASTY)
+    api = LarkClient(AppCredentials(APP.app_id, APP.secret, "http://127.0.0.1:9"), SystemClock())
+    with pytest.raises(LarkUnavailable, match="cannot be reached") as busy:
+        await api.call(LarkRequest("GET", "/open-apis/bot/v3/info"), HASTY)
     assert not busy.value.doubtful
     await api.close()
 
 
 async def test_a_refusal_is_not_tried_again() -> None:
     async with LarkSim([APP]) as sim:
-        api = LarkApi(Login(APP.app_id, APP.secret, sim.url), SystemClock())
-        with pytest.raises(LarkRefused, match="230001"):
-            await api.call(Call("GET", "/open-apis/im/v1/messages/om_none"))
+        api = LarkClient(AppCredentials(APP.app_id, APP.secret, sim.url), SystemClock())
+        with pytest.raises(LarkRejected, match="230001"):
+            await api.call(LarkRequest("GET", "/open-apis/im/v1/messages/om_none"))
         assert sum("om_none" in entry.what for entry in sim.log) == 1
         await api.close()
 

@@ -43,15 +43,15 @@ from internal.channels.chat.policy import (
     judge,
 )
 from internal.channels.chat.run_state import Work
-from internal.channels.lark.events import Mention, Message, Recalled, read_event, words
+from internal.channels.lark.events import LarkMessage, LarkRecall, Mention, message_text, read_event
 from internal.channels.lark.message_format import (
-    MOST_RICH,
-    chunks,
-    forms,
-    head,
-    size,
+    MAX_RICH_BYTES,
+    byte_length,
+    render_answer,
+    send_uuid,
+    split_bytes,
     tables_as_code,
-    uuid,
+    truncate_bytes,
 )
 from internal.channels.lark.replies import is_aside, result_text
 from internal.i18n.chat import (
@@ -63,9 +63,9 @@ NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
 
-def message(content: object, kind: str = "text", *mentions: Mention, **more: Any) -> Message:
+def message(content: object, kind: str = "text", *mentions: Mention, **more: Any) -> LarkMessage:
     body = content if isinstance(content, str) else json.dumps(content)
-    made = Message("om_1", "oc_1", True, kind, body, "ou_1", True, None, mentions)
+    made = LarkMessage("om_1", "oc_1", True, kind, body, "ou_1", True, None, mentions)
     return made._replace(**more)
 
 
@@ -91,12 +91,12 @@ def test_a_text_is_read_with_its_mentions(content: object, said: str) -> None:
         Mention("@_user_10", "ou_10", "@_user_2"),
     )
     named = [each._replace(name="Ten") if each.key == "@_user_10" else each for each in mentions]
-    assert words(message(content, "text", *named), BOT) == said
+    assert message_text(message(content, "text", *named), BOT) == said
 
 
 def test_a_name_that_looks_like_a_key_stays_a_name() -> None:
     mentions = (Mention("@_user_1", "ou_1", "_user_2\n#"), Mention("@_user_2", "ou_2", "Two"))
-    said = words(message({"text": "@_user_1 @_user_2"}, "text", *mentions), BOT)
+    said = message_text(message({"text": "@_user_1 @_user_2"}, "text", *mentions), BOT)
     assert said == "@_user_2 # @Two"
 
 
@@ -118,18 +118,18 @@ def test_a_post_becomes_markdown() -> None:
         ],
     }
     mentions = (Mention("@_user_1", BOT, "L"), Mention("@_user_2", "ou_2", "Two"))
-    said = words(message(content, "post", *mentions), BOT)
+    said = message_text(message(content, "post", *mentions), BOT)
     assert said is not None
     assert said.startswith("# Plan\n\n**bold **[here](https://a.example)@Two@all")
     assert "[image]:SMILE:" in said
     assert "```python\nx = 1\n```" in said
     assert "---" in said
-    assert words(message({"zh_cn": content}, "post", *mentions), BOT) == said
-    assert words(message({"content": "x", "title": 3}, "post"), BOT) == ""
+    assert message_text(message({"zh_cn": content}, "post", *mentions), BOT) == said
+    assert message_text(message({"content": "x", "title": 3}, "post"), BOT) == ""
 
 
 def test_another_kind_has_no_words() -> None:
-    assert words(message({}, "location"), BOT) is None
+    assert message_text(message({}, "location"), BOT) is None
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"7", b'{"header": 1}', b"\xff"])
@@ -142,7 +142,7 @@ def test_a_recall_names_the_message_and_not_its_event() -> None:
     event = {"message_id": "om_1", "chat_id": "oc_1", "recall_time": "1"}
     header = {"event_type": "im.message.recalled_v1", "event_id": "e1"}
     told = read_event(json.dumps({"header": header, "event": event}))
-    assert told == Recalled("om_1", "oc_1")
+    assert told == LarkRecall("om_1", "oc_1")
     assert told.name == "recall:om_1"
     for broken in ({"message_id": "om_1"}, {"chat_id": "oc_1"}, {"message_id": 7}):
         with pytest.raises(msgspec.ValidationError):
@@ -298,7 +298,7 @@ def test_the_scope_of_a_chat_is_29_characters() -> None:
 
 def test_nobody_is_called_and_nothing_fetched_by_what_a_model_writes() -> None:
     answer = '<at id=all></at> <AT user_id="all"> </at> ![x](https://evil.example/a.png) <b>'
-    for name, parts in forms(answer, EN):
+    for name, parts in render_answer(answer, EN):
         content = json.loads(parts[0].content)
         text = json.dumps(content, ensure_ascii=False)
         assert "<at" not in text.lower(), name
@@ -307,16 +307,16 @@ def test_nobody_is_called_and_nothing_fetched_by_what_a_model_writes() -> None:
 
 
 def test_forms_fall_from_card_to_text() -> None:
-    assert [name for name, _ in forms("hi", EN)] == ["card", "post", "text"]
+    assert [name for name, _ in render_answer("hi", EN)] == ["card", "post", "text"]
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n"
-    assert [name for name, _ in forms(table, EN)] == ["card", "plain-card", "post", "text"]
-    long = forms("句子。" * 20_000, ZH)
+    assert [name for name, _ in render_answer(table, EN)] == ["card", "plain-card", "post", "text"]
+    long = render_answer("句子。" * 20_000, ZH)
     assert [name for name, _ in long] == ["file", "text"]
     post, file = long[0][1]
-    assert size(post.content) < MOST_RICH
+    assert byte_length(post.content) < MAX_RICH_BYTES
     assert file.file is not None
     assert file.file[1].decode() == "句子。" * 20_000
-    assert all(size(part.content) < 150 * 1024 for part in long[1][1])
+    assert all(byte_length(part.content) < 150 * 1024 for part in long[1][1])
     assert "".join(json.loads(part.content)["text"] for part in long[1][1]) == "句子。" * 20_000
 
 
@@ -329,17 +329,17 @@ def test_tables_over_the_limit_become_code() -> None:
 
 
 def test_uuids_are_short_and_differ() -> None:
-    names = {uuid("run-1:answer", form, n) for form in ("card", "post") for n in (0, 1)}
+    names = {send_uuid("run-1:answer", form, n) for form in ("card", "post") for n in (0, 1)}
     assert len(names) == 4
     assert {len(name) for name in names} == {40}
 
 
 def test_text_is_cut_at_sentences_and_never_inside_a_character() -> None:
-    assert head("短句。" * 10, 20) == "短句。短句。"
-    assert head("no end here", 5) == "no en"
-    assert head("\U0001f600" * 3, 5) == "\U0001f600"
-    assert "".join(chunks("a b. " * 100, 64)).replace(" ", "") == "ab." * 100
-    assert chunks("  ", 10) == []
+    assert truncate_bytes("短句。" * 10, 20) == "短句。短句。"
+    assert truncate_bytes("no end here", 5) == "no en"
+    assert truncate_bytes("\U0001f600" * 3, 5) == "\U0001f600"
+    assert "".join(split_bytes("a b. " * 100, 64)).replace(" ", "") == "ab." * 100
+    assert split_bytes("  ", 10) == []
     assert truncate_line("a  b\nc", 4) == "a b…"
 
 

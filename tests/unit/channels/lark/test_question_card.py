@@ -22,8 +22,9 @@ from internal.agent.domain.questions import (
     QuestionStatus,
 )
 from internal.channels.chat.question_text import late, moment, outcome
-from internal.channels.lark.card_answers import Press, Wrong, given_by
-from internal.channels.lark.question_card import news_forms, question_card, question_forms
+from internal.channels.lark.card_elements import ButtonAction
+from internal.channels.lark.question_card import question_card, render_outcome, render_question
+from internal.channels.lark.question_form import InvalidAnswer, read_card_answer
 from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark.cards.card_json import check_card
 
@@ -107,7 +108,7 @@ answers = st.builds(
 def test_every_open_question_is_a_card_that_lark_takes(
     question: Question, words: ChatPhrases
 ) -> None:
-    for name, parts in question_forms(asked(question), words, "a"):
+    for name, parts in render_question(asked(question), words, "a"):
         content = parts[0].content
         assert bytes_of(content) < 30 * 1024 or name == "text"
         if name == "card":
@@ -132,7 +133,7 @@ def test_every_closed_question_is_a_card_without_buttons(
     assert bytes_of(json.dumps(card, ensure_ascii=False)) < 30 * 1024
     assert '"button"' not in json.dumps(card)
     assert late(closed, "lark:a:ou_1", EN)
-    for _, parts in news_forms(closed, EN, "a"):
+    for _, parts in render_outcome(closed, EN, "a"):
         assert bytes_of(parts[0].content) < 30 * 1024
 
 
@@ -173,8 +174,8 @@ values = st.recursive(
 def test_whatever_is_pressed_is_an_answer_or_none(
     question: Question, act: Any, number: int, entered: dict[str, Any] | None
 ) -> None:
-    given_ = given_by(Press(NAME, act, number), entered, question)
-    if isinstance(given_, Wrong):
+    given_ = read_card_answer(ButtonAction(NAME, act, number), entered, question)
+    if isinstance(given_, InvalidAnswer):
         assert EN(given_.phrase)
         return
     assert isinstance(given_, AnswerInput)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from internal.channels.lark.sdk import HidesSecrets
+from internal.channels.lark.sdk import SecretFilter
 
 PROGRAM = """
 import asyncio, sys
@@ -45,7 +45,7 @@ def test_it_is_imported_without_the_models_of_calls_and_others_get_the_whole() -
 )
 def test_secrets_of_addresses_are_hidden(said: str, seen: str) -> None:
     record = logging.makeLogRecord({"msg": "%s", "args": (said,)})
-    assert HidesSecrets().filter(record)
+    assert SecretFilter().filter(record)
     assert seen in record.getMessage()
     assert "abc" not in record.getMessage()
     assert "hush" not in record.getMessage()
@@ -53,4 +53,4 @@ def test_secrets_of_addresses_are_hidden(said: str, seen: str) -> None:
 
 def test_what_the_supervisor_says_better_is_left_out() -> None:
     record = logging.makeLogRecord({"msg": "receive message loop exit, err: x"})
-    assert not HidesSecrets().filter(record)
+    assert not SecretFilter().filter(record)
