@@ -31,7 +31,6 @@ MAX_PACKAGE_MODULES = 15
 LARGE_PACKAGES = {
     "cmd/larkspur",
     "internal/channels/cli/repl",
-    "internal/channels/lark",
     "internal/llm",
     "internal/tools",
 }

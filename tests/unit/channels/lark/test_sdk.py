@@ -10,13 +10,13 @@ from internal.channels.lark.sdk import SecretFilter
 
 PROGRAM = """
 import asyncio, sys
-from internal.channels.lark.sdk import websocket_client
+from internal.channels.lark.sdk import load_websocket_client
 loop = asyncio.new_event_loop()
 asyncio.set_event_loop(loop)
-client = websocket_client()
+client = load_websocket_client()
 frame = client.Frame()
 frame.ParseFromString(client._new_ping_frame(7).SerializeToString())
-assert frame.service == 7 and client is websocket_client() and client.loop is loop
+assert frame.service == 7 and client is load_websocket_client() and client.loop is loop
 print(len(sys.modules))
 import lark_oapi as lark
 from lark_oapi.event.dispatcher_handler import EventDispatcherHandler
