@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from ksuid import Ksuid
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.runs.completion import Persistence
+from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.engine import ReactEngine
-from internal.agent.app.runs.preparation import Preparation
+from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
-from internal.agent.app.runs.resume import Resumption
-from internal.agent.app.runs.tool_execution import ToolRunner
+from internal.agent.app.runs.resume import RunResumer
+from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.ports.llm import ModelBook
@@ -49,7 +49,7 @@ class _Frame:
     """What both houses stand on."""
 
     settings: Settings
-    ground: RunServices
+    services: RunServices
     attachments: LocalAttachments
     model: RetryingModel
     book: ModelBook
@@ -59,7 +59,7 @@ class _Frame:
 
     def coordinator(self) -> AgentCoordinator:
         """Return the coordinator with all that its stages need."""
-        ground, agent = self.ground, self.settings.agent
+        services, agent = self.services, self.settings.agent
         fetch = self.settings.tools.web_fetch
         tools = ToolBox(
             sandbox=NativeSandbox(),
@@ -67,8 +67,8 @@ class _Frame:
                 max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
             ),
         )
-        database, stores, clock = ground.database, ground.stores, ground.clock
-        runner = ToolRunner(
+        database, stores, clock = services.database, services.stores, services.clock
+        runner = ToolExecutor(
             tools,
             self.attachments,
             clock,
@@ -76,17 +76,19 @@ class _Frame:
             timeout_seconds=agent.tool_timeout_seconds,
         )
         return AgentCoordinator(
-            ground,
-            Preparation(database, stores, tools, self.attachments, self.book, clock),
+            services,
+            RunPreparer(database, stores, tools, self.attachments, self.book, clock),
             ReactEngine(self.model, self.book, runner, database, stores, clock),
-            Resumption(database, stores, clock),
-            Persistence(database, stores, clock),
+            RunResumer(database, stores, clock),
+            RunCompleter(database, stores, clock),
         )
 
     def gateway(self, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
         """Return the gateway in front of a dispatcher."""
-        ground = self.ground
-        return Gateway(ground.database, ground.stores, ground.broadcaster, dispatcher, ground.clock)
+        services = self.services
+        return Gateway(
+            services.database, services.stores, services.broadcaster, dispatcher, services.clock
+        )
 
 
 @dataclass(frozen=True)
@@ -159,15 +161,15 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with _frame(loaded, "gateway") as frame:
-        ground = frame.ground
-        queue = Queue(ground.database, ground.stores, ground.clock)
+        services = frame.services
+        queue = Queue(services.database, services.stores, services.clock)
         concurrency = loaded.settings.dispatch.concurrency
         dispatcher = LocalDispatcher(queue, frame.leases, frame.recovery, concurrency)
         yield GatewayHouse(
             gateway=frame.gateway(dispatcher),
-            broadcaster=ground.broadcaster,
-            database=ground.database,
-            stores=ground.stores,
+            broadcaster=services.broadcaster,
+            database=services.database,
+            stores=services.stores,
             attachments=frame.attachments,
             defaults=frame.defaults,
             dispatcher=dispatcher,
@@ -203,13 +205,13 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with _frame(loaded, "terminal") as frame:
-        ground = frame.ground
-        queue = Queue(ground.database, ground.stores, ground.clock)
+        services = frame.services
+        queue = Queue(services.database, services.stores, services.clock)
         dispatcher = TerminalDispatcher(queue, frame.leases, frame.recovery)
         lost = await frame.recovery.recover_expired_leases()
         yield TerminalHouse(
             gateway=frame.gateway(dispatcher),
-            broadcaster=ground.broadcaster,
+            broadcaster=services.broadcaster,
             attachments=frame.attachments,
             defaults=frame.defaults,
             dispatcher=dispatcher,
@@ -230,13 +232,13 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
         database = await stack.enter_async_context(open_database(settings.database.path))
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
-        await stack.enter_async_context(child(broadcaster.follow()))
+        await stack.enter_async_context(background_task(broadcaster.follow()))
         stack.callback(broadcaster.close)
         book = make_model_book(settings.llm)
         owner = f"{role}-{Ksuid()}"
         yield _Frame(
             settings=settings,
-            ground=RunServices(
+            services=RunServices(
                 database, stores, broadcaster, clock, Workspaces(loaded.home / "workspaces")
             ),
             attachments=LocalAttachments(loaded.home / "attachments"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ksuid import Ksuid
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.recovery import Recovery
@@ -177,7 +177,7 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
         database = await stack.enter_async_context(open_database(settings.database.path))
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
-        await stack.enter_async_context(child(broadcaster.follow()))
+        await stack.enter_async_context(background_task(broadcaster.follow()))
         stack.callback(broadcaster.close)
         seconds = settings.dispatch.lease_seconds
         leases = Leases(f"desk-{Ksuid()}", seconds, database, stores, clock)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from functools import partial
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
@@ -54,7 +54,7 @@ class TerminalDispatcher:
             NotFound: there is no such run.
             StoreError: it cannot be stored any more.
         """
-        async with child(self._leases.keep(self._active)):
+        async with background_task(self._leases.keep(self._active)):
             while (run := await self._claimed(run_id)) is not None:
                 try:
                     await coordinator.execute_task(self._active.add(run))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.gateway import Gateway
@@ -61,7 +61,7 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             stream = SerializingEventListener(
                 ids, claimed.fence, database, stores=stores, broadcaster=broadcaster, clock=clock
             )
-            await stack.enter_async_context(child(stream.deliver()))
+            await stack.enter_async_context(background_task(stream.deliver()))
             streams.append(stream)
         begun = time.perf_counter()
         async with asyncio.TaskGroup() as tasks:

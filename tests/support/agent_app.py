@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.events.subscription import Cursor
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
@@ -97,7 +97,7 @@ class Core:
         )
 
     async def run(self, submitted: Submitted) -> Run:
-        return await self.house.gateway.queries.run_of(submitted.task_id, LOCAL_OWNER)
+        return await self.house.gateway.queries.latest_run(submitted.task_id, LOCAL_OWNER)
 
     async def durable(self, submitted: Submitted) -> list[dict[str, Any]]:
         """Return what the log has of a run."""
@@ -154,7 +154,7 @@ async def core(
             }
         )
         house = await stack.enter_async_context(gateway_house(loaded))
-        async with child(house.dispatcher.run(house.coordinator)) as dispatching:
+        async with background_task(house.dispatcher.run(house.coordinator)) as dispatching:
             yield Core(house, server)
             house.dispatcher.stop()
             await asyncio.wait([dispatching])

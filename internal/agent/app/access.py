@@ -16,8 +16,8 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 CODE_LENGTH = 8
-CODE_LIFE = timedelta(minutes=10)
-MOST_WRONG, MOST_WRONG_OVERALL = 5, 20
+CODE_LIFETIME = timedelta(minutes=10)
+MAX_WRONG_CODES, MAX_WRONG_CODES_OVERALL = 5, 20
 """So many wrong codes a person, and everybody together, may try in the life of a code."""
 
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # nothing that looks like another
@@ -33,7 +33,7 @@ class WrongCode(Forbidden):
     """The code was never given out, was used, or has expired."""
 
 
-class TooManyTries(Forbidden):
+class TooManyAttempts(Forbidden):
     """Too many wrong codes were tried; nothing was looked at."""
 
 
@@ -50,7 +50,7 @@ class Access:
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database, self._stores, self._clock = database, stores, clock
 
-    async def offer(self, role: Right, principal: Principal, via: Channel) -> PairingCode:
+    async def create_code(self, role: Right, principal: Principal, via: Channel) -> PairingCode:
         """Make a code that gives the right to whoever sends it first; only its hash is kept.
 
         Raises:
@@ -59,7 +59,7 @@ class Access:
         _only_owner(principal)
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
         now = self._clock.now()
-        offered = PairingCode(code, rfc3339(now + CODE_LIFE))
+        offered = PairingCode(code, rfc3339(now + CODE_LIFETIME))
         deed = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role)
 
         def work() -> Write[None]:
@@ -71,7 +71,7 @@ class Access:
         await self._database.write(work)
         return offered
 
-    async def pair(self, code: str, principal_id: str, name: str, via: Channel) -> Right:
+    async def redeem_code(self, code: str, principal_id: str, name: str, via: Channel) -> Right:
         """Use a code up and return what the person holds now: never less than before.
 
         Raises:
@@ -79,13 +79,13 @@ class Access:
             TooManyTries: this person, or all together, tried too many wrong ones.
         """
         now = self._clock.now()
-        at, since = rfc3339(now), rfc3339(now - CODE_LIFE)
+        at, since = rfc3339(now), rfc3339(now - CODE_LIFETIME)
         stores = self._stores
 
         def work() -> Write[Right | None]:
-            for who, most in ((principal_id, MOST_WRONG), (None, MOST_WRONG_OVERALL)):
+            for who, most in ((principal_id, MAX_WRONG_CODES), (None, MAX_WRONG_CODES_OVERALL)):
                 if (yield from stores.audit.count(who, "pairing.refused", since)) >= most:
-                    raise TooManyTries("Too many wrong codes were tried: wait ten minutes.")
+                    raise TooManyAttempts("Too many wrong codes were tried: wait ten minutes.")
             given = yield from stores.roles.redeem_pairing_code(_hash(code), at)
             if given is None:
                 # stored, not raised: what raises is rolled back, and the try would not count
@@ -105,7 +105,7 @@ class Access:
             raise WrongCode("This code is wrong, was used before, or has expired.")
         return role
 
-    async def void(self, code: str, principal_id: str, via: Channel) -> None:
+    async def revoke_code(self, code: str, principal_id: str, via: Channel) -> None:
         """Use a code up for nothing: it was shown where others read it."""
         at = rfc3339(self._clock.now())
         deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id, "shown to others")
@@ -116,12 +116,12 @@ class Access:
 
         await self._database.write(work)
 
-    async def rights(self, principal_id: str) -> frozenset[Right]:
+    async def get_rights(self, principal_id: str) -> frozenset[Right]:
         """Return what the person was given; a smaller right is part of a greater one."""
         known = await self._database.read(partial(self._stores.roles.get, principal_id))
         return frozenset() if known is None else _HELD[known.role]
 
-    async def remove(self, principal_id: str, principal: Principal, via: Channel) -> None:
+    async def remove_role(self, principal_id: str, principal: Principal, via: Channel) -> None:
         """Take away what a person was given; it counts from their next word or click.
 
         Raises:

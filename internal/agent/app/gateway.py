@@ -12,18 +12,18 @@ from internal.agent.app.queries import Queries
 from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
-    checked_words,
-    fresh_ids,
-    going_on,
+    clean_instruction,
+    new_task_ids,
     open_session,
+    resume_submission,
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.permission_rules import remove_rule
 from internal.agent.app.runs.questions import Actor, answer_question
 from internal.agent.app.task_commands import (
-    INTERRUPTED,
-    Recall,
-    Recalled,
+    INTERRUPTED_REASON,
+    RecallRequest,
+    RecallResult,
     Steered,
     interrupt_session,
     mark_handled,
@@ -79,7 +79,7 @@ class Gateway:
             Forbidden: the principal may not talk.
         """
         submission = _checked(submission, principal)
-        fresh, now = fresh_ids(), self._now()
+        fresh, now = new_task_ids(), self._now()
         submitted, shown = await self._database.write(
             partial(submit_task, self._stores, submission, principal, fresh, now)
         )
@@ -95,7 +95,7 @@ class Gateway:
             Forbidden: the principal may not talk.
         """
         submission = _checked(submission, principal)
-        fresh, now = fresh_ids(), self._now()
+        fresh, now = new_task_ids(), self._now()
         steered, shown = await self._database.write(
             partial(steer, self._stores, submission, principal, fresh, now)
         )
@@ -138,12 +138,12 @@ class Gateway:
         if not principal.may("operate") and principal.id != task.origin.principal:
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
-        fresh, now = fresh_ids(), self._now()
+        fresh, now = new_task_ids(), self._now()
         status, shown = await self._database.write(
             partial(stop_task, self._stores, task, stopped, fresh, now)
         )
         if status == "running":
-            run = await self.queries.run_of(task_id, principal)
+            run = await self.queries.latest_run(task_id, principal)
             self._dispatcher.cancel(run.id, stopped)
         self._show(shown)
         return status
@@ -151,20 +151,20 @@ class Gateway:
     async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
         """Stop the run at work in a session; the words are its next task. Raises as `say`."""
         submission = _checked(submission, principal)
-        fresh, now = fresh_ids(), self._now()
+        fresh, now = new_task_ids(), self._now()
         submitted, running, shown = await self._database.write(
             partial(interrupt_session, self._stores, submission, principal, fresh, now)
         )
         if running is not None:
             self._dispatcher.cancel(
-                running, RunStopped(principal.id, submission.channel, INTERRUPTED)
+                running, RunStopped(principal.id, submission.channel, INTERRUPTED_REASON)
             )
         self._show(shown)
         return submitted
 
-    async def recall(self, recall: Recall) -> Recalled:
+    async def recall(self, recall: RecallRequest) -> RecallResult:
         """Take a message back that is not answered: its run ends, or it is not told to one."""
-        fresh, now = fresh_ids(), self._now()
+        fresh, now = new_task_ids(), self._now()
         recalled, running, shown = await self._database.write(
             partial(recall_message, self._stores, recall, fresh, now)
         )
@@ -190,7 +190,7 @@ class Gateway:
             Conflict: it has not ended, or is done.
         """
         task = await self.queries.task(task_id, principal)
-        return await self.submit(going_on(task, channel, message), principal)
+        return await self.submit(resume_submission(task, channel, message), principal)
 
     async def open_session(
         self, principal: Principal, channel: Channel, title: str = "", scope: str = ""
@@ -298,5 +298,5 @@ def _checked(submission: Submission, principal: Principal) -> Submission:
     """Return a submission with its words as they may be stored, of somebody who may talk."""
     if not principal.may("talk"):
         raise Forbidden("You may not give tasks here.")
-    words = checked_words(submission.instruction)
+    words = clean_instruction(submission.instruction)
     return msgspec.structs.replace(submission, instruction=words)

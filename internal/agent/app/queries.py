@@ -50,7 +50,7 @@ class Queries:
             _missing("task", task_id)
         return task
 
-    async def run_of(self, task_id: TaskId, principal: Principal) -> Run:
+    async def latest_run(self, task_id: TaskId, principal: Principal) -> Run:
         """Return the newest run of a task.
 
         Raises:
@@ -134,7 +134,7 @@ class Queries:
             partial(self._stores.events.list_after, after, [session_id], limit)
         )
 
-    async def costs(
+    async def usage(
         self,
         principal: Principal,
         by: UsageKey,
@@ -182,7 +182,7 @@ class Queries:
             partial(self._stores.questions.list_page, who, session_id, status, before, limit)
         )
 
-    async def questions_in(self, chat: str) -> list[QuestionRecord]:
+    async def open_questions(self, chat: str) -> list[QuestionRecord]:
         """Return the open questions of a chat, oldest first."""
         return await self._database.read(partial(self._stores.questions.list_open_in_chat, chat))
 
@@ -204,7 +204,7 @@ class Queries:
         _owner(principal)
         return await self._database.read(self._stores.roles.list_all)
 
-    async def deeds(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
+    async def audit_entries(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
         """Return who did what, newest first.
 
         Raises:
@@ -231,7 +231,7 @@ def _missing(kind: str, name: str) -> NoReturn:
     raise NotFound(f"There is no {kind} {name[:80]}.")
 
 
-LONGEST_TASK = 200
+MAX_TASK_CHARACTERS = 200
 """Characters of the task that are shown beside its question."""
 
 
@@ -279,7 +279,7 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
 
 
-def view_of_question(found: QuestionRecord, task: Task, answerer: Actor) -> QuestionView:
+def question_view(found: QuestionRecord, task: Task, answerer: Actor) -> QuestionView:
     """Return a question as this person sees it."""
     question = found.question
     return QuestionView(
@@ -288,7 +288,7 @@ def view_of_question(found: QuestionRecord, task: Task, answerer: Actor) -> Ques
         task_id=found.task_id,
         session_id=found.session_id,
         channel=task.origin.channel,
-        task=task.instruction[:LONGEST_TASK],
+        task=task.instruction[:MAX_TASK_CHARACTERS],
         kind=question.kind,
         title=question.title,
         body=question.body,

@@ -6,14 +6,18 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from internal.agent.app.runs.creation import (
-    FreshIds,
     Submission,
     Submitted,
-    add_task,
-    inbound,
+    TaskIds,
+    create_task,
+    inbox_message,
     open_session,
 )
-from internal.agent.app.runs.finalization import RECALLED, cancel_resting, next_task
+from internal.agent.app.runs.finalization import (
+    RECALLED,
+    cancel_idle_run,
+    queue_undelivered_messages,
+)
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.events.record import EventRecord
@@ -25,7 +29,7 @@ from internal.agent.store.database import Write
 from internal.agent.store.inbox import InboxState
 from internal.agent.store.stores import Stores
 
-INTERRUPTED = "interrupted by a new message"
+INTERRUPTED_REASON = "interrupted by a new message"
 
 
 class Steered(msgspec.Struct, frozen=True):
@@ -38,7 +42,7 @@ class Steered(msgspec.Struct, frozen=True):
 
 
 def submit_task(
-    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+    stores: Stores, submission: Submission, principal: Principal, fresh: TaskIds, now: str
 ) -> Write[tuple[Submitted, list[EventRecord]]]:
     """Store a task, in its session, the one at hand in its scope, or a new one.
 
@@ -57,7 +61,7 @@ def submit_task(
 
 
 def steer(
-    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+    stores: Stores, submission: Submission, principal: Principal, fresh: TaskIds, now: str
 ) -> Write[tuple[Steered, list[EventRecord]]]:
     """Store words as steering while a run of the session has not committed its end, else a task.
 
@@ -68,7 +72,7 @@ def steer(
     session_id = yield from _session(stores, submission, principal, fresh, now)
     run = yield from stores.runs.get_active(session_id)
     if run is not None and run.stop is None:  # what is said after a stop is not for that run
-        message = inbound(submission, fresh, principal, now)
+        message = inbox_message(submission, fresh, principal, now)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
         return Steered("steering", run.task_id, run.id, session_id), []
     shown = yield from _add(stores, submission, principal, session_id, fresh, now)
@@ -87,7 +91,7 @@ def mark_handled(
 
 
 def stop_task(
-    stores: Stores, task: Task, stopped: RunStopped, fresh: FreshIds, now: str
+    stores: Stores, task: Task, stopped: RunStopped, fresh: TaskIds, now: str
 ) -> Write[tuple[Status, list[EventRecord]]]:
     """Ask a running run to stop, or end one that rests. Returns the status now.
 
@@ -102,12 +106,12 @@ def stop_task(
         request = StopRequest(stopped.by, stopped.via, stopped.reason)
         yield from stores.runs.request_stop(run.id, request)
         return "running", []
-    shown = yield from cancel_resting(stores, run, task, stopped, fresh, now)
+    shown = yield from cancel_idle_run(stores, run, task, stopped, fresh, now)
     return "cancelled", shown
 
 
 def interrupt_session(
-    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+    stores: Stores, submission: Submission, principal: Principal, fresh: TaskIds, now: str
 ) -> Write[tuple[Submitted, RunId | None, list[EventRecord]]]:
     """Stop the run at work in a session; the words are its next task.
 
@@ -127,14 +131,14 @@ def interrupt_session(
     shown = yield from _add(stores, submission, principal, session_id, fresh, now)
     yield from stores.inbox.reassign([each.number for each in untold], fresh.run_id)
     if running is not None:
-        request = StopRequest(principal.id, submission.channel, INTERRUPTED)
+        request = StopRequest(principal.id, submission.channel, INTERRUPTED_REASON)
         yield from stores.runs.request_stop(running.id, request)
     made = Submitted(fresh.task_id, fresh.run_id, session_id, "queued")
     return made, None if running is None else running.id, shown
 
 
 def _session(
-    stores: Stores, submission: Submission, principal: Principal, fresh: FreshIds, now: str
+    stores: Stores, submission: Submission, principal: Principal, fresh: TaskIds, now: str
 ) -> Write[SessionId]:
     """Return the session of a submission; who may use a scope is its channel's to check."""
     scope = submission.scope
@@ -157,10 +161,10 @@ def _add(
     submission: Submission,
     principal: Principal,
     session_id: SessionId,
-    fresh: FreshIds,
+    fresh: TaskIds,
     now: str,
 ) -> Write[list[EventRecord]]:
-    message = inbound(submission, fresh, principal, now)
+    message = inbox_message(submission, fresh, principal, now)
     origin = Origin(
         submission.channel,
         principal.id,
@@ -169,16 +173,16 @@ def _add(
         message.message_id,
         submission.direct,
     )
-    shown = yield from add_task(stores, submission, session_id, fresh, origin, now)
+    shown = yield from create_task(stores, submission, session_id, fresh, origin, now)
     yield from stores.inbox.assign(message, session_id, fresh.run_id, steer=False)
     return shown
 
 
-Recalled = Literal["unqueued", "unsaid", "stopped", "nothing"]
+RecallResult = Literal["unqueued", "unsaid", "stopped", "nothing"]
 """It was not taken in; it was not told to its run; its run ends; or it is too late."""
 
 
-class Recall(NamedTuple):
+class RecallRequest(NamedTuple):
     """Which message is taken back, and by whom."""
 
     channel: Channel
@@ -188,8 +192,8 @@ class Recall(NamedTuple):
 
 
 def recall_message(
-    stores: Stores, recall: Recall, fresh: FreshIds, now: str
-) -> Write[tuple[Recalled, RunId | None, list[EventRecord]]]:
+    stores: Stores, recall: RecallRequest, fresh: TaskIds, now: str
+) -> Write[tuple[RecallResult, RunId | None, list[EventRecord]]]:
     """Undo what a message began, as far as it is not answered.
 
     What others said to a run that ends so becomes the next task. Returns the running run that is
@@ -208,18 +212,18 @@ def recall_message(
 
 
 def _end_run(
-    stores: Stores, place: InboxState, recall: Recall, fresh: FreshIds, now: str
-) -> Write[tuple[Recalled, RunId | None, list[EventRecord]]]:
+    stores: Stores, place: InboxState, recall: RecallRequest, fresh: TaskIds, now: str
+) -> Write[tuple[RecallResult, RunId | None, list[EventRecord]]]:
     """End the run that a message alone has begun."""
     run = yield from stores.runs.get(place.run_id)
     task = None if run is None else (yield from stores.tasks.get(run.task_id))
     if run is None or task is None or run.status in ENDED or place.steer or place.other_messages:
         return "nothing", None, []
-    shown = yield from next_task(stores, run, task, fresh, now)
+    shown = yield from queue_undelivered_messages(stores, run, task, fresh, now)
     if run.status == "running":
         request = StopRequest(recall.by, recall.channel, RECALLED)
         yield from stores.runs.request_stop(run.id, request)
         return "stopped", run.id, shown
     stopped = RunStopped(recall.by, recall.channel, RECALLED)
-    shown += yield from cancel_resting(stores, run, task, stopped, fresh, now)
+    shown += yield from cancel_idle_run(stores, run, task, stopped, fresh, now)
     return "stopped", None, shown

@@ -14,11 +14,11 @@ from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tasks import GateMode, RunSpec
 from internal.agent.domain.usage import PriceTable, RunLimits
 
-NARROW: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
+UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
 """Modes that anyone may choose for a task of their own."""
 
 
-WEIGHT: dict[PlanReview, int] = {"off": 0, "complex": 1, "always": 2}
+REVIEW_STRICTNESS: dict[PlanReview, int] = {"off": 0, "complex": 1, "always": 2}
 
 
 class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,7 +101,9 @@ def build_run_spec(
 
 def _review(own: PlanReview, wanted: PlanReview | None, principal: Principal) -> PlanReview:
     """Return which plans are reviewed: people may ask for more of it, only the owner for less."""
-    if wanted is None or (not principal.may("owner") and WEIGHT[wanted] < WEIGHT[own]):
+    if wanted is None or (
+        not principal.may("owner") and REVIEW_STRICTNESS[wanted] < REVIEW_STRICTNESS[own]
+    ):
         return own
     return wanted
 
@@ -119,7 +121,7 @@ def _check_rights(options: TaskOptions, principal: Principal) -> None:
         return
     if options.workspace or options.allow:
         raise Forbidden("Only the local owner may choose a workspace or allow tools.")
-    if options.permission_mode is not None and options.permission_mode not in NARROW:
+    if options.permission_mode is not None and options.permission_mode not in UNPRIVILEGED_MODES:
         raise Forbidden(f"Only the local owner may use the mode {options.permission_mode}.")
 
 

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from internal.agent.app.access import TooManyTries, WrongCode
+from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.chats import ChatSettings
 from internal.agent.domain.plans import PlanReview
@@ -81,22 +81,22 @@ class Wishing:
         words, principal = speaker.words, speaker.answerer.principal
         command, access = words.command("pair"), self._gateway.access
         if not place.direct:
-            await access.void(code, principal.id, "lark")
+            await access.revoke_code(code, principal.id, "lark")
             return words("pair_in_group", command=command)
         if not code:
             return words("pair_how", command=command)
         name = (await self._people.named(principal)).name
         try:
-            role = await access.pair(code, principal.id, name, "lark")
+            role = await access.redeem_code(code, principal.id, name, "lark")
         except WrongCode:
             return words("pair_wrong")
-        except TooManyTries:
+        except TooManyAttempts:
             return words("pair_too_many")
         return words(f"paired_{role}")
 
     async def _usage(self, speaker: Speaker, place: Place) -> str:
         """Say what the chat's conversation has used."""
-        words, costs = speaker.words, self._gateway.queries.costs
+        words, costs = speaker.words, self._gateway.queries.usage
         at_hand = partial(self._stores.sessions.get_current, "lark", place.scope)
         session = await self._database.read(at_hand)
         if session is None:

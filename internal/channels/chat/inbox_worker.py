@@ -16,7 +16,7 @@ import msgspec
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor
-from internal.agent.app.task_commands import Recall
+from internal.agent.app.task_commands import RecallRequest
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.tasks import chat_name
@@ -119,7 +119,7 @@ class Taker:
                 await self._settle(row, "it cannot be read")
             case LarkRecall(message_id):
                 # nobody is told who took it back; Lark lets its sender do so, and a group's owner
-                recall = Recall("lark", row.app, message_id, row.principal)
+                recall = RecallRequest("lark", row.app, message_id, row.principal)
                 recalled = await self._gateway.recall(recall)
                 await self._settle(row, f"a message was recalled: {recalled}")
                 self._outcome.promised()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from internal.agent.app.runs.creation import LONGEST_INSTRUCTION
+from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import gives_code
@@ -135,9 +135,9 @@ def _timely(
 
 def _short(passed: Pass) -> Note | Pass:
     length = len(passed.text)
-    if length <= LONGEST_INSTRUCTION:
+    if length <= MAX_INSTRUCTION_CHARACTERS:
         return passed
-    return Note(passed.words("too_long", length=length, most=LONGEST_INSTRUCTION))
+    return Note(passed.words("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS))
 
 
 def in_question(message: LarkMessage, rules: ChatRules, bot: str) -> bool:

@@ -70,7 +70,7 @@ class Showings:
             queries = self._screen.gateway.queries
             for task in await queries.tasks(LOCAL_OWNER, status=status, limit=_MOST):
                 if self._is_ours(task.origin):
-                    self.follow((await queries.run_of(task.id, LOCAL_OWNER)).id)
+                    self.follow((await queries.latest_run(task.id, LOCAL_OWNER)).id)
 
     async def _sweep(self) -> None:
         """Follow the runs whose showing was left behind."""

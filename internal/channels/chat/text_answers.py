@@ -67,7 +67,7 @@ class Deciding:
         whoever writes may answer it. Exact words for yes and no are never a task meanwhile.
         """
         quoted = await self._quoted(speaker.answerer, quoted_id)
-        open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
+        open_ = await self._gateway.queries.open_questions(speaker.answerer.chat)
         asked = quoted or (open_[0] if len(open_) == 1 else None)
         if asked is None:
             return _which(open_, speaker) if open_ and _is_exact(text) else None
@@ -102,7 +102,7 @@ class Deciding:
 
     async def listed(self, speaker: Speaker) -> str:
         """Return the open questions of the chat as a list."""
-        open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
+        open_ = await self._gateway.queries.open_questions(speaker.answerer.chat)
         words = speaker.words
         return words("questions", questions=_list(open_, words)) if open_ else words("no_question")
 
@@ -121,7 +121,7 @@ class Deciding:
 
     async def _find(self, wanted: str, speaker: Speaker) -> QuestionRecord | Did:
         """Return the question that is meant, or what to say when none is."""
-        open_ = await self._gateway.queries.questions_in(speaker.answerer.chat)
+        open_ = await self._gateway.queries.open_questions(speaker.answerer.chat)
         if not wanted:
             match open_:
                 case []:

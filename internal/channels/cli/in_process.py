@@ -143,7 +143,7 @@ class Here:
         """Write the last words and return the exit code."""
         if report.clipped:
             queries, task_id = self._house.gateway.queries, TaskId(report.ids.task_id)
-            report.complete((await queries.run_of(task_id, LOCAL_OWNER)).answer)
+            report.complete((await queries.latest_run(task_id, LOCAL_OWNER)).answer)
         code, last = report.result(signalled)
         await self._write(last)
         if self._unread is not None:

@@ -61,7 +61,7 @@ class People:
 
     async def given(self, open_id: str) -> frozenset[Right]:
         """Return what somebody was given besides the lists; read anew at each call."""
-        return await self._gateway.access.rights(self.id_of(open_id))
+        return await self._gateway.access.get_rights(self.id_of(open_id))
 
     async def principal(self, open_id: str, chat_id: str) -> Principal:
         """Return a person with what they may do in a chat at this moment."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.task_commands import INTERRUPTED
+from internal.agent.app.task_commands import INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.store.database import Database
@@ -204,7 +204,7 @@ def result_text(outgoing: OutgoingMessage, words: ChatPhrases, error_code: str) 
             return answer or words("answer_empty")
         case "max_iterations":
             note = words("note_max_iterations", run=run)
-        case "user_stop" if error_code == INTERRUPTED:
+        case "user_stop" if error_code == INTERRUPTED_REASON:
             note = words("interrupted")
         case "user_stop":
             note = words("stopped", run=run)

@@ -10,7 +10,7 @@ import pytest
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.runs.recovery import Recovery
-from internal.agent.app.task_commands import Recall
+from internal.agent.app.task_commands import RecallRequest
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import (
@@ -287,7 +287,7 @@ async def test_a_yes_for_longer_is_a_rule_of_the_session_or_of_the_person(
             ),
         )
         assert bool(named(events, "question.asked")) is asked_in_other
-        deeds = await here.house.gateway.queries.deeds(LOCAL_OWNER)
+        deeds = await here.house.gateway.queries.audit_entries(LOCAL_OWNER)
         assert ("rule.written", "shell(touch a)") in [(each.action, each.detail) for each in deeds]
 
 
@@ -379,7 +379,7 @@ async def test_who_may_answer_a_question_of_a_chat(
             with pytest.raises(error):
                 await answer
             assert (await here.run(made)).status == "waiting"
-        deeds = await here.house.gateway.queries.deeds(LOCAL_OWNER)
+        deeds = await here.house.gateway.queries.audit_entries(LOCAL_OWNER)
         refused = [each for each in deeds if each.action == "question.refused"]
         assert [each.principal for each in refused] == ([who.id] if error is Forbidden else [])
 
@@ -438,7 +438,7 @@ async def test_two_questions_of_one_session_stand_beside_each_other(home: Path) 
         first = await here.asked(one)
         two = await from_chat(here, "paint the wall", "m2")
         second = await here.asked(two)
-        open_ones = await here.house.gateway.queries.questions_in(CHAT)
+        open_ones = await here.house.gateway.queries.open_questions(CHAT)
         assert [each.question.id for each in open_ones] == [
             first["question_id"], second["question_id"],
         ]  # fmt: skip
@@ -550,7 +550,7 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         gateway = here.house.gateway
 
         async def recall(name: str) -> str:
-            return await gateway.recall(Recall("lark", "app", name, TALKER.id))
+            return await gateway.recall(RecallRequest("lark", "app", name, TALKER.id))
 
         assert await recall("m0") == "nothing"
         raw = InboundMessage(
@@ -631,12 +631,12 @@ async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted
         await gateway.delete_session(made.session_id, LOCAL_OWNER)
         with pytest.raises(NotFound):
             await gateway.queries.question(QuestionId(asked["question_id"]), LOCAL_OWNER)
-        deeds = await gateway.queries.deeds(LOCAL_OWNER)
+        deeds = await gateway.queries.audit_entries(LOCAL_OWNER)
         assert [each.action for each in deeds] == [
             "session.deleted", "question.answered", "question.asked",
         ]  # fmt: skip
         with pytest.raises(Forbidden):
-            await gateway.queries.deeds(OPERATOR)
+            await gateway.queries.audit_entries(OPERATOR)
 
 
 async def test_a_call_that_is_too_long_to_show_can_be_read_whole(home: Path) -> None:

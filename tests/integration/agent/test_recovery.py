@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
@@ -39,8 +39,8 @@ LONG = "3000-01-01T00:00:00.000Z"
 
 def sweep(here: Core) -> Recovery:
     house = here.house
-    ground = house.coordinator._ground
-    return Recovery(ground.database, ground.stores, house.broadcaster, house.clock)
+    services = house.coordinator._services
+    return Recovery(services.database, services.stores, house.broadcaster, house.clock)
 
 
 async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
@@ -53,11 +53,13 @@ async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
     async with core(home, rules) as here:
         made = await here.submit("work")
         await here.model.until_open(1)
-        ground = here.house.coordinator._ground
+        services = here.house.coordinator._services
         run = await here.run(made)
-        assert await ground.database.write(partial(ground.stores.runs.requeue, run.id, run.fence))
-        taken = await ground.database.write(
-            partial(claim_run, ground.stores, run.id, "somebody else", LONG, "2026")
+        assert await services.database.write(
+            partial(services.stores.runs.requeue, run.id, run.fence)
+        )
+        taken = await services.database.write(
+            partial(claim_run, services.stores, run.id, "somebody else", LONG, "2026")
         )
         assert taken is not None
         assert taken.fence == run.fence + 1
@@ -96,10 +98,10 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
             begun, waiting = [
                 await terminal.gateway.submit(each, LOCAL_OWNER) for each in submissions
             ]
-            ground = here.house.coordinator._ground
+            services = here.house.coordinator._services
             past = "2026-01-01T00:00:00.000Z"
-            await ground.database.write(
-                partial(claim_run, ground.stores, begun.run_id, terminal.owner, past, past)
+            await services.database.write(
+                partial(claim_run, services.stores, begun.run_id, terminal.owner, past, past)
             )
         async with terminal_house(load(environ=environ)) as next_one:
             assert [each.rpartition(" ")[2] for each in next_one.news] == [
@@ -152,7 +154,7 @@ async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: P
         terminal_house(load(environ=beside(here, home))) as terminal,
     ):
         made = await paint(terminal)
-        async with child(terminal.run_own(made.run_id)) as working:
+        async with background_task(terminal.run_own(made.run_id)) as working:
             asked = await here.asked(made)
             await here.answer(asked["question_id"], "text", "green")
             await asyncio.wait([working])
@@ -164,11 +166,11 @@ async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: P
 async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
     rules = Rules([Reply(text="done after all")])
     async with core(home, rules) as here:
-        ground = here.house.coordinator._ground
+        services = here.house.coordinator._services
         here.house.dispatcher.stop()
         made = await here.submit("work")
-        await ground.database.write(
-            partial(claim_run, ground.stores, made.run_id, "the dead", LONG, "2026")
+        await services.database.write(
+            partial(claim_run, services.stores, made.run_id, "the dead", LONG, "2026")
         )
     async with core(home, rules) as here:
         events = await here.end_of(made)
@@ -178,11 +180,11 @@ async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
 
 async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None:
     async with core(home, [Reply(text="second try")]) as here:
-        ground, leases = here.house.coordinator._ground, here.house.leases
+        services, leases = here.house.coordinator._services, here.house.leases
         here.house.dispatcher.stop()
         made = await here.submit("work")
-        await ground.database.write(
-            partial(claim_run, ground.stores, made.run_id, leases.owner, LONG, "2026")
+        await services.database.write(
+            partial(claim_run, services.stores, made.run_id, leases.owner, LONG, "2026")
         )
         assert await sweep(here).requeue_orphaned(leases.owner, frozenset({made.run_id})) == 0
         assert await sweep(here).requeue_orphaned(leases.owner, frozenset()) == 1
@@ -200,7 +202,7 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
             made.session_id, lambda each: each["payload"].get("status") == "waiting"
         )
         question = next(e for e in asked if e["event"] == "workflow.question.asked")["payload"]
-        ground = here.house.coordinator._ground
+        services = here.house.coordinator._services
 
         class Later:
             def now(self) -> Any:
@@ -209,7 +211,7 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
             def monotonic(self) -> float:
                 return 0.0
 
-        late = Recovery(ground.database, ground.stores, here.house.broadcaster, Later())
+        late = Recovery(services.database, services.stores, here.house.broadcaster, Later())
         assert await late.expire_questions() == 1
         here.house.dispatcher.wake()
         events = await here.end_of(made)
@@ -222,15 +224,15 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
 
 async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Path) -> None:
     async with core(home, [Reply(text="never")]) as here:
-        ground = here.house.coordinator._ground
+        services = here.house.coordinator._services
         here.house.dispatcher.stop()
         made = await here.submit("poison")
         for _ in range(5):
-            run = await ground.database.write(
-                partial(claim_run, ground.stores, made.run_id, "the dead", LONG, "2026")
+            run = await services.database.write(
+                partial(claim_run, services.stores, made.run_id, "the dead", LONG, "2026")
             )
             assert run is not None
-            await ground.database.write(partial(ground.stores.runs.requeue, run.id, run.fence))
+            await services.database.write(partial(services.stores.runs.requeue, run.id, run.fence))
     async with core(home, [Reply(text="never")]) as here:
         events = await here.end_of(made)
         sound(events)
@@ -260,20 +262,20 @@ async def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(home:
     )
     async with core(home, rules) as here:
         house = here.house
-        ground = house.coordinator._ground
+        services = house.coordinator._services
         house.dispatcher.stop()
         made = await here.submit("work")
-        disk = FailingDatabase(ground.database)
+        disk = FailingDatabase(services.database)
         built = house.coordinator
         small = AgentCoordinator(
-            replace(ground, database=disk),
+            replace(services, database=disk),
             built._preparation,
             built._engine,
             built._resumption,
             built._persistence,
         )
-        run = await ground.database.write(
-            partial(claim_run, ground.stores, made.run_id, "here", LONG, "2026")
+        run = await services.database.write(
+            partial(claim_run, services.stores, made.run_id, "here", LONG, "2026")
         )
         assert run is not None
         running = asyncio.create_task(small.execute_task(ActiveRun(run)))
@@ -310,7 +312,7 @@ async def test_a_run_leaves_once_and_the_first_reason_holds() -> None:
         await asyncio.Event().wait()
 
     live = ActiveRun(run)
-    working = asyncio.create_task(live.work(work()))
+    working = asyncio.create_task(live.run_cancellable(work()))
     await begun.wait()
     live.cancel(RunStopped("ana", "web"))
     live.cancel(RunHandedOver("the process stops"))
@@ -319,10 +321,10 @@ async def test_a_run_leaves_once_and_the_first_reason_holds() -> None:
     early = ActiveRun(run)
     early.cancel(LeaseLost("gone"))
     with pytest.raises(LeaseLost):
-        await early.work(work())
+        await early.run_cancellable(work())
     outer = ActiveRun(run)
     begun.clear()
-    working = asyncio.create_task(outer.work(work()))
+    working = asyncio.create_task(outer.run_cancellable(work()))
     await begun.wait()
     working.cancel()
     with pytest.raises(asyncio.CancelledError):

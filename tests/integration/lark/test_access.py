@@ -49,7 +49,7 @@ async def open_questions(house: Rig, count: int, chat: Chat | None = None) -> li
     name = chat_name("lark", APP.app_id, (chat or house.dm).chat_id)
 
     async def found() -> list[QuestionRecord] | None:
-        open_ = await gateway.queries.questions_in(name)
+        open_ = await gateway.queries.open_questions(name)
         keys = [f"{each.question.id}:asked" for each in open_]
         ids = [
             await house.core.house.database.read(partial(stores.outbox.get_remote_id, key))
@@ -74,7 +74,7 @@ async def card_of(house: Rig, asked: QuestionRecord) -> str:
 
 
 async def deeds(house: Rig) -> list[str]:
-    found = await house.core.house.gateway.queries.deeds(LOCAL_OWNER)
+    found = await house.core.house.gateway.queries.audit_entries(LOCAL_OWNER)
     return [deed.action for deed in reversed(found)]
 
 
@@ -85,7 +85,7 @@ def results(house: Rig) -> str:
 
 async def code_for(house: Rig, role: str = "operate") -> str:
     access = house.core.house.gateway.access
-    return (await access.offer(role, LOCAL_OWNER, "cli")).code  # type: ignore[arg-type]  # a role
+    return (await access.create_code(role, LOCAL_OWNER, "cli")).code  # type: ignore[arg-type]  # a role
 
 
 # Pairing
@@ -127,8 +127,8 @@ async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None
         await sim.send_text(two, sim.dm(two), f"/pair {code}")
         assert "used before" in (await house.until_replies(1, sim.dm(two)))[0]
         access = house.core.house.gateway.access
-        assert await access.rights(f"lark:{APP.app_id}:{two.open_id}") == frozenset()
-        assert await access.rights(f"lark:{APP.app_id}:{one.open_id}") == {"talk", "operate"}
+        assert await access.get_rights(f"lark:{APP.app_id}:{two.open_id}") == frozenset()
+        assert await access.get_rights(f"lark:{APP.app_id}:{one.open_id}") == {"talk", "operate"}
         assert (await deeds(house)).count("pairing.refused") == 3
 
 
@@ -141,7 +141,7 @@ async def test_after_five_wrong_codes_the_right_one_must_wait(tmp_path: Path) ->
             await house.until_replies(number + 1)
         await house.say(f"/pair {code}")
         assert "wait ten minutes" in (await house.until_replies(6))[5]
-        rights = house.core.house.gateway.access.rights
+        rights = house.core.house.gateway.access.get_rights
         assert await rights(f"lark:{APP.app_id}:{house.person.open_id}") == frozenset()
 
 
@@ -161,7 +161,7 @@ async def test_a_right_that_is_taken_away_counts_no_more(tmp_path: Path) -> None
         await house.say("touch it")
         await open_questions(house, 1)
         who = f"lark:{APP.app_id}:{house.person.open_id}"
-        await house.core.house.gateway.access.remove(who, LOCAL_OWNER, "web")
+        await house.core.house.gateway.access.remove_role(who, LOCAL_OWNER, "web")
         await house.say("OK")
         assert "Only operators" in (await house.until_replies(2))[1]
         await open_questions(house, 1)

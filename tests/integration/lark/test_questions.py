@@ -476,9 +476,9 @@ async def test_in_a_group_only_operators_count_and_the_right_is_read_at_the_clic
         for person in (asker, other):
             assert toast(await one.press("Yes, once", person))[0] == "warning"
         gateway = house.core.house.gateway
-        code = await gateway.access.offer("operate", LOCAL_OWNER, "cli")
+        code = await gateway.access.create_code("operate", LOCAL_OWNER, "cli")
         name = f"lark:{APP.app_id}:{other.open_id}"
-        await gateway.access.pair(code.code, name, other.name, "lark")
+        await gateway.access.redeem_code(code.code, name, other.name, "lark")
         assert toast(await one.press("Yes, once", asker))[0] == "warning"
         assert toast(await one.press("Yes, once", other))[0] == "success"
         answer = (await one.question(question.question.id)).answer

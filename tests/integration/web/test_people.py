@@ -107,9 +107,9 @@ async def test_a_code_gives_a_right_that_the_owner_takes_away(app: WorkingWebApp
     assert set(offered) == {"code", "expires"}
     assert offered["expires"] > rfc3339(datetime.now(UTC))
     access = app.services.gateway.access
-    assert await access.pair(offered["code"], OPERATOR.id, "Odo", "lark") == "operate"
+    assert await access.redeem_code(offered["code"], OPERATOR.id, "Odo", "lark") == "operate"
     with pytest.raises(Forbidden):
-        await access.pair(offered["code"], ASKER.id, "Ada", "lark")
+        await access.redeem_code(offered["code"], ASKER.id, "Ada", "lark")
     (person,) = (await client.get("/api/people")).json()["people"]
     assert person.pop("created") <= rfc3339(datetime.now(UTC))
     assert person == {
@@ -121,7 +121,7 @@ async def test_a_code_gives_a_right_that_the_owner_takes_away(app: WorkingWebApp
     removed = await client.request("DELETE", f"/api/people/{OPERATOR.id.replace(':', '%3A')}")
     assert (removed.status, removed.body) == (204, b"")
     assert (await client.get("/api/people")).json() == {"people": []}
-    assert await access.rights(OPERATOR.id) == frozenset()
+    assert await access.get_rights(OPERATOR.id) == frozenset()
     again = await client.request("DELETE", f"/api/people/{OPERATOR.id}")
     assert again.status == 404
 

@@ -29,7 +29,7 @@ class ActiveRun:
             if self._work is not None:
                 self._work.cancel()
 
-    async def work(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def run_cancellable(self, doing: Coroutine[Any, Any, T]) -> T:
         """Do the part of a run that may be cut short, in a task of its own.
 
         Raises:

@@ -9,9 +9,14 @@ from msgspec import UNSET
 
 from internal.agent.app.runs.active import requeue_run
 from internal.agent.app.runs.context import RunContext, stage, stage_completed, stage_started
-from internal.agent.app.runs.creation import fresh_ids
-from internal.agent.app.runs.finalization import RECALLED, Ending, end_run, find_unfinished_work
-from internal.agent.app.runs.questions import promise
+from internal.agent.app.runs.creation import new_task_ids
+from internal.agent.app.runs.finalization import (
+    RECALLED,
+    RunResult,
+    finalize_run,
+    find_unfinished_work,
+)
+from internal.agent.app.runs.questions import queue_question_notice
 from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import rfc3339
@@ -37,7 +42,7 @@ from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 
 
-def summary(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> Ending:
+def summarize(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> RunResult:
     """Return how the run ends and what it leaves; without a Turn it did not get that far."""
     said: list[Message] = [user_message(task.instruction)] if turn is None else turn.run_messages()
     spent = {} if turn is None else turn.spending
@@ -50,7 +55,7 @@ def summary(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> 
         error=outcome.error,
         ended=ended,
     )
-    return Ending(
+    return RunResult(
         end=end,
         messages=said,
         used={model: (each.usage, each.cost) for model, each in spent.items()},
@@ -58,11 +63,11 @@ def summary(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> 
     )
 
 
-TIDY = frozenset({"final_answer", "max_iterations"})
+CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations"})
 """Stop reasons after which the engine has left nothing open."""
 
 
-class Persistence:
+class RunCompleter:
     """Writes the ends and pauses of runs."""
 
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
@@ -72,10 +77,10 @@ class Persistence:
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
         """Summarize and store the end of a run: completed, failed, or rejected by a person."""
-        if outcome.stop_reason not in TIDY:
+        if outcome.stop_reason not in CLEAN_STOP_REASONS:
             await self._close_open_ends(context, outcome.error)
         async with stage("summarize", context.stream.emit, self._clock):
-            ending = summary(context.task, turn, outcome, self._now())
+            ending = summarize(context.task, turn, outcome, self._now())
         begun = self._clock.monotonic()
         end = ending.end
         await self._commit_end(
@@ -92,7 +97,7 @@ class Persistence:
         )
 
     def _last_event(
-        self, context: RunContext, turn: Turn | None, outcome: TurnOutcome, ending: Ending
+        self, context: RunContext, turn: Turn | None, outcome: TurnOutcome, ending: RunResult
     ) -> ResultFinal | ResultCancelled:
         if outcome.stop_reason == "rejected":
             reason = outcome.error or "the plan was rejected"
@@ -117,7 +122,7 @@ class Persistence:
         if turn is not None:
             turn.end("user_stop", stopped.reason)
             said = turn.outcome.answer if turn.outcome else ""
-        ending = summary(context.task, turn, TurnOutcome("user_stop", said), self._now())
+        ending = summarize(context.task, turn, TurnOutcome("user_stop", said), self._now())
         if stopped.reason == RECALLED:  # who took it back wants neither an answer nor a memory
             ending = msgspec.structs.replace(ending, silent=True, messages=(), title="")
         await self._commit_end(
@@ -164,9 +169,11 @@ class Persistence:
         )
 
     async def _commit_end(
-        self, context: RunContext, ending: Ending, events: Sequence[Event]
+        self, context: RunContext, ending: RunResult, events: Sequence[Event]
     ) -> None:
-        also = partial(end_run, self._stores, context.run, context.task, ending, fresh_ids())
+        also = partial(
+            finalize_run, self._stores, context.run, context.task, ending, new_task_ids()
+        )
         await context.stream.commit(*events, also=also)
 
     def _asked(self, context: RunContext, question: Question) -> QuestionRecord:
@@ -196,7 +203,7 @@ class Persistence:
             yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now)
         deed = AuditEntry(now, run.id, task.origin.channel, "question.asked", question.id)
         yield from stores.audit.add(deed._replace(detail=question.kind))
-        yield from promise(stores, asked, "asked", now)
+        yield from queue_question_notice(stores, asked, "asked", now)
         return []
 
     def _requeue(self, context: RunContext) -> Write[list[EventRecord]]:

@@ -5,10 +5,10 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 
-from internal.agent.app.child_task import child
+from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
 from internal.agent.app.runs.active import ActiveRun
-from internal.agent.app.runs.completion import Persistence
+from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -18,8 +18,8 @@ from internal.agent.app.runs.context import (
     stage_started,
 )
 from internal.agent.app.runs.engine import ReactEngine
-from internal.agent.app.runs.preparation import Preparation
-from internal.agent.app.runs.resume import Resumption
+from internal.agent.app.runs.preparation import RunPreparer
+from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
 from internal.agent.domain.errors import (
     LarkspurError,
@@ -37,7 +37,7 @@ from internal.agent.domain.tasks import Run, StopReason
 
 logger = logging.getLogger(__name__)
 
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 """So often a run is begun without getting to its next checkpoint; then something in it kills us."""
 
 
@@ -53,13 +53,13 @@ class AgentCoordinator:
 
     def __init__(
         self,
-        ground: RunServices,
-        preparation: Preparation,
+        services: RunServices,
+        preparation: RunPreparer,
         engine: ReactEngine,
-        resumption: Resumption,
-        persistence: Persistence,
+        resumption: RunResumer,
+        persistence: RunCompleter,
     ) -> None:
-        self._ground = ground
+        self._services = services
         self._preparation = preparation
         self._engine = engine
         self._resumption = resumption
@@ -73,36 +73,36 @@ class AgentCoordinator:
         Raises:
             StoreError: it cannot be stored any more; the last checkpoint stands.
         """
-        ground, run = self._ground, live.run
-        task = await ground.database.read(partial(ground.stores.tasks.get, run.task_id))
+        services, run = self._services, live.run
+        task = await services.database.read(partial(services.stores.tasks.get, run.task_id))
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")
         ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
         stream = SerializingEventListener(
             ids,
             run.fence,
-            ground.database,
-            stores=ground.stores,
-            broadcaster=ground.broadcaster,
-            clock=ground.clock,
+            services.database,
+            stores=services.stores,
+            broadcaster=services.broadcaster,
+            clock=services.clock,
         )
-        recorder = PlanSessionTitleRecorder(ground.database, ground.stores)
+        recorder = PlanSessionTitleRecorder(services.database, services.stores)
         titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
-        context = RunContext(ids, run, task, stream, ground.clock.monotonic())
+        context = RunContext(ids, run, task, stream, services.clock.monotonic())
         try:
-            async with child(stream.deliver()), child(titles.listen()):
+            async with background_task(stream.deliver()), background_task(titles.listen()):
                 await self._pass(context, live)
                 await titles.drained()
         except LeaseLost:
             logger.warning("run fenced", extra={"run_id": run.id})
         finally:
-            ground.broadcaster.forget(run.id)
+            services.broadcaster.forget(run.id)
 
     async def _pass(self, context: RunContext, live: ActiveRun) -> None:
         now = _Pass()
         try:
-            end = await live.work(self._work(context, now))
+            end = await live.run_cancellable(self._work(context, now))
         except RunStopped as stopped:
             await self._persistence.cancel(context, now.turn, stopped)
         except RunHandedOver:
@@ -115,8 +115,8 @@ class AgentCoordinator:
 
     async def _work(self, context: RunContext, now: _Pass) -> Pause | Done:
         """Prepare, or resume, and execute: the part of a run that may be cancelled."""
-        if context.run.attempt > MOST_ATTEMPTS:
-            error = f"given up after {MOST_ATTEMPTS} attempts that did not get any further"
+        if context.run.attempt > MAX_ATTEMPTS:
+            error = f"given up after {MAX_ATTEMPTS} attempts that did not get any further"
             return Done(TurnOutcome("interrupted", "", error))
         try:
             now.turn, paused = await self._resumption.turn(context)
@@ -130,16 +130,16 @@ class AgentCoordinator:
         return await self._execute(context, now, paused=paused)
 
     async def _begin(self, context: RunContext, now: _Pass) -> None:
-        emit, clock = context.stream.emit, self._ground.clock
+        emit, clock = context.stream.emit, self._services.clock
         await emit(LifecycleUpdated(status="running", phase="prepare"))
         async with stage("prepare", emit, clock):
-            workspace = self._ground.workspaces(context.task)
+            workspace = self._services.workspaces(context.task)
             now.turn, snapshot = await self._preparation.prepare(context, workspace)
             await emit(snapshot, turn=now.turn)
 
     async def _execute(self, context: RunContext, now: _Pass, *, paused: bool) -> Pause | Done:
         """Drive the Turn. A failure here returns what there is."""
-        turn, clock = now.turn, self._ground.clock
+        turn, clock = now.turn, self._services.clock
         if turn is None:
             raise TypeError("a run without a Turn cannot be executed")
         begun = clock.monotonic()

@@ -25,11 +25,11 @@ from internal.agent.domain.text import truncate_json
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
-LONGEST_INSTRUCTION = 200_000
+MAX_INSTRUCTION_CHARACTERS = 200_000
 """A task's text may be this many characters; more belongs into an attachment."""
 
 
-GO_ON = "Go on where this task stopped; do not repeat what is done:"
+RESUME_PROMPT = "Go on where this task stopped; do not repeat what is done:"
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Submitted(msgspec.Struct, frozen=True):
     status: Status
 
 
-class FreshIds(msgspec.Struct, frozen=True):
+class TaskIds(msgspec.Struct, frozen=True):
     """Ids drawn before a transaction, so that it can be run again and mean the same."""
 
     session_id: SessionId
@@ -71,12 +71,12 @@ class FreshIds(msgspec.Struct, frozen=True):
     message_id: MessageId
 
 
-def fresh_ids() -> FreshIds:
+def new_task_ids() -> TaskIds:
     """Draw the ids that a new task may need."""
-    return FreshIds(new.new_session_id(), new.new_task_id(), new.new_run_id(), new.new_message_id())
+    return TaskIds(new.new_session_id(), new.new_task_id(), new.new_run_id(), new.new_message_id())
 
 
-def checked_words(text: str) -> str:
+def clean_instruction(text: str) -> str:
     """Return a person's words as they may be stored.
 
     Raises:
@@ -85,9 +85,9 @@ def checked_words(text: str) -> str:
     text = text.encode("utf-8", "replace").decode().replace("\0", "�")
     if not text.strip():
         raise InvalidRequest("The task is empty: say what is to be done.")
-    if len(text) > LONGEST_INSTRUCTION:
+    if len(text) > MAX_INSTRUCTION_CHARACTERS:
         raise InvalidRequest(
-            f"The task has {len(text):,} characters; at most {LONGEST_INSTRUCTION:,} are taken."
+            f"The task has {len(text):,} characters; the maximum is {MAX_INSTRUCTION_CHARACTERS:,}."
             " Attach long material as a file."
         )
     return text
@@ -105,11 +105,11 @@ def open_session(
     yield from stores.sessions.add(Session(session_id, "", channel, owner.id, now, now, scope))
 
 
-def add_task(
+def create_task(
     stores: Stores,
     submission: Submission,
     session_id: SessionId,
-    fresh: FreshIds,
+    fresh: TaskIds,
     origin: Origin,
     now: str,
 ) -> Write[list[EventRecord]]:
@@ -150,8 +150,8 @@ def add_task(
     return (yield from stores.events.append_idle(ids, (received, queued), now))
 
 
-def inbound(
-    submission: Submission, fresh: FreshIds, principal: Principal, now: str
+def inbox_message(
+    submission: Submission, fresh: TaskIds, principal: Principal, now: str
 ) -> InboundMessage:
     """Return the inbox row of a submission: the accepted message with the words as understood."""
     raw = msgspec.json.encode({"text": submission.instruction}).decode()
@@ -168,7 +168,7 @@ def inbound(
     )
 
 
-def going_on(task: Task, channel: Channel, message: InboundMessage | None) -> Submission:
+def resume_submission(task: Task, channel: Channel, message: InboundMessage | None) -> Submission:
     """Return the task that goes on where another one ended, in its session.
 
     Raises:
@@ -179,7 +179,7 @@ def going_on(task: Task, channel: Channel, message: InboundMessage | None) -> Su
     if task.stop_reason == "final_answer":
         raise Conflict("The task is done: there is nothing to go on with.")
     return Submission(
-        instruction=f"{GO_ON}\n\n{task.instruction.removeprefix(GO_ON).strip()}",
+        instruction=f"{RESUME_PROMPT}\n\n{task.instruction.removeprefix(RESUME_PROMPT).strip()}",
         brief=task.brief,
         channel=channel,
         session_id=task.session_id,

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from internal.agent.app.events.writer import Emit
 from internal.agent.app.runs.context import RunContext
-from internal.agent.app.runs.tool_execution import ToolRunner
+from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
 from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
@@ -81,7 +81,7 @@ class ReplyStream:
             await self._emit(*void)
 
 
-MARGIN = 0.95
+CONTEXT_MARGIN = 0.95
 """Weights are estimates: this share of the context window is used."""
 
 
@@ -92,7 +92,7 @@ class ReactEngine:
         self,
         model: ModelClient,
         book: ModelBook,
-        runner: ToolRunner,
+        runner: ToolExecutor,
         database: Database,
         stores: Stores,
         clock: Clock,
@@ -216,7 +216,7 @@ class ReactEngine:
         """Ask with what fits into the context window; when the provider disagrees, with less."""
         limits = self._book.limits(turn.config.model)
         fixed = text_tokens(turn.config.system) + tools_tokens(turn.config.tools)
-        room = int(limits.context_window * MARGIN) - limits.max_output_tokens - fixed
+        room = int(limits.context_window * CONTEXT_MARGIN) - limits.max_output_tokens - fixed
         left_out = turn.fit_context(max(room, 1))
         if left_out is not None:
             await context.stream.emit(left_out, turn=turn)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.runs.creation import FreshIds, Submission, add_task
+from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost, RunStopped
@@ -30,7 +30,7 @@ RECALLED = "the message was recalled"
 """Why a run is stopped that nobody wants an answer of any more."""
 
 
-class Ending(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     """How a run ends and what it leaves: messages for the session, use of each model, a title.
 
     `silent`: its chat is not promised a reply.
@@ -43,8 +43,8 @@ class Ending(msgspec.Struct, frozen=True):
     silent: bool = False
 
 
-def end_run(
-    stores: Stores, run: Run, task: Task, ending: Ending, fresh: FreshIds
+def finalize_run(
+    stores: Stores, run: Run, task: Task, ending: RunResult, fresh: TaskIds
 ) -> Write[list[EventRecord]]:
     """Store an ending. Steering that the run did not take becomes the session's next task.
 
@@ -67,15 +67,15 @@ def end_run(
     if end.stop_reason == "user_stop":  # a person's stop is final: what waits for the run goes too
         yield from stores.inbox.withdraw_all(run.id)
     else:
-        shown = yield from next_task(stores, run, task, fresh, end.ended)
+        shown = yield from queue_undelivered_messages(stores, run, task, fresh, end.ended)
     yield from stores.inbox.mark_handled(run.id)
     if task.origin.chat_id and not ending.silent:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
     return shown
 
 
-def cancel_resting(
-    stores: Stores, run: Run, task: Task, stopped: RunStopped, fresh: FreshIds, now: str
+def cancel_idle_run(
+    stores: Stores, run: Run, task: Task, stopped: RunStopped, fresh: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
     """End a run that is queued or waiting, by a person's will.
 
@@ -96,8 +96,8 @@ def cancel_resting(
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
     shown = yield from stores.events.append_idle(ids, events, now)
     end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
-    ending = Ending(end, silent=stopped.reason == RECALLED)
-    shown += yield from end_run(stores, run, task, ending, fresh)
+    ending = RunResult(end, silent=stopped.reason == RECALLED)
+    shown += yield from finalize_run(stores, run, task, ending, fresh)
     return shown
 
 
@@ -117,8 +117,8 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
     )
 
 
-def next_task(
-    stores: Stores, run: Run, task: Task, fresh: FreshIds, now: str
+def queue_undelivered_messages(
+    stores: Stores, run: Run, task: Task, fresh: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
     """Make the steering that the run has not taken a task of its own."""
     late = yield from stores.inbox.list_undelivered(run.id)
@@ -139,7 +139,7 @@ def next_task(
         channel=first.channel,
         session_id=task.session_id,
     )
-    shown = yield from add_task(stores, submission, task.session_id, fresh, origin, now)
+    shown = yield from create_task(stores, submission, task.session_id, fresh, origin, now)
     yield from stores.inbox.reassign([words.number for words in late], fresh.run_id)
     return shown
 

@@ -14,7 +14,7 @@ from internal.agent.store.stores import Stores
 logger = logging.getLogger(__name__)
 
 
-async def written_rules(database: Database, stores: Stores, task: Task) -> list[str]:
+async def load_rules(database: Database, stores: Stores, task: Task) -> list[str]:
     """Return what people allowed in the task's session, and for tasks from where it came.
 
     A stored rule that cannot be read any more allows nothing.

@@ -32,7 +32,7 @@ def close_question(
     said = f"{answer.decision}: {answer.text}" if answer.text else answer.decision
     deed = AuditEntry(now, answer.by, answer.via, "question.answered", answer.question_id)
     yield from stores.audit.add(deed._replace(detail=truncate(said, 500)))
-    yield from promise(stores, asked, "closed", now)
+    yield from queue_question_notice(stores, asked, "closed", now)
     return QuestionAnswered(
         question_id=answer.question_id,
         decision=answer.decision,
@@ -46,7 +46,9 @@ def close_question(
     )
 
 
-def promise(stores: Stores, asked: QuestionRecord, news: str, now: str) -> Write[None]:
+def queue_question_notice(
+    stores: Stores, asked: QuestionRecord, news: str, now: str
+) -> Write[None]:
     """Promise a question, or the news that it is closed, to the chat that its task came from."""
     if not asked.chat:
         return
@@ -67,12 +69,12 @@ def promise(stores: Stores, asked: QuestionRecord, news: str, now: str) -> Write
     yield from stores.outbox.add(outgoing, now)
 
 
-def expiry(asked: QuestionRecord, now: str) -> Answer:
+def expired_answer(asked: QuestionRecord, now: str) -> Answer:
     """Return the no of a question whose time is over."""
     return Answer(asked.question.id, "expired", NOBODY, CLOCK, at=now)
 
 
-def closed_sentence(found: QuestionRecord) -> str:
+def closed_message(found: QuestionRecord) -> str:
     """Say why a question cannot be answered any more."""
     answer = found.answer
     if answer is None or answer.decision == "expired":
@@ -132,17 +134,17 @@ def answer_question(
     if not can_answer(found, answerer):
         raise Forbidden("Only operators may answer this question.")
     if found.status != "open" or found.expires <= now:
-        raise Conflict(closed_sentence(found))
+        raise Conflict(closed_message(found))
     answer = _answer(found, normalize_answer(found.question, given), answerer, now)
     if message is not None:
         ids = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*ids)):
             raise Conflict("The message was taken in before.")
     yield from _write_rules(stores, found, answer)
-    return (yield from settle_question(stores, found, answer, now))
+    return (yield from apply_answer(stores, found, answer, now))
 
 
-def settle_question(
+def apply_answer(
     stores: Stores, asked: QuestionRecord, answer: Answer, now: str
 ) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the one answer to an open question; its run is queued.
@@ -154,7 +156,7 @@ def settle_question(
     run = yield from stores.runs.get(asked.run_id)
     if answered is None or run is None:
         again = yield from stores.questions.get(asked.question.id)
-        raise Conflict(closed_sentence(again or asked._replace(status="closed")))
+        raise Conflict(closed_message(again or asked._replace(status="closed")))
     ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
     queued = LifecycleUpdated(status="queued", phase="answer")
     shown = yield from stores.events.append_idle(ids, (answered, queued), now)

@@ -6,9 +6,9 @@ from functools import partial
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.active import requeue_run
-from internal.agent.app.runs.creation import FreshIds, fresh_ids
-from internal.agent.app.runs.finalization import Ending, end_run, find_unfinished_work
-from internal.agent.app.runs.questions import expiry, settle_question
+from internal.agent.app.runs.creation import TaskIds, new_task_ids
+from internal.agent.app.runs.finalization import RunResult, finalize_run, find_unfinished_work
+from internal.agent.app.runs.questions import apply_answer, expired_answer
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.events.envelope import RunIds, rfc3339
 from internal.agent.domain.events.record import EventRecord
@@ -22,10 +22,10 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 
-FOREVER = "9999"
+END_OF_TIME = "9999"
 """Later than every lease: all of them are over then."""
 
-CLOSED = "the terminal that ran it was closed"
+TERMINAL_CLOSED = "the terminal that ran it was closed"
 
 
 def is_interrupted(run: Run) -> bool:
@@ -51,7 +51,7 @@ class Recovery:
         time went by meanwhile are a no.
         """
         await self.expire_questions()
-        runs = await self._database.read(partial(self._stores.runs.list_expired, FOREVER))
+        runs = await self._database.read(partial(self._stores.runs.list_expired, END_OF_TIME))
         own = [run for run in runs if not run.terminal]
         for run in own:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
@@ -67,7 +67,7 @@ class Recovery:
         runs = [run for run in found if run.id not in at_work]
         for run in runs:
             if is_interrupted(run):
-                shown = await self._database.write(partial(self._end, run, fresh_ids(), now))
+                shown = await self._database.write(partial(self._end, run, new_task_ids(), now))
                 self._broadcaster.publish(shown)
             elif run.terminal:  # it was answered while its terminal was closed: whoever can goes on
                 release = partial(self._stores.runs.release, run.id, run.owner)
@@ -81,10 +81,10 @@ class Recovery:
         now = self._now()
         asked = await self._database.read(partial(self._stores.questions.list_expired, now))
         for each in asked:
-            answer = expiry(each, now)
+            answer = expired_answer(each, now)
             with suppress(Conflict):  # somebody was quicker
                 _, shown = await self._database.write(
-                    partial(settle_question, self._stores, each, answer, now)
+                    partial(apply_answer, self._stores, each, answer, now)
                 )
                 self._broadcaster.publish(shown)
         return len(asked)
@@ -100,7 +100,7 @@ class Recovery:
             await self._database.write(partial(requeue_run, self._stores, run, self._now()))
         return len(dropped)
 
-    def _end(self, run: Run, fresh: FreshIds, now: str) -> Write[list[EventRecord]]:
+    def _end(self, run: Run, fresh: TaskIds, now: str) -> Write[list[EventRecord]]:
         """End a terminal's run as interrupted, unless its process took it up again meanwhile."""
         current = yield from self._stores.runs.get(run.id)
         if current is None or current.fence != run.fence or current.status != run.status:
@@ -119,14 +119,16 @@ class Recovery:
                 total_iterations=0,
                 usage=run.usage,
                 duration_ms=0,
-                error=CLOSED,
+                error=TERMINAL_CLOSED,
             ),
         ]
         ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
         shown = yield from self._stores.events.append_idle(ids, events, now)
-        end = RunEnd("failed", "interrupted", run.usage, run.cost, "", CLOSED, now)
+        end = RunEnd("failed", "interrupted", run.usage, run.cost, "", TERMINAL_CLOSED, now)
         said = yield from self._said(run)
-        return shown + (yield from end_run(self._stores, run, task, Ending(end, said), fresh))
+        return shown + (
+            yield from finalize_run(self._stores, run, task, RunResult(end, said), fresh)
+        )
 
     def _said(self, run: Run) -> Write[Sequence[Message]]:
         """Return what the run has done so far, for whoever resumes its task."""

@@ -4,7 +4,7 @@ from functools import partial
 
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.runs.finalization import find_unfinished_work
-from internal.agent.app.runs.permission_rules import written_rules
+from internal.agent.app.runs.permission_rules import load_rules
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.questions import Answer
@@ -15,7 +15,7 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 
-class Resumption:
+class RunResumer:
     """Finds out what an earlier attempt has left."""
 
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
@@ -42,7 +42,7 @@ class Resumption:
             return None, False
         head, rows = stored
         turn = decode_checkpoint(head, rows)
-        turn.allow_rules(await written_rules(self._database, self._stores, context.task))
+        turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         context.stream.resume_from(len(rows))
         answer = await self._answer(turn)
         if answer is not None:

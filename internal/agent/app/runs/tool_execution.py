@@ -21,8 +21,8 @@ from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 
-PACE_SECONDS = 0.05
-MOST_CHARACTERS = 200_000
+PROGRESS_INTERVAL_SECONDS = 0.05
+MAX_PROGRESS_CHARACTERS = 200_000
 """So much of one call is shown live; its result has the tail anyway."""
 
 
@@ -39,19 +39,19 @@ class ToolOutputStream:
 
     def add(self, text: str) -> None:
         """Take the next output in. Past the limit it is counted no more."""
-        if not text or self._shown > MOST_CHARACTERS:
+        if not text or self._shown > MAX_PROGRESS_CHARACTERS:
             return
-        self._pieces.append(text[:MOST_CHARACTERS])
+        self._pieces.append(text[:MAX_PROGRESS_CHARACTERS])
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(PACE_SECONDS if self._k else 0, self._show)
+            self._timer = loop.call_later(PROGRESS_INTERVAL_SECONDS if self._k else 0, self._show)
 
     def close(self) -> None:
         """Show what is left; nothing is shown afterwards."""
         if self._timer is not None:
             self._timer.cancel()
             self._show()
-        self._shown = MOST_CHARACTERS + 1
+        self._shown = MAX_PROGRESS_CHARACTERS + 1
 
     def _show(self) -> None:
         self._timer = None
@@ -59,21 +59,21 @@ class ToolOutputStream:
         self._pieces.clear()
         self._k += pieces
         self._shown += len(joined)
-        text = joined[-MOST_CHARACTERS // 8 :]
+        text = joined[-MAX_PROGRESS_CHARACTERS // 8 :]
         # one that finds no room is lost: its watchers see a hole in k and wait for the result
         self._stream.offer(ToolProgress(node_id=self._call_id, k=self._k, n=pieces, text=text))
 
 
 logger = logging.getLogger(__name__)
 
-MOST_RESULT_BYTES, MOST_METADATA_BYTES = 45_000, 12_000
+MAX_RESULT_BYTES, MAX_METADATA_BYTES = 45_000, 12_000
 """What one event carries of a result, encoded: together under 64 KB."""
 
-LONGEST_RESULT = 30_000
+MAX_RESULT_CHARACTERS = 30_000
 """Characters of a result that the model reads; the whole is kept as an attachment."""
 
 
-class ToolRunner:
+class ToolExecutor:
     """Runs calls: so many at once, a timeout each, an exception is a result."""
 
     def __init__(
@@ -162,16 +162,16 @@ class ToolRunner:
                 error = str(failure)
             outcome = await self._bounded(outcome)
             milliseconds = round((self._clock.monotonic() - begun) * 1000)
-            text = truncate(error or outcome.text, LONGEST_RESULT)
+            text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
             events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,
                 duration_ms=milliseconds,
-                result="" if error else truncate_json(text, MOST_RESULT_BYTES),
-                error=truncate_json(error, MOST_RESULT_BYTES) if error else UNSET,
+                result="" if error else truncate_json(text, MAX_RESULT_BYTES),
+                error=truncate_json(error, MAX_RESULT_BYTES) if error else UNSET,
                 attachments=outcome.attachments,
-                metadata=truncate_arguments(outcome.metadata, MOST_METADATA_BYTES),
+                metadata=truncate_arguments(outcome.metadata, MAX_METADATA_BYTES),
             )
             await context.stream.emit(completed, *events, turn=turn)
 
@@ -204,7 +204,7 @@ class ToolRunner:
 
     async def _bounded(self, outcome: ToolOutcome) -> ToolOutcome:
         """Keep the whole of a long result as an attachment."""
-        if len(outcome.text) <= LONGEST_RESULT:
+        if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
         whole = outcome.text.encode("utf-8", "replace")
         kept = await self._attachments.put("result.txt", "text/plain; charset=utf-8", whole)

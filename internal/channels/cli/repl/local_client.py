@@ -188,7 +188,7 @@ class LocalHost(LocalPeople):
         """Return a task and how far it is."""
         queries = self.desk.gateway.queries
         with sentences():
-            run = await queries.run_of(TaskId(task_id), LOCAL_OWNER)
+            run = await queries.latest_run(TaskId(task_id), LOCAL_OWNER)
             task = await queries.task(TaskId(task_id), LOCAL_OWNER)
         return TaskState(_row(task), run.id, run.answer, run.error)
 
@@ -196,7 +196,7 @@ class LocalHost(LocalPeople):
         """Return what was used."""
         wanted = None if session_id is None else SessionId(session_id)
         with sentences():
-            found = await self.desk.gateway.queries.costs(LOCAL_OWNER, by, session_id=wanted)
+            found = await self.desk.gateway.queries.usage(LOCAL_OWNER, by, session_id=wanted)
         return [
             UsageItem(
                 one.key,
@@ -229,7 +229,7 @@ class LocalHost(LocalPeople):
 
     async def _end(self, run: asyncio.Task[None], run_id: RunId, task_id: TaskId) -> None:
         """Stop a run that is at work, leave alone one that waits for a person."""
-        status = (await self.desk.gateway.queries.run_of(task_id, LOCAL_OWNER)).status
+        status = (await self.desk.gateway.queries.latest_run(task_id, LOCAL_OWNER)).status
         if status != "waiting" or self._runner is None:
             await self.desk.gateway.stop(task_id, LOCAL_OWNER, "cli")
             return
@@ -250,7 +250,7 @@ class LocalHost(LocalPeople):
         queries = self.desk.gateway.queries
         waiting = await queries.tasks(LOCAL_OWNER, session_id=session_id, status="queued")
         for task in reversed(waiting):
-            run = await queries.run_of(task.id, LOCAL_OWNER)
+            run = await queries.latest_run(task.id, LOCAL_OWNER)
             if (run.id, task.id) not in self._runs.values():
                 self._run(run.id, task.id, session_id)
 

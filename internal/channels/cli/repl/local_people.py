@@ -64,7 +64,7 @@ class LocalPeople:
     async def pair(self, role: Role) -> IssuedCode:
         """Make a code that gives a right, once."""
         with sentences():
-            offered = await self.desk.gateway.access.offer(role, LOCAL_OWNER, "cli")
+            offered = await self.desk.gateway.access.create_code(role, LOCAL_OWNER, "cli")
         return IssuedCode(offered.code, offered.expires)
 
     async def people(self) -> list[PersonItem]:
@@ -76,7 +76,7 @@ class LocalPeople:
     async def unpair(self, principal: str) -> None:
         """Take a person's right away."""
         with sentences():
-            await self.desk.gateway.access.remove(principal, LOCAL_OWNER, "cli")
+            await self.desk.gateway.access.remove_role(principal, LOCAL_OWNER, "cli")
 
     async def rules(self) -> list[RuleItem]:
         """Return the rules that people wrote, newest first."""
@@ -92,7 +92,7 @@ class LocalPeople:
     async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
         """Return who did what, newest first."""
         with sentences():
-            found = await self.desk.gateway.queries.deeds(LOCAL_OWNER, limit=limit)
+            found = await self.desk.gateway.queries.audit_entries(LOCAL_OWNER, limit=limit)
         return [AuditItem(*one) for one in found]
 
     async def _row(self, found: QuestionRecord) -> QuestionItem:

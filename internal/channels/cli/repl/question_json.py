@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.queries import view_of_question
+from internal.agent.app.queries import question_view
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import read_answer
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -16,7 +16,7 @@ from internal.agent.domain.tasks import Task
 def view_of(found: QuestionRecord, task: Task) -> dict[str, Any]:
     """Return a question, its state, and the words that led to it."""
     view: dict[str, Any] = msgspec.to_builtins(
-        view_of_question(found, task, Actor(LOCAL_OWNER, "cli"))
+        question_view(found, task, Actor(LOCAL_OWNER, "cli"))
     )
     return view
 

@@ -98,7 +98,7 @@ async def remove_rule(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
 
 async def create_pairing(request: ApiRequest[EmptyRequest, CreatePairingRequest]) -> PairingView:
     """Create a code that grants a role to one person of a chat channel."""
-    offered = await request.services.gateway.access.offer(
+    offered = await request.services.gateway.access.create_code(
         request.body.role, request.principal, request.channel
     )
     return PairingView(offered.code, offered.expires)
@@ -112,14 +112,14 @@ async def list_people(request: ApiRequest[EmptyRequest, EmptyRequest]) -> People
 
 async def remove_person(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
     """Revoke a person's role, with effect from their next message or action."""
-    await request.services.gateway.access.remove(
+    await request.services.gateway.access.remove_role(
         request.path["principal"], request.principal, request.channel
     )
 
 
 async def list_audit_entries(request: ApiRequest[AuditQuery, EmptyRequest]) -> AuditView:
     """List the entries of the audit log. Requires the owner role."""
-    deeds = await request.services.gateway.queries.deeds(
+    deeds = await request.services.gateway.queries.audit_entries(
         request.principal, limit=request.query.limit
     )
     return AuditView([AuditEntryView(*deed) for deed in deeds])

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.queries import QuestionView, view_of_question
+from internal.agent.app.queries import QuestionView, question_view
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
 from internal.agent.domain.errors import InvalidRequest, NotFound
@@ -55,7 +55,7 @@ async def list_questions(request: ApiRequest[QuestionsQuery, EmptyRequest]) -> Q
     after = page[-1].question.id if len(found) > query.limit else None
     tasks = await _tasks(request, page)
     views = [
-        view_of_question(one, tasks[one.task_id], _answerer(request))
+        question_view(one, tasks[one.task_id], _answerer(request))
         for one in page
         if one.task_id in tasks
     ]
@@ -76,7 +76,7 @@ async def answer_question(request: ApiRequest[EmptyRequest, AnswerRequest]) -> Q
 
 async def _view(request: ApiRequest[Any, Any], found: QuestionRecord) -> QuestionView:
     task = await request.services.gateway.queries.task(found.task_id, request.principal)
-    return view_of_question(found, task, _answerer(request))
+    return question_view(found, task, _answerer(request))
 
 
 async def _tasks(

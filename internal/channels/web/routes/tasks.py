@@ -58,7 +58,7 @@ async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage
 async def show_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskWithRun:
     """Return a task with its newest run."""
     queries, task_id = request.services.gateway.queries, TaskId(request.path["task_id"])
-    run = await queries.run_of(task_id, request.principal)
+    run = await queries.latest_run(task_id, request.principal)
     # read after the run, so that an ended run never comes with an unfinished task
     return task_with_run(await queries.task(task_id, request.principal), run)
 

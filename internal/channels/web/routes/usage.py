@@ -33,7 +33,7 @@ class UsageView(msgspec.Struct, frozen=True):
 async def list_usage(request: ApiRequest[UsageQuery, EmptyRequest]) -> UsageView:
     """Return token usage and cost by day, session or model."""
     query = request.query
-    found = await request.services.gateway.queries.costs(
+    found = await request.services.gateway.queries.usage(
         request.principal,
         query.by,
         session_id=None if query.session_id is None else SessionId(query.session_id),

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from internal.agent.app.access import Access, TooManyTries, WrongCode
+from internal.agent.app.access import Access, TooManyAttempts, WrongCode
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.store.database import Database, Row
@@ -43,33 +43,36 @@ def access(database: Database, stores: Stores, hands: Hands) -> Access:
 
 
 async def test_a_code_gives_its_right_once(access: Access) -> None:
-    code, expires = await access.offer("operate", LOCAL_OWNER, "cli")
+    code, expires = await access.create_code("operate", LOCAL_OWNER, "cli")
     assert expires == "2026-01-31T08:10:00.000Z"
-    assert await access.rights(ANN) == frozenset()
-    assert await access.pair(f" {code[:4].lower()}-{code[4:]} ", ANN, "Ann", "lark") == "operate"
-    assert await access.rights(ANN) == {"talk", "operate"}
+    assert await access.get_rights(ANN) == frozenset()
+    assert (
+        await access.redeem_code(f" {code[:4].lower()}-{code[4:]} ", ANN, "Ann", "lark")
+        == "operate"
+    )
+    assert await access.get_rights(ANN) == {"talk", "operate"}
     with pytest.raises(WrongCode, match="was used before"):
-        await access.pair(code, BOB, "Bob", "lark")
-    assert await access.rights(BOB) == frozenset()
+        await access.redeem_code(code, BOB, "Bob", "lark")
+    assert await access.get_rights(BOB) == frozenset()
 
 
 async def test_a_code_is_over_after_ten_minutes(access: Access, hands: Hands) -> None:
-    early, _ = await access.offer("owner", LOCAL_OWNER, "cli")
-    late, _ = await access.offer("talk", LOCAL_OWNER, "cli")
+    early, _ = await access.create_code("owner", LOCAL_OWNER, "cli")
+    late, _ = await access.create_code("talk", LOCAL_OWNER, "cli")
     hands.turn(minutes=9, seconds=59)
-    assert await access.pair(late, ANN, "Ann", "lark") == "talk"
+    assert await access.redeem_code(late, ANN, "Ann", "lark") == "talk"
     hands.turn(seconds=1)
     with pytest.raises(WrongCode):
-        await access.pair(early, ANN, "Ann", "lark")
-    assert await access.rights(ANN) == {"talk"}
+        await access.redeem_code(early, ANN, "Ann", "lark")
+    assert await access.get_rights(ANN) == {"talk"}
 
 
 async def test_two_people_with_one_code_are_one_and_a_refusal(access: Access) -> None:
-    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
+    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
 
     async def attempt(who: str) -> bool:
         try:
-            await access.pair(code, who, who, "lark")
+            await access.redeem_code(code, who, who, "lark")
         except WrongCode:
             return False
         return True
@@ -80,31 +83,31 @@ async def test_two_people_with_one_code_are_one_and_a_refusal(access: Access) ->
 
 
 async def test_the_sixth_wrong_try_is_not_looked_at(access: Access, hands: Hands) -> None:
-    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
+    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
     for _ in range(5):
         with pytest.raises(WrongCode):
-            await access.pair("22222222", ANN, "Ann", "lark")
-    with pytest.raises(TooManyTries, match="wait ten minutes"):
-        await access.pair(code, ANN, "Ann", "lark")
-    assert await access.rights(ANN) == frozenset()
-    assert await access.pair(code, BOB, "Bob", "lark") == "operate"
+            await access.redeem_code("22222222", ANN, "Ann", "lark")
+    with pytest.raises(TooManyAttempts, match="wait ten minutes"):
+        await access.redeem_code(code, ANN, "Ann", "lark")
+    assert await access.get_rights(ANN) == frozenset()
+    assert await access.redeem_code(code, BOB, "Bob", "lark") == "operate"
     hands.turn(minutes=10, seconds=1)
-    fresh, _ = await access.offer("talk", LOCAL_OWNER, "cli")
-    assert await access.pair(fresh, ANN, "Ann", "lark") == "talk"
+    fresh, _ = await access.create_code("talk", LOCAL_OWNER, "cli")
+    assert await access.redeem_code(fresh, ANN, "Ann", "lark") == "talk"
 
 
 async def test_twenty_wrong_tries_of_all_close_the_door_for_ten_minutes(
     access: Access, hands: Hands
 ) -> None:
-    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
+    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
     for number in range(20):
         with pytest.raises(WrongCode):
-            await access.pair("22222222", f"lark:cli_a:ou_{number}", "", "lark")
-    with pytest.raises(TooManyTries):
-        await access.pair(code, ANN, "Ann", "lark")
+            await access.redeem_code("22222222", f"lark:cli_a:ou_{number}", "", "lark")
+    with pytest.raises(TooManyAttempts):
+        await access.redeem_code(code, ANN, "Ann", "lark")
     hands.turn(minutes=10, seconds=1)
-    fresh, _ = await access.offer("operate", LOCAL_OWNER, "cli")
-    assert await access.pair(fresh, ANN, "Ann", "lark") == "operate"
+    fresh, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    assert await access.redeem_code(fresh, ANN, "Ann", "lark") == "operate"
 
 
 async def test_wrong_tries_are_counted_by_what_is_on_disk(
@@ -112,46 +115,46 @@ async def test_wrong_tries_are_counted_by_what_is_on_disk(
 ) -> None:
     for _ in range(5):
         with pytest.raises(WrongCode):
-            await Access(database, stores, hands).pair("22222222", ANN, "Ann", "lark")
-    with pytest.raises(TooManyTries):
-        await Access(database, stores, hands).pair("22222222", ANN, "Ann", "lark")
+            await Access(database, stores, hands).redeem_code("22222222", ANN, "Ann", "lark")
+    with pytest.raises(TooManyAttempts):
+        await Access(database, stores, hands).redeem_code("22222222", ANN, "Ann", "lark")
 
 
 async def test_a_smaller_right_takes_nothing_away(access: Access) -> None:
     for role in ("owner", "talk"):
-        code, _ = await access.offer(role, LOCAL_OWNER, "cli")
-        assert await access.pair(code, ANN, "Ann", "lark") == "owner"
-    assert await access.rights(ANN) == {"talk", "operate", "owner"}
+        code, _ = await access.create_code(role, LOCAL_OWNER, "cli")
+        assert await access.redeem_code(code, ANN, "Ann", "lark") == "owner"
+    assert await access.get_rights(ANN) == {"talk", "operate", "owner"}
 
 
 async def test_what_was_given_is_taken_away(access: Access) -> None:
-    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
-    await access.pair(code, ANN, "Ann", "lark")
-    await access.remove(ANN, LOCAL_OWNER, "web")
-    assert await access.rights(ANN) == frozenset()
+    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    await access.redeem_code(code, ANN, "Ann", "lark")
+    await access.remove_role(ANN, LOCAL_OWNER, "web")
+    assert await access.get_rights(ANN) == frozenset()
     with pytest.raises(NotFound, match=ANN):
-        await access.remove(ANN, LOCAL_OWNER, "web")
+        await access.remove_role(ANN, LOCAL_OWNER, "web")
 
 
 async def test_only_the_owner_gives_and_takes(access: Access) -> None:
     operator = Principal(ANN, roles=frozenset({"talk", "operate"}))
     with pytest.raises(Forbidden):
-        await access.offer("operate", operator, "lark")
+        await access.create_code("operate", operator, "lark")
     with pytest.raises(Forbidden):
-        await access.remove(BOB, operator, "lark")
+        await access.remove_role(BOB, operator, "lark")
 
 
 async def test_every_deed_is_noted_and_no_code_is_kept(
     access: Access, database: Database, stores: Stores, peek: Callable[[str], list[Row]]
 ) -> None:
-    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
+    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
     kept = peek("select * from pairings")
     assert len(kept) == 1
     assert code not in str(kept)
     with pytest.raises(WrongCode):
-        await access.pair("22222222", BOB, "Bob", "lark")
-    await access.pair(code, ANN, "Ann", "lark")
-    await access.remove(ANN, LOCAL_OWNER, "web")
+        await access.redeem_code("22222222", BOB, "Bob", "lark")
+    await access.redeem_code(code, ANN, "Ann", "lark")
+    await access.remove_role(ANN, LOCAL_OWNER, "web")
     assert peek("select * from pairings") == []
     deeds = await database.read(partial(stores.audit.list_page, 10))
     assert [(deed.action, deed.principal, deed.via, deed.target) for deed in deeds] == [
@@ -166,10 +169,10 @@ async def test_every_deed_is_noted_and_no_code_is_kept(
 async def test_a_code_that_others_read_is_used_up_for_nothing(
     access: Access, database: Database, stores: Stores
 ) -> None:
-    code, _ = await access.offer("operate", LOCAL_OWNER, "cli")
-    await access.void("22222222", ANN, "lark")
-    await access.void(code, ANN, "lark")
+    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    await access.revoke_code("22222222", ANN, "lark")
+    await access.revoke_code(code, ANN, "lark")
     with pytest.raises(WrongCode):
-        await access.pair(code, BOB, "Bob", "lark")
+        await access.redeem_code(code, BOB, "Bob", "lark")
     noted = await database.read(partial(stores.audit.list_page, 10))
     assert [deed.detail for deed in noted if deed.principal == ANN] == ["shown to others"]

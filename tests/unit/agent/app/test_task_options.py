@@ -6,7 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.app.task_options import NARROW, TaskDefaults, TaskOptions, build_run_spec
+from internal.agent.app.task_options import (
+    UNPRIVILEGED_MODES,
+    TaskDefaults,
+    TaskOptions,
+    build_run_spec,
+)
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.plans import PlanReview
@@ -97,7 +102,7 @@ def test_only_the_owner_widens_what_is_allowed(
     brief(LOCAL_OWNER, **options)
 
 
-@pytest.mark.parametrize("mode", NARROW)
+@pytest.mark.parametrize("mode", UNPRIVILEGED_MODES)
 def test_anyone_may_narrow_what_is_allowed(mode: Mode) -> None:
     made = brief(TALKER, permission_mode=mode, deny=["shell"])
     assert made.policy.mode is mode

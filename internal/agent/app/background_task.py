@@ -7,7 +7,7 @@ from typing import Any
 
 
 @asynccontextmanager
-async def child(doing: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
+async def background_task(doing: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
     """Run a task beside a block that never ends by itself; leaving the block cancels it.
 
     Unlike a TaskGroup it lets the block's own error through as it is.
