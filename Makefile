@@ -72,9 +72,9 @@ generate: setup
 	$(BIN)/larkspur events schema > docs/events.schema.json
 	$(BIN)/larkspur events schema --markdown > docs/events.md
 	$(BIN)/python -c 'from internal.agent.domain.events.schema import typescript; \
-	  print(typescript(), end="")' > web/src/events.gen.ts
+	  print(typescript(), end="")' > web/src/stream/events.gen.ts
 	$(BIN)/python -c 'from internal.channels.web import openapi; \
-	  from internal.channels.web.routes.table import ENDPOINTS; print(openapi.typescript(ENDPOINTS), end="")' > web/src/api.gen.ts
+	  from internal.channels.web.routes.table import ENDPOINTS; print(openapi.typescript(ENDPOINTS), end="")' > web/src/api/types.gen.ts
 
 clean:
 	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -89,7 +89,7 @@ $(PARTS): web/package-lock.json $(BIN)/larkspur
 	$(NPM) ci --ignore-scripts
 	touch $@
 
-$(PAGE): $(PARTS) web/index.html web/vite.config.ts $(wildcard web/src/*.* web/src/parts/*)
+$(PAGE): $(PARTS) web/index.html web/vite.config.ts $(shell find web/src -type f)
 	$(NPM) --silent run build
 	touch $@
 

@@ -17,14 +17,14 @@ from tests.support.anthropic_server import Call, Reply, When
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 WATCH = """() => {
-  const { conversation } = window.larkspur;
+  const { sessionStore } = window.larkspur;
   window.states = [];
-  conversation.subscribe(({ phase, state }) => {
+  sessionStore.subscribe(({ phase, state }) => {
     if (phase === 'ready') window.states.push(state);
   });
 }"""
 COMPARE = """(rows) => {
-  const { fold, settled, EMPTY } = window.larkspur;
+  const { reduceEvents, withoutLive, EMPTY } = window.larkspur;
   const sorted = (value) =>
     value !== null && typeof value === 'object' && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort().map(([k, v]) => [k, sorted(v)]))
@@ -34,7 +34,7 @@ COMPARE = """(rows) => {
   const place = (id) => Number(id.split('-').at(-1));
   const wrong = window.states.filter((state) => {
     const known = rows.filter((row) => place(row.id) <= place(state.cursor));
-    return shape(settled(state)) !== shape(fold(EMPTY, known));
+    return shape(withoutLive(state)) !== shape(reduceEvents(EMPTY, known));
   });
   return { seen: window.states.length, wrong: wrong.length };
 }"""
@@ -229,5 +229,5 @@ def test_a_stream_of_another_log_is_read_again(serve: Serve, enter: Open, home: 
     expect(page.get_by_test_id("thread").get_by_text("7*7 = 49")).to_be_visible()
     expect(page.get_by_test_id("thread").get_by_text("6*7 = 42")).to_have_count(1)
     status(page, "completed")
-    newest = "window.larkspur.conversation.getState().state.cursor"
+    newest = "window.larkspur.sessionStore.getState().state.cursor"
     assert str(page.evaluate(newest)).startswith("zzzzzz-")

@@ -1,29 +1,29 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useLocation, useRoute } from 'wouter';
-import { api, ApiError } from './api';
-import { follow, listen, reload, show, useConversation } from './conversation';
-import { onLogin } from './entering';
-import { isTyping } from './keyboard';
-import { Composer } from './parts/composer';
-import { Bar } from './parts/bar';
-import { Header, useTitle } from './parts/header';
-import { Inbox } from './parts/inbox';
-import { Login } from './parts/login';
-import { Palette } from './parts/palette';
-import { Panel } from './parts/panel';
-import { Reconnecting } from './parts/reconnecting';
-import { Sheet } from './parts/sheet';
-import { Sidebar } from './parts/sidebar';
-import { Keys } from './parts/keys';
-import { Stage } from './parts/stage';
-import { useFollowedQuestions, useWaitingCount } from './waiting';
-import { useWords } from './words';
+import { api, ApiError } from './api/client';
+import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
+import { onLogin } from './api/login';
+import { isTyping } from './lib/keyboard';
+import { Composer } from './components/composer/composer';
+import { DecisionBar } from './components/decision/decision_bar';
+import { Header, useTitle } from './components/layout/header';
+import { WaitingPage } from './components/decision/waiting_page';
+import { Login } from './components/layout/login';
+import { CommandPalette } from './components/layout/command_palette';
+import { SidePanel } from './components/layout/side_panel';
+import { ConnectionStatus } from './components/layout/connection_status';
+import { Drawer } from './components/layout/dialog';
+import { Sidebar } from './components/layout/sidebar';
+import { ShortcutsDialog } from './components/layout/shortcuts_dialog';
+import { Conversation } from './components/thread/conversation';
+import { useQuestionEvents, useWaitingCount } from './state/open_questions';
+import { useMessages } from './i18n/catalog';
 
 type Overlay = 'none' | 'palette' | 'keys' | 'menu' | 'panel';
 
 export function App() {
-  const words = useWords();
+  const t = useMessages();
   const queries = useQueryClient();
   const [, params] = useRoute('/sessions/:id');
   const [waiting] = useRoute('/waiting');
@@ -31,17 +31,17 @@ export function App() {
   const [overlay, setOverlay] = useState<Overlay>('none');
   const [panel, setPanel] = useState(true);
   const me = useQuery({ queryKey: ['me'], queryFn: api.me, retry: onlyUnreached, retryDelay: 1_000 });
-  const loggedOut = useConversation((one) => one.loggedOut);
+  const loggedOut = useSessionStore((one) => one.loggedOut);
   const session = params?.id ?? null;
   const wide = useWide();
 
-  useEffect(() => show(session), [session]);
+  useEffect(() => showSession(session), [session]);
   useEffect(() => onLogin(() => void queries.invalidateQueries()), [queries]);
   useListRefresh();
-  useFollowedQuestions();
+  useQuestionEvents();
   useBadge(session, waiting);
   useEffect(() => {
-    if (me.data !== undefined) follow(me.data.roles.includes('owner'));
+    if (me.data !== undefined) startStream(me.data.roles.includes('owner'));
   }, [me.data]);
 
   useEffect(() => {
@@ -62,7 +62,7 @@ export function App() {
 
   const shut = () => setOverlay('none');
   const entered = () => {
-    reload();
+    reloadSession();
     void queries.invalidateQueries();
   };
   const unknown = me.error instanceof ApiError && me.error.status === 401;
@@ -74,19 +74,19 @@ export function App() {
       waiting={waiting}
       onSearch={() => setOverlay('palette')}
       onKeys={() => setOverlay('keys')}
-      onLeave={shut}
+      onNavigate={shut}
     />
   );
   return (
     <div className="flex h-full">
-      <Reconnecting />
-      <aside className="hidden w-60 flex-none border-r border-line bg-side min-[720px]:block" aria-label={words.sessions}>
+      <ConnectionStatus />
+      <aside className="hidden w-60 flex-none border-r border-line bg-side min-[720px]:block" aria-label={t.sessions}>
         {sidebar}
       </aside>
       <main className="flex min-w-0 flex-1 flex-col">
         {waiting ? (
           <>
-            <Inbox onMenu={() => setOverlay('menu')} />
+            <WaitingPage onMenu={() => setOverlay('menu')} />
             {login !== null && <div className="mx-auto w-full max-w-[808px] px-6 pb-4">{login}</div>}
           </>
         ) : (
@@ -97,8 +97,8 @@ export function App() {
               onMenu={() => setOverlay('menu')}
               onPanel={() => (wide ? setPanel((now) => !now) : setOverlay('panel'))}
             />
-            <Stage key={session ?? 'new'} session={session} me={me.data} />
-            {session !== null && <Bar key={`bar:${session}`} session={session} />}
+            <Conversation key={session ?? 'new'} session={session} me={me.data} />
+            {session !== null && <DecisionBar key={`bar:${session}`} session={session} />}
             <Composer
               key={`composer:${session ?? 'new'}`}
               session={session}
@@ -109,22 +109,22 @@ export function App() {
         )}
       </main>
       {session !== null && panel && wide && (
-        <aside className="w-[300px] flex-none border-l border-line" aria-label={words.panel}>
-          <Panel />
+        <aside className="w-[300px] flex-none border-l border-line" aria-label={t.panel}>
+          <SidePanel />
         </aside>
       )}
       {overlay === 'menu' && (
-        <Sheet side="left" label={words.menu} onClose={shut}>
+        <Drawer side="left" label={t.menu} onClose={shut}>
           {sidebar}
-        </Sheet>
+        </Drawer>
       )}
       {overlay === 'panel' && (
-        <Sheet side="right" label={words.panel} onClose={shut}>
-          <Panel />
-        </Sheet>
+        <Drawer side="right" label={t.panel} onClose={shut}>
+          <SidePanel />
+        </Drawer>
       )}
-      {overlay === 'palette' && <Palette onClose={shut} onKeys={() => setOverlay('keys')} />}
-      {overlay === 'keys' && <Keys onClose={shut} />}
+      {overlay === 'palette' && <CommandPalette onClose={shut} onKeys={() => setOverlay('keys')} />}
+      {overlay === 'keys' && <ShortcutsDialog onClose={shut} />}
     </div>
   );
 }
@@ -135,14 +135,14 @@ function onlyUnreached(_count: number, error: Error): boolean {
 
 /** The title of the window says how much waits, and what is shown. */
 function useBadge(session: string | null, waiting: boolean): void {
-  const words = useWords();
+  const t = useMessages();
   const count = useWaitingCount();
   const title = useTitle(session);
   useEffect(() => {
-    const shown = waiting ? words.waiting : title;
-    const place = shown === '' ? words.product : `${shown} · ${words.product}`;
+    const shown = waiting ? t.waiting : title;
+    const place = shown === '' ? t.product : `${shown} · ${t.product}`;
     document.title = count > 0 ? `(${count}) ${place}` : place;
-  }, [count, title, waiting, words]);
+  }, [count, title, waiting, t]);
 }
 
 /** Read the list of sessions again when a run begins, is named, waits or ends. */
@@ -151,7 +151,7 @@ function useListRefresh(): void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(
     () =>
-      listen((event) => {
+      subscribe((event) => {
         const names = ['workflow.lifecycle.updated', 'workflow.plan.updated'];
         if (!names.includes(event.event) && !event.event.startsWith('workflow.result.')) return;
         clearTimeout(timer.current);

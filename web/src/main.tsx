@@ -2,10 +2,10 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app';
-import { useConversation } from './conversation';
-import { enter } from './entering';
-import { fold, settled } from './fold';
-import { EMPTY } from './state';
+import { useSessionStore } from './state/session_store';
+import { logInFromAddress } from './api/login';
+import { reduceEvents, withoutLive } from './state/event_reducer';
+import { EMPTY } from './state/session_state';
 import './style.css';
 
 const queries = new QueryClient({
@@ -13,7 +13,7 @@ const queries = new QueryClient({
 });
 
 async function start(): Promise<void> {
-  await enter();
+  await logInFromAddress();
   const root = document.getElementById('root');
   if (root === null) return;
   createRoot(root).render(
@@ -26,6 +26,6 @@ async function start(): Promise<void> {
 }
 
 // for the console, and for tests that compare what is shown with what is stored
-Object.assign(window, { larkspur: { conversation: useConversation, fold, settled, EMPTY } });
+Object.assign(window, { larkspur: { sessionStore: useSessionStore, reduceEvents, withoutLive, EMPTY } });
 
 void start();

@@ -1,7 +1,7 @@
 /** Envelopes as the server makes them, and scripts of them for properties. */
 import * as fc from 'fast-check';
-import type { Envelope, EventName, Payloads } from '../src/events.gen';
-import type { Row } from '../src/state';
+import type { Envelope, EventName, Payloads } from '../src/stream/events.gen';
+import type { Row } from '../src/state/session_state';
 
 const USAGE = { input_tokens: 10, output_tokens: 5, cache_read_tokens: 0, cache_write_tokens: 0 };
 

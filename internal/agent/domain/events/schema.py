@@ -1,7 +1,7 @@
 """The public form of the event stream, made from the rosters: JSON Schema and a page for people.
 
 `larkspur events schema` prints the one and, with `--markdown`, the other; `docs/events.schema.json`
-and `docs/events.md` are these outputs, `web/src/events.gen.ts` is the page's form of the same, and
+and `docs/events.md` are these outputs, `web/src/stream/events.gen.ts` is the page's form of the same, and
 a test keeps them fresh.
 """
 

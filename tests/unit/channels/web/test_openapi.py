@@ -15,11 +15,11 @@ AGAIN = "stale: run `make generate`"
 
 
 def test_the_types_of_the_stream_are_fresh() -> None:
-    assert (SOURCES / "events.gen.ts").read_text(encoding="utf-8") == typescript(), AGAIN
+    assert (SOURCES / "stream" / "events.gen.ts").read_text(encoding="utf-8") == typescript(), AGAIN
 
 
 def test_the_types_of_the_api_are_fresh() -> None:
-    written = (SOURCES / "api.gen.ts").read_text(encoding="utf-8")
+    written = (SOURCES / "api" / "types.gen.ts").read_text(encoding="utf-8")
     assert written == openapi.typescript(ENDPOINTS), AGAIN
 
 

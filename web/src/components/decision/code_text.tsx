@@ -1,0 +1,56 @@
+/** Texts that a person judges: exactly as they are, to the last line. */
+import { useState } from 'react';
+import { useMessages } from '../../i18n/catalog';
+
+/** So many lines can be seen at once. */
+const VISIBLE_LINES = 10;
+const MAX_LINES = 400;
+
+const BOX =
+  'exact max-h-[min(15rem,28dvh)] overflow-auto rounded-lg border border-line bg-side px-3 py-2 text-[13px]';
+
+/** A command or a call in full; when not all of it is seen, a line above says how much there is. */
+export function CodeText({ text, label }: { text: string; label: string }) {
+  const t = useMessages();
+  const count = text.split('\n').length;
+  return (
+    <>
+      {count > VISIBLE_LINES && <p className="mb-1 text-xs text-warn">{t.lines(count)}</p>}
+      <pre tabIndex={0} dir="ltr" aria-label={label} className={BOX}>
+        {text}
+      </pre>
+    </>
+  );
+}
+
+/** What a call would change: a unified diff, whose signs say the same as its colours. */
+export function Diff({ text }: { text: string }) {
+  const t = useMessages();
+  const [all, setAll] = useState(false);
+  const lines = text.replace(/\n$/, '').split('\n');
+  const shown = all ? lines : lines.slice(0, MAX_LINES);
+  return (
+    <>
+      <pre tabIndex={0} dir="ltr" aria-label={t.change} className={`${BOX} px-0!`}>
+        {shown.map((line, at) => (
+          // oxlint-disable-next-line react/no-array-index-key -- a line has no other name
+          <span key={at} className={`block px-3 ${toneOf(line)}`}>
+            {line}
+            {'\n'}
+          </span>
+        ))}
+      </pre>
+      {!all && lines.length > MAX_LINES && (
+        <button type="button" onClick={() => setAll(true)} className="mt-1 text-[13px] text-accent hover:underline">
+          {t.moreLines(lines.length - MAX_LINES)}
+        </button>
+      )}
+    </>
+  );
+}
+
+function toneOf(line: string): string {
+  if (/^(\+\+\+|---|@@)/.test(line)) return 'text-dim';
+  if (line.startsWith('+')) return 'bg-added';
+  return line.startsWith('-') ? 'bg-removed' : '';
+}

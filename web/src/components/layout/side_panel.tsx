@@ -1,0 +1,127 @@
+import { useState, type ReactNode } from 'react';
+import { sumTokens } from '../../state/run_reducer';
+import { useSessionStore } from '../../state/session_store';
+import { isOver, type PlanLine, type State } from '../../state/session_state';
+import { formatCost, formatCount } from '../../lib/format';
+import { useMessages } from '../../i18n/catalog';
+import { FileLink } from '../thread/file_link';
+import { StatusIcon } from '../thread/status_icon';
+import { stepProgress, Steps } from '../thread/plan_steps';
+
+type Tab = 'overview' | 'files';
+
+/** Beside the stream: the plan, what was used, the tasks of the session, and its files. */
+export function SidePanel() {
+  const t = useMessages();
+  const state = useSessionStore((one) => one.state);
+  const [tab, setTab] = useState<Tab>('overview');
+  const tabs: Array<[Tab, string, number]> = [
+    ['overview', t.overview, 0],
+    ['files', t.files, state.files.length],
+  ];
+  return (
+    <div className="flex h-full flex-col">
+      <div role="tablist" aria-label={t.panel} className="flex h-12 flex-none items-center gap-1 border-b border-line px-3">
+        {tabs.map(([name, text, count]) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            id={`tab-${name}`}
+            aria-selected={tab === name}
+            aria-controls="tab-panel"
+            onClick={() => setTab(name)}
+            className={`rounded-lg px-2.5 py-1 ${tab === name ? 'bg-hover font-medium' : 'text-dim hover:text-ink'}`}
+          >
+            {text}
+            {count > 0 && <span className="ml-1.5 text-dim">{count}</span>}
+          </button>
+        ))}
+      </div>
+      <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0} className="min-h-0 flex-1 overflow-y-auto p-4">
+        {tab === 'overview' ? <Overview state={state} /> : <Files state={state} />}
+      </div>
+    </div>
+  );
+}
+
+function planOf(state: State): PlanLine | undefined {
+  const plan = state.thread.lines.findLast((line) => line.kind === 'plan');
+  return plan?.kind === 'plan' ? plan : undefined;
+}
+
+function Overview({ state }: { state: State }) {
+  const t = useMessages();
+  const plan = planOf(state);
+  const usage = sumTokens(state.runs.map((run) => run.usage));
+  const costs = state.runs.flatMap((run) => (run.cost === null ? [] : [run.cost]));
+  const cost = costs.reduce((sum, one) => sum + one, 0);
+  const unpriced = state.runs.some((run) => isOver(run.status)) ? t.costUnknown : '–';
+  return (
+    <>
+      <Section title={t.plan} end={plan && plan.steps.length > 0 ? stepProgress(plan.steps) : ''}>
+        {plan === undefined ? (
+          <p className="text-dim">{t.noPlan}</p>
+        ) : (
+          <>
+            <p className="mb-1.5 break-words">{plan.goal}</p>
+            <Steps steps={plan.steps} />
+          </>
+        )}
+      </Section>
+      <Section title={t.usage}>
+        <dl className="grid grid-cols-[1fr_auto] gap-y-0.5 tabular-nums">
+          <Fact name={t.tokensIn} value={formatCount(usage.in)} />
+          {usage.cached > 0 && <Fact name={t.tokensCached} value={formatCount(usage.cached)} />}
+          <Fact name={t.tokensOut} value={formatCount(usage.out)} />
+          <Fact name={t.cost} value={costs.length > 0 ? formatCost(cost) : unpriced} />
+        </dl>
+      </Section>
+      <Section title={t.tasks}>
+        <ul>
+          {state.runs.slice(-20).toReversed().map((run) => (
+            <li key={run.run} className="flex gap-1 py-0.5">
+              <StatusIcon status={run.status} label={t.status[run.status]} />
+              <span className="min-w-0 truncate">{run.text || t.untitled}</span>
+            </li>
+          ))}
+        </ul>
+      </Section>
+    </>
+  );
+}
+
+function Section({ title, end = '', children }: { title: string; end?: string; children: ReactNode }) {
+  return (
+    <section className="mb-6">
+      <h2 className="mb-1.5 flex justify-between text-xs text-dim">
+        {title}
+        <span className="tabular-nums">{end}</span>
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt className="text-dim">{name}</dt>
+      <dd className="text-right">{value}</dd>
+    </>
+  );
+}
+
+function Files({ state }: { state: State }) {
+  const t = useMessages();
+  if (state.files.length === 0) return <p className="text-dim">{t.noFiles}</p>;
+  return (
+    <ul className="-mx-2">
+      {state.files.map((file) => (
+        <li key={file.sha256 + file.name}>
+          <FileLink file={file} wide />
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,220 @@
+import { memo, useRef, useState } from 'react';
+import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
+import type {
+  EndLine,
+  InputLine,
+  SubtaskLine,
+  Line,
+  LiveNode,
+  PlanLine,
+  QuestionLine,
+  SayLine,
+} from '../../state/session_state';
+import { usePreferences } from '../../state/preferences';
+import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/format';
+import { useMessages } from '../../i18n/catalog';
+import { FileLink } from './file_link';
+import { PermissionCalls } from '../decision/permission';
+import { MarkdownView } from './markdown_view';
+import { PlanView } from '../decision/plan_review';
+import { NoteRow, ExpandableRow, StaticRow, Text, useFocus, type RowProps } from './row';
+import { stepProgress, Steps } from './plan_steps';
+import { Tool } from './tool_call';
+
+/** One event of a run as a line of its own. */
+export const LineView = memo(function LineView(
+  props: RowProps & { line: Line; live: LiveNode | undefined },
+) {
+  const { line, live, ...row } = props;
+  switch (line.kind) {
+    case 'input':
+      return <Input line={line} {...row} />;
+    case 'say':
+      return <Say line={line} {...row} />;
+    case 'tool':
+      return <Tool line={line} live={live} {...row} />;
+    case 'plan':
+      return <Plan line={line} {...row} />;
+    case 'question':
+      return <Question line={line} {...row} />;
+    case 'failure':
+      return (
+        <ExpandableRow {...row} id={line.key} glyph="✕" tone="text-bad" title={line.phase} hint={line.error}>
+          <Text tone="text-bad">{line.error}</Text>
+        </ExpandableRow>
+      );
+    case 'end':
+      return <End line={line} {...row} />;
+    case 'subtask':
+      return <SubtaskRow line={line} {...row} />;
+  }
+});
+
+/** Messages that are being said, or thought, right now. */
+export function LiveView(props: RowProps & { node: LiveNode }) {
+  const t = useMessages();
+  const { node, ...row } = props;
+  if (node.reasoning) {
+    const last = node.text.trimEnd().split('\n').at(-1) ?? '';
+    return (
+      <ExpandableRow {...row} id={`${node.run}/${node.node}`} glyph="·" tone="text-dim pulse" title={t.thinking} hint={last.slice(-160)} quiet>
+        <Text>{node.text}</Text>
+      </ExpandableRow>
+    );
+  }
+  return (
+    <StaticRow glyph="●" tone="text-accent pulse" here={props.here}>
+      {node.again && <p className="mb-1 text-dim">{t.startsOver}</p>}
+      <MarkdownView text={node.text} growing />
+      {node.hole && <p className="mt-1 text-dim">{t.lost}</p>}
+    </StaticRow>
+  );
+}
+
+const MAX_COLLAPSED_CHARS = 400;
+
+function Input({ line, ...row }: RowProps & { line: InputLine }) {
+  const t = useMessages();
+  const language = usePreferences((one) => one.language);
+  const box = useRef<HTMLDivElement>(null);
+  useFocus(box, row.here);
+  const long = line.text.length > MAX_COLLAPSED_CHARS || line.text.split('\n').length > 6;
+  return (
+    <div className={line.steer ? 'py-1' : 'pt-5 pb-1 first:pt-0'}>
+      <div ref={box} tabIndex={-1} className="flex gap-1.5 rounded-lg border border-line bg-side py-2 pr-3 pl-1">
+        <span className="glyph pt-px text-dim" aria-hidden="true">
+          {line.steer ? '↳' : '>'}
+        </span>
+        <div className="min-w-0 flex-1">
+          <span className="sr-only">{line.steer ? t.steered : t.you}: </span>
+          <p dir="auto" className={`break-words whitespace-pre-wrap ${long && !row.open ? 'line-clamp-4' : ''}`}>
+            {line.text}
+          </p>
+          {long && (
+            <button type="button" aria-expanded={row.open} className="mt-1 text-[13px] text-accent hover:underline" onClick={() => row.onToggle(line.key)}>
+              {row.open ? t.close : t.showAll(formatCount(line.text.length))}
+            </button>
+          )}
+          {line.attachments.length > 0 && (
+            <div className="mt-2 flex flex-wrap gap-2">
+              {line.attachments.map((file) => (
+                <FileLink key={file.sha256 + file.name} file={file} />
+              ))}
+            </div>
+          )}
+        </div>
+        <span className="flex-none text-right text-xs leading-[21px] text-dim tabular-nums">
+          {line.channel !== 'web' && <span className="mr-2">{t.via(t.channels[line.channel as keyof typeof t.channels] ?? line.channel)}</span>}
+          {line.steer && <span className="mr-2">{t.steered}</span>}
+          <time dateTime={line.time}>{formatTime(line.time, language)}</time>
+        </span>
+      </div>
+    </div>
+  );
+}
+
+/** An answer stands in full; a remark between two tools is a line until it is opened. */
+function Say({ line, ...row }: RowProps & { line: SayLine }) {
+  const t = useMessages();
+  const remark = line.calls > 0 && (line.text.length > 110 || line.text.includes('\n'));
+  if (remark && !row.open) {
+    return (
+      <ExpandableRow {...row} id={line.key} glyph="●" tone="text-dim" title={<span className="sr-only">{t.agent}</span>} hint={line.text.replaceAll('\n', ' ')}>
+        {null}
+      </ExpandableRow>
+    );
+  }
+  return (
+    <StaticRow glyph="●" tone={line.calls > 0 ? 'text-dim' : 'text-ink'} here={row.here}>
+      <MarkdownView text={line.text} />
+    </StaticRow>
+  );
+}
+
+function Plan({ line, ...row }: RowProps & { line: PlanLine }) {
+  const t = useMessages();
+  return (
+    <ExpandableRow {...row} id={line.key} glyph="▣" tone="text-accent" title={t.plan} hint={line.goal} end={line.steps.length > 0 ? stepProgress(line.steps) : ''}>
+      <Steps steps={line.steps} />
+    </ExpandableRow>
+  );
+}
+
+function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
+  const t = useMessages();
+  const { asked, answered } = line;
+  const { kind, plan, calls = [] } = asked;
+  const end = answered && `${answerLabel(kind, answered, t)} · ${answererName(answered)}`;
+  return (
+    <ExpandableRow
+      {...row}
+      id={line.key}
+      glyph={iconOf(kind)}
+      tone={answered ? 'text-dim' : 'text-warn'}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls }, t)}</span>}
+      hint={summaryOf({ body: asked.body, calls, plan: plan ?? null })}
+      end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
+    >
+      {asked.body !== '' && <Text tone="">{asked.body}</Text>}
+      {plan !== undefined && <PlanView plan={plan} />}
+      {calls.length > 0 && <PermissionCalls calls={calls} left={leftOut(answered)} />}
+      {answered !== undefined && <p className="isolate-text mt-2 break-words text-dim">{end}</p>}
+    </ExpandableRow>
+  );
+}
+
+function leftOut(answered: QuestionLine['answered']): ReadonlySet<string> {
+  return new Set(Object.entries(answered?.items ?? {}).flatMap(([call, yes]) => (yes ? [] : [call])));
+}
+
+/** The end of a run: one dim line, above it what was not said before. */
+function End({ line, ...row }: RowProps & { line: EndLine }) {
+  const t = useMessages();
+  const reason = t.reasons[line.reason as keyof typeof t.reasons] ?? line.reason;
+  const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
+  const facts = [
+    line.reason === 'final_answer' ? '' : reason,
+    line.duration > 0 ? formatDuration(line.duration) : '',
+    line.usage === null
+      ? ''
+      : `${formatCount(line.usage.in + line.usage.cached)} ${t.short.in} ${formatCount(line.usage.out)} ${t.short.out}`,
+    line.cost === null ? '' : formatCost(line.cost),
+  ];
+  return (
+    <>
+      {line.answer.trim() !== '' && (
+        <StaticRow glyph="●" tone="text-ink" here={false}>
+          <MarkdownView text={line.answer} />
+        </StaticRow>
+      )}
+      {line.error !== '' && (
+        <StaticRow glyph="✕" tone="text-bad" here={false}>
+          <p className="break-words text-bad">{line.error}</p>
+        </StaticRow>
+      )}
+      <NoteRow glyph={glyph} here={row.here}>
+        {facts.filter((fact) => fact !== '').join(' · ') || t.status[line.status]}
+      </NoteRow>
+    </>
+  );
+}
+
+function SubtaskRow({ line, ...row }: RowProps & { line: SubtaskLine }) {
+  const t = useMessages();
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (key: string) => {
+    const next = new Set(open);
+    if (!next.delete(key)) next.add(key);
+    setOpen(next);
+  };
+  const state = line.ended ? (line.failed ? '✕' : '✓') : '●';
+  const name = `${String.fromCharCode(65 + (line.index % 26))} ${state}`;
+  const tools = line.thread.lines.filter((one) => one.kind === 'tool').length;
+  return (
+    <ExpandableRow {...row} id={line.key} glyph="├" tone="text-dim" title={name} hint={line.preview || t.subtask} end={t.steps(tools)}>
+      {line.thread.lines.map((one) => (
+        <LineView key={one.key} line={one} live={undefined} open={open.has(one.key)} here={false} onToggle={toggle} />
+      ))}
+    </ExpandableRow>
+  );
+}

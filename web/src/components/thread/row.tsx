@@ -1,0 +1,114 @@
+/** What lines are made of. */
+import { ChevronRight } from 'lucide-react';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { formatCount } from '../../lib/format';
+import { useMessages } from '../../i18n/catalog';
+
+export interface RowProps {
+  open: boolean;
+  here: boolean;
+  onToggle: (key: string) => void;
+}
+
+/** A line that opens beneath itself and never moves. */
+export function ExpandableRow(
+  props: RowProps & {
+    id: string;
+    glyph: string;
+    tone: string;
+    title: ReactNode;
+    hint?: ReactNode;
+    end?: ReactNode;
+    quiet?: boolean;
+    children: ReactNode;
+  },
+) {
+  const button = useRef<HTMLButtonElement>(null);
+  useFocus(button, props.here);
+  return (
+    <div className="group">
+      <button
+        ref={button}
+        type="button"
+        aria-expanded={props.open}
+        onClick={() => props.onToggle(props.id)}
+        className="-mx-2 flex h-7 w-[calc(100%+1rem)] items-center gap-1.5 rounded-lg px-2 text-left hover:bg-hover"
+      >
+        <span className={`glyph ${props.tone}`} aria-hidden="true">
+          {props.glyph}
+        </span>
+        <span className={`flex-none ${props.quiet ? 'text-dim' : ''}`}>{props.title}</span>
+        <span className="min-w-0 flex-1 truncate text-dim">{props.hint}</span>
+        <span className="flex-none text-[13px] text-dim tabular-nums">{props.end}</span>
+        <ChevronRight
+          size={14}
+          aria-hidden="true"
+          className={`flex-none text-dim ${props.open ? 'rotate-90' : ''}`}
+        />
+      </button>
+      {props.open && <div className="mb-2 ml-[1.625rem] pt-1">{props.children}</div>}
+    </div>
+  );
+}
+
+/** A line that is all there is of it. */
+export function StaticRow(props: { glyph: string; tone: string; here: boolean; children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  useFocus(box, props.here);
+  return (
+    <div ref={box} tabIndex={-1} className="flex gap-1.5 rounded-lg py-1.5">
+      <span className={`glyph pt-[3px] ${props.tone}`} aria-hidden="true">
+        {props.glyph}
+      </span>
+      <div className="min-w-0 flex-1">{props.children}</div>
+    </div>
+  );
+}
+
+export function useFocus(element: { current: HTMLElement | null }, here: boolean): void {
+  useEffect(() => {
+    if (here) element.current?.focus({ preventScroll: false });
+  }, [element, here]);
+}
+
+const MAX_SHOWN_CHARS = 20_000;
+
+export function TextBlock({ label, text, tone = '' }: { label: string; text: string; tone?: string }) {
+  const t = useMessages();
+  const [all, setAll] = useState(false);
+  const long = text.length > MAX_SHOWN_CHARS;
+  return (
+    <div className="mb-2">
+      <div className="mb-0.5 text-xs text-dim">{label}</div>
+      <pre
+        tabIndex={0}
+        aria-label={label}
+        className={`max-h-80 overflow-auto rounded-lg border border-line bg-side px-3 py-2 font-mono text-[13px] break-words whitespace-pre-wrap ${tone}`}
+      >
+        {text === '' ? <span className="text-dim">{t.nothing}</span> : long && !all ? text.slice(0, MAX_SHOWN_CHARS) : text}
+      </pre>
+      {long && !all && (
+        <button type="button" onClick={() => setAll(true)} className="mt-1 text-[13px] text-accent hover:underline">
+          {t.showAll(formatCount(text.length))}
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Text({ children, tone = 'text-dim' }: { children: string; tone?: string }) {
+  return <p className={`max-h-80 overflow-auto break-words whitespace-pre-wrap ${tone}`}>{children}</p>;
+}
+
+export function NoteRow({ glyph, here, children }: { glyph: string; here: boolean; children: ReactNode }) {
+  const box = useRef<HTMLParagraphElement>(null);
+  useFocus(box, here);
+  return (
+    <p ref={box} tabIndex={-1} className="flex gap-1.5 rounded-lg py-1 text-[13px] text-dim tabular-nums">
+      <span className="glyph" aria-hidden="true">
+        {glyph}
+      </span>
+      {children}
+    </p>
+  );
+}

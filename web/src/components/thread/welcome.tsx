@@ -1,0 +1,51 @@
+import type { MeView } from '../../api/client';
+import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
+import { useMessages } from '../../i18n/catalog';
+
+export const EXAMPLE_EVENT = 'larkspur.example';
+
+function take(text: string, mode: string): void {
+  setPreferences({ mode: mode as Mode });
+  dispatchEvent(new CustomEvent(EXAMPLE_EVENT, { detail: text }));
+}
+
+/** One sentence and three things to try; the composer takes what is clicked. */
+export function Welcome({ me }: { me: MeView | undefined }) {
+  const t = useMessages();
+  const told = usePreferences((one) => one.told);
+  return (
+    <div className="flex min-h-0 flex-1 flex-col items-center justify-center overflow-y-auto p-6">
+      <div className="w-full max-w-[560px]">
+        <h2 className="text-[17px] font-semibold">{t.emptyLead}</h2>
+        <p className="mt-6 mb-1.5 text-xs text-dim">{t.emptyTry}</p>
+        <ul className="divide-y divide-line rounded-xl border border-line">
+          {t.examples.map((example) => (
+            <li key={example.text}>
+              <button
+                type="button"
+                onClick={() => take(example.text, example.mode)}
+                className="flex w-full items-start gap-1 px-3 py-2.5 text-left first:rounded-t-xl hover:bg-hover"
+              >
+                <span className="glyph text-dim" aria-hidden="true">
+                  &gt;
+                </span>
+                {example.text}
+              </button>
+            </li>
+          ))}
+        </ul>
+        {me?.provider === 'offline' && !told && (
+          <p className="mt-4 flex items-start gap-3 text-[13px] text-dim">
+            <span>
+              <span aria-hidden="true">· </span>
+              {t.offline}
+            </span>
+            <button type="button" onClick={() => setPreferences({ told: true })} className="flex-none text-accent hover:underline">
+              {t.dismiss}
+            </button>
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}

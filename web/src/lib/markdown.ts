@@ -1,0 +1,98 @@
+/**
+ * Markdown of a model as safe HTML, block by block. Nothing of it runs, and nothing is fetched:
+ * images become links that a person may open.
+ */
+import DOMPurify from 'dompurify';
+import { Marked, type Token, type Tokens } from 'marked';
+
+const TAGS =
+  'a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
+/** Raw HTML is shown as it was written; only these few say how words look. */
+const HARMLESS = /^<\/?(?:b|br|i|kbd|mark|sub|sup|u)\s*\/?>$/i;
+
+/** Attributes whose values are never addresses. */
+const PLAIN = ['start', 'colspan', 'rowspan', 'align', 'data-lang', 'data-image'];
+
+const POLICY = {
+  ALLOWED_TAGS: [...TAGS.split(' '), '#text'],
+  ALLOWED_ATTR: ['href', 'title', ...PLAIN],
+  ADD_URI_SAFE_ATTR: PLAIN,
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+};
+
+const marked = new Marked({ gfm: true, breaks: true, async: false });
+
+marked.use({
+  renderer: {
+    image({ href, text }: Tokens.Image): string {
+      return `<a data-image="1" href="${escaped(href)}">${escaped(text || href)}</a>`;
+    },
+    html({ text }: Tokens.HTML | Tokens.Tag): string {
+      return text.replace(/<[^>]*>?/g, (tag) => (HARMLESS.test(tag) ? tag : escaped(tag)));
+    },
+    checkbox({ checked }: Tokens.Checkbox): string {
+      return checked ? '☑ ' : '☐ ';
+    },
+    code({ text, lang }: Tokens.Code): string {
+      const name = escaped((lang ?? '').split(/\s/)[0] ?? '');
+      return `<pre data-lang="${name}"><code>${escaped(text)}</code></pre>`;
+    },
+  },
+});
+
+const purify = DOMPurify(window);
+
+purify.addHook('afterSanitizeAttributes', (node) => {
+  if (node.tagName !== 'A') return;
+  if (!node.hasAttribute('href')) return;
+  node.setAttribute('target', '_blank');
+  node.setAttribute('rel', 'noopener noreferrer nofollow');
+});
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
+}
+
+/** A top-level block: `raw` is its source, by which it is known. */
+export interface Block {
+  raw: string;
+  token: Token;
+}
+
+/** Cut a text into top-level blocks; all but the last of a growing text are final. */
+export function parseBlocks(text: string): Block[] {
+  return marked.lexer(text).flatMap((token) => (token.type === 'space' ? [] : [{ raw: token.raw, token }]));
+}
+
+/**
+ * Cuts a text that grows. Only what follows the last final block is looked at again, so that the
+ * work for a delta does not grow with the text.
+ */
+export class IncrementalBlocks {
+  private done: Block[] = [];
+  private length = 0;
+  private text = '';
+
+  blocks(text: string): Block[] {
+    if (!text.startsWith(this.text)) {
+      this.done = [];
+      this.length = 0;
+    }
+    this.text = text;
+    const tokens = marked.lexer(text.slice(this.length));
+    const last = tokens.findLastIndex((token) => token.type !== 'space');
+    for (const token of tokens.slice(0, Math.max(0, last))) {
+      this.length += token.raw.length;
+      if (token.type !== 'space') this.done.push({ raw: token.raw, token });
+    }
+    const open = tokens[last];
+    return open === undefined ? [...this.done] : [...this.done, { raw: open.raw, token: open }];
+  }
+}
+
+/** Return a block as HTML that is safe to show. */
+export function render(block: Block): string {
+  return purify.sanitize(marked.parser([block.token]), POLICY);
+}

@@ -1,0 +1,175 @@
+/**
+ * The state of a session is a fold over its envelopes: one pure function for live, reload and
+ * replay. `rows` and `runs` come from durable events alone, so two readers that stand at one cursor
+ * have the same; `live` is what ephemeral events add until a node has ended.
+ */
+import { reduceRun, endedNodes, newRun } from './run_reducer';
+import { reduceQuestions, type SessionQuestion } from './questions';
+import type { Attachment, Envelope } from '../stream/events';
+import {
+  isAfterCursor,
+  isOver,
+  keyOf,
+  type LiveNode,
+  type Row,
+  type RunState,
+  type State,
+} from './session_state';
+import { ThreadBuilder } from './thread_builder';
+
+const MAX_LIVE_CHARS = 1_000_000;
+
+/** Return the state after one more row. */
+export function reduceEvent(state: State, row: Row): State {
+  return reduceEvents(state, [row]);
+}
+
+/** Return the state after these rows, in order. Neither is changed. */
+export function reduceEvents(state: State, rows: readonly Row[]): State {
+  const builder = new StateBuilder(state);
+  for (const row of rows) builder.apply(row);
+  return builder.state();
+}
+
+/** Return the state without what ephemeral events added: the same for every reader of a cursor. */
+export function withoutLive(state: State): State {
+  return { ...state, live: {} };
+}
+
+/** Return the state of somebody who was told that ephemerals were left out. */
+export function markGaps(state: State, nodes: readonly string[]): State {
+  const live = Object.entries(state.live).map(([key, node]) => [
+    key,
+    nodes.includes(node.node) ? { ...node, hole: true } : node,
+  ]);
+  return { ...state, live: Object.fromEntries(live) as State['live'] };
+}
+
+/** Return the run that is at work, or next in turn. */
+export function activeRun(state: State): RunState | undefined {
+  return (
+    state.runs.findLast((run) => run.status === 'running' || run.status === 'waiting') ??
+    state.runs.findLast((run) => run.status === 'queued')
+  );
+}
+
+/** A state that may be changed: its arrays are copied once, its objects replaced. */
+class StateBuilder {
+  private cursor: string;
+  private readonly thread: ThreadBuilder;
+  private readonly runs: RunState[];
+  private readonly files: Attachment[];
+  private questions: readonly SessionQuestion[];
+  private readonly live: Record<string, LiveNode>;
+
+  constructor(state: State) {
+    this.cursor = state.cursor;
+    this.thread = new ThreadBuilder(state.thread);
+    this.runs = [...state.runs];
+    this.files = [...state.files];
+    this.questions = state.questions;
+    this.live = { ...state.live };
+  }
+
+  state(): State {
+    return {
+      cursor: this.cursor,
+      thread: this.thread.thread(),
+      runs: this.runs,
+      files: this.files,
+      questions: this.questions,
+      live: this.live,
+    };
+  }
+
+  apply(row: Row): void {
+    const { event } = row;
+    if (row.id === undefined) {
+      this.applyEphemeral(event);
+      return;
+    }
+    if (!isAfterCursor(row.id, this.cursor)) return;
+    this.cursor = row.id;
+    this.applyToRun(event);
+    this.collectFiles(event);
+    this.questions = reduceQuestions(this.questions, event);
+    if (event.is_subtask) this.thread.applySubtask(event);
+    else this.thread.apply(event);
+  }
+
+  /** Take an ephemeral event in: words of a node that has not ended. */
+  private applyEphemeral(event: Envelope): void {
+    switch (event.event) {
+      case 'workflow.node.output.delta':
+      case 'workflow.tool.progress':
+        if (this.isNodeOpen(event.run_id, event.payload.node_id)) this.applyDelta(event);
+        return;
+      case 'partial': {
+        const { node_id: node, k, text } = event.payload;
+        if (!this.isNodeOpen(event.run_id, node)) return;
+        const key = keyOf(event.run_id, node);
+        const reasoning = node.endsWith(':think');
+        const again = k === 0 && text === '' && this.live[key] !== undefined;
+        this.live[key] = { run: event.run_id, node, k, text, hole: false, reasoning, again };
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  private applyDelta(event: Envelope): void {
+    if (event.event !== 'workflow.node.output.delta' && event.event !== 'workflow.tool.progress') {
+      return;
+    }
+    const { node_id: node, k, n, text } = event.payload;
+    const key = keyOf(event.run_id, node);
+    const reasoning = node.endsWith(':think');
+    const fresh = { run: event.run_id, node, k: 0, text: '', hole: false, reasoning, again: false };
+    const known = this.live[key] ?? fresh;
+    if (known.hole || k <= known.k) {
+      if (this.live[key] === undefined) this.live[key] = known;
+      return;
+    }
+    this.live[key] =
+      k - n === known.k
+        ? { ...known, k, text: (known.text + text).slice(-MAX_LIVE_CHARS) }
+        : { ...known, hole: true };
+  }
+
+  private isNodeOpen(id: string, node: string): boolean {
+    const run = this.runs.findLast((one) => one.run === id);
+    return run === undefined || !(isOver(run.status) || run.ended.includes(node));
+  }
+
+  /** Keep the run's own account. */
+  private applyToRun(event: Envelope): void {
+    const at = this.runs.findLastIndex((run) => run.run === event.run_id);
+    const before = this.runs[at];
+    const after = reduceRun(before ?? newRun(event), event);
+    if (before === undefined) {
+      if (!event.is_subtask) this.runs.push(after);
+    } else if (after !== before) this.runs[at] = after;
+    for (const node of endedNodes(event)) delete this.live[keyOf(event.run_id, node)];
+    if (isOver(after.status)) this.removeLiveNodes(event.run_id);
+  }
+
+  private removeLiveNodes(run: string): void {
+    for (const key of Object.keys(this.live)) if (this.live[key]?.run === run) delete this.live[key];
+  }
+
+  private collectFiles(event: Envelope): void {
+    if (
+      event.event !== 'workflow.input.received' &&
+      event.event !== 'workflow.tool.started' &&
+      event.event !== 'workflow.tool.completed' &&
+      event.event !== 'workflow.result.final'
+    ) {
+      return;
+    }
+    for (const file of event.payload.attachments ?? []) {
+      const known = (one: Attachment) => one.sha256 === file.sha256 && one.name === file.name;
+      if (!this.files.some(known)) this.files.push(file);
+    }
+  }
+}

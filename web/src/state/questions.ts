@@ -1,0 +1,143 @@
+/** Questions as people are asked them, from the stream or from the list, and answers as they give them. */
+import type { QuestionView } from '../api/client';
+import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } from '../stream/events';
+import type { Messages } from '../i18n/catalog';
+
+export interface Question {
+  id: string;
+  run: string;
+  session: string;
+  kind: QuestionAsked['kind'];
+  title: string;
+  body: string;
+  options: readonly string[];
+  multiple: boolean;
+  calls: readonly ApprovalItem[];
+  plan: Plan | null;
+  who: QuestionView['who'];
+  expires: string;
+}
+
+/** A question of the shown session; `answer` is null when its run ended without one. */
+export interface SessionQuestion extends Question {
+  closed: { time: string; answer: QuestionAnswered | null } | null;
+}
+
+/** How one answer was given, whoever gave it. */
+export type Answer = Pick<
+  QuestionAnswered,
+  'decision' | 'text' | 'items' | 'grant' | 'answered_by' | 'answered_name' | 'answered_via'
+>;
+
+/** An answer as it is handed in; which fields a question takes, the server says. */
+export interface Given {
+  decision: 'approve' | 'edit' | 'reject' | 'text';
+  text?: string;
+  edit?: { steps: string[]; goal: string };
+  choices?: number[];
+  items?: Record<string, boolean>;
+  grant?: 'session' | 'rule';
+  rules?: string[];
+}
+
+export function toQuestion(view: QuestionView): Question {
+  const { question_id: id, run_id: run, session_id: session } = view;
+  const { kind, title, body, options, multiple, calls, plan, who, expires } = view;
+  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires };
+}
+
+/** Return the questions after one more event: asked, answered, or closed because their run ended. */
+export function reduceQuestions(questions: readonly SessionQuestion[], event: Envelope): readonly SessionQuestion[] {
+  const time = event.timestamp;
+  switch (event.event) {
+    case 'workflow.question.asked': {
+      const { question_id: id, kind, title, body, options, expires_at: expires } = event.payload;
+      const { calls = [], multiple = false, plan = null, who = 'operators' } = event.payload;
+      if (questions.some((one) => one.id === id)) return questions;
+      const placed = { id, run: event.run_id, session: event.session_id, closed: null };
+      const more = { options, multiple, calls, plan, who, expires };
+      return [...questions, { ...placed, kind, title, body, ...more }];
+    }
+    case 'workflow.question.answered': {
+      const { question_id: id } = event.payload;
+      const closed = { time, answer: event.payload };
+      return questions.map((one) => (one.id === id && one.closed === null ? { ...one, closed } : one));
+    }
+    case 'workflow.result.final':
+    case 'workflow.result.cancelled': {
+      const closes = (one: SessionQuestion) => one.run === event.run_id && one.closed === null;
+      if (!questions.some(closes)) return questions;
+      return questions.map((one) => (closes(one) ? { ...one, closed: { time, answer: null } } : one));
+    }
+    default:
+      return questions;
+  }
+}
+
+/** Return the answer that runs these calls, except those in `left`. */
+export function approval(
+  calls: readonly ApprovalItem[],
+  left: ReadonlySet<string>,
+  grant: 'once' | 'session' | 'rule' = 'once',
+  rules: readonly string[] = [],
+): Given {
+  const items = Object.fromEntries(calls.map((call) => [call.call_id, !left.has(call.call_id)]));
+  return {
+    decision: 'approve',
+    ...(left.size > 0 && { items }),
+    ...(grant !== 'once' && { grant }),
+    ...(rules.length > 0 && { rules: [...rules] }),
+  };
+}
+
+/** Return the rules that would allow these calls, except those in `left`; null when none may. */
+export function offeredRules(calls: readonly ApprovalItem[], left: ReadonlySet<string>): string[] | null {
+  const wanted = calls.filter((call) => !left.has(call.call_id));
+  if (wanted.length === 0 || wanted.some((call) => (call.rules ?? []).length === 0)) return null;
+  return [...new Set(wanted.flatMap((call) => call.rules ?? []))];
+}
+
+/** Return what was written, a line each, without blank ones. */
+export function nonBlankLines(text: string): string[] {
+  return text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+}
+
+/** Return the glyph of a question, the same in the terminal. */
+export function iconOf(kind: Question['kind']): string {
+  return { approval: '!', plan: '▣', clarify: '?' }[kind];
+}
+
+export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls'>, t: Messages): string {
+  if (question.kind === 'plan') return t.agreeToPlan;
+  if (question.kind === 'clarify') return question.title;
+  const [first] = question.calls;
+  return first !== undefined && question.calls.length === 1
+    ? t.allow(first.tool)
+    : t.allowMany(question.calls.length);
+}
+
+/** Return what a question is about, on one line. */
+export function summaryOf(question: Pick<Question, 'body' | 'calls' | 'plan'>): string {
+  const calls = question.calls.map((call) => call.what).join(' · ');
+  return (calls || question.plan?.goal || question.body).slice(0, 300).replace(/\s+/g, ' ');
+}
+
+/** Say in a few words what was answered. */
+export function answerLabel(kind: Question['kind'], answer: Answer, t: Messages): string {
+  const { decision, text = '', items = {}, grant = 'once' } = answer;
+  const because = (how: string) => (text.trim() === '' ? how : `${how}: ${text}`);
+  if (decision === 'expired') return t.how.expired;
+  if (kind === 'plan') {
+    return decision === 'text' ? because(t.how.feedback) : because(t.how[decision]);
+  }
+  if (kind === 'clarify') return text || (decision === 'reject' ? t.how.declined : t.how.goOn);
+  const judged = Object.values(items);
+  const yes = judged.filter(Boolean).length;
+  if (decision === 'approve' && yes < judged.length) return because(t.how.some(yes, judged.length));
+  return because(decision === 'approve' ? t.how[grant] : t.how.no);
+}
+
+/** Return the name of whoever answered. */
+export function answererName(answer: Answer): string {
+  return answer.answered_name || answer.answered_by;
+}

@@ -1,0 +1,93 @@
+/** The account of a run: its status, what it used, and which of its nodes have ended. */
+import type { Envelope, Usage } from '../stream/events';
+import { isOver, NO_TOKENS, type RunState, type Tokens } from './session_state';
+
+/** A delta that comes too late comes soon. */
+const MAX_ENDED_NODES = 64;
+
+export function newRun(event: Envelope): RunState {
+  return {
+    run: event.run_id,
+    task: event.task_id,
+    text: '',
+    status: 'queued',
+    reason: null,
+    started: event.timestamp,
+    usage: NO_TOKENS,
+    cost: null,
+    duration: 0,
+    iterations: 0,
+    ended: [],
+  };
+}
+
+export function reduceRun(run: RunState, event: Envelope): RunState {
+  switch (event.event) {
+    case 'workflow.input.received':
+      return run.text === '' ? { ...run, text: event.payload.task } : run;
+    case 'workflow.lifecycle.updated': {
+      const { status, stop_reason: reason } = event.payload;
+      return isOver(run.status) ? run : { ...run, status, reason: reason ?? null };
+    }
+    case 'workflow.node.started': {
+      const { node_id: node } = event.payload;
+      const ended = run.ended.filter((one) => one !== node && !one.startsWith(`${node}:`));
+      const iterations = Math.max(run.iterations, event.payload.iteration ?? 0);
+      return { ...run, iterations, ended };
+    }
+    case 'workflow.node.output.summary':
+      return {
+        ...run,
+        usage: sumTokens([run.usage, toTokens(event.payload.usage)]),
+        ended: [...run.ended, ...endedNodes(event)].slice(-MAX_ENDED_NODES),
+      };
+    case 'workflow.tool.started':
+      return { ...run, ended: run.ended.filter((one) => one !== event.payload.call_id) };
+    case 'workflow.node.failed':
+    case 'workflow.tool.completed':
+      return { ...run, ended: [...run.ended, ...endedNodes(event)].slice(-MAX_ENDED_NODES) };
+    case 'workflow.result.final': {
+      const { stop_reason: reason, duration_ms: duration } = event.payload;
+      const usage = toTokens(event.payload.usage);
+      const good = reason === 'final_answer' || reason === 'max_iterations';
+      const status = good ? 'completed' : 'failed';
+      const cost = event.payload.cost ?? null;
+      return { ...run, status, reason, usage, cost, duration, ended: [] };
+    }
+    case 'workflow.result.cancelled':
+      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ended: [] };
+    default:
+      return run;
+  }
+}
+
+/** The nodes that an event ends; a reply's thinking ends with the reply. */
+export function endedNodes(event: Envelope): string[] {
+  switch (event.event) {
+    case 'workflow.node.output.summary':
+    case 'workflow.node.failed': {
+      const node = event.payload.node_id;
+      return node.endsWith(':say') ? [node, `${node.slice(0, -':say'.length)}:think`] : [node];
+    }
+    case 'workflow.tool.completed':
+      return [event.payload.call_id];
+    default:
+      return [];
+  }
+}
+
+export function toTokens(usage: Usage): Tokens {
+  const { input_tokens = 0, output_tokens = 0, cache_read_tokens = 0, cache_write_tokens = 0 } = usage;
+  return { in: input_tokens, cached: cache_read_tokens + cache_write_tokens, out: output_tokens };
+}
+
+export function sumTokens(tokens: readonly Tokens[]): Tokens {
+  return tokens.reduce(
+    (sum, one) => ({
+      in: sum.in + one.in,
+      cached: sum.cached + one.cached,
+      out: sum.out + one.out,
+    }),
+    NO_TOKENS,
+  );
+}

@@ -1,0 +1,191 @@
+/** What is known of a session: its lines, its runs, its files, and what is being said. */
+import type { SessionQuestion } from './questions';
+import type {
+  Attachment,
+  Complexity,
+  Envelope,
+  PlanStep,
+  QuestionAnswered,
+  QuestionAsked,
+  Status,
+  StopReason,
+} from '../stream/events';
+
+/** A row of a page or of the stream; an ephemeral one has no `id`. */
+export interface Row {
+  id?: string | undefined;
+  event: Envelope;
+}
+
+/** Tokens that were used; those of the cache are not part of `in`. */
+export interface Tokens {
+  in: number;
+  cached: number;
+  out: number;
+}
+
+export interface Step {
+  id: string;
+  description: string;
+  status: NonNullable<PlanStep['status']>;
+}
+
+interface Placed {
+  /** Unique in the session: the run and the node. */
+  key: string;
+  run: string;
+  time: string;
+}
+
+export interface InputLine extends Placed {
+  kind: 'input';
+  text: string;
+  channel: string;
+  sender: string;
+  steer: boolean;
+  attachments: readonly Attachment[];
+}
+
+export interface SayLine extends Placed {
+  kind: 'say';
+  text: string;
+  model: string;
+  /** Messages of the run's last reply: they are the answer, not remarks between tools. */
+  calls: number;
+}
+
+export interface ToolLine extends Placed {
+  kind: 'tool';
+  call: string;
+  name: string;
+  arguments: Record<string, unknown>;
+  status: 'running' | 'done' | 'failed';
+  result: string;
+  error: string;
+  duration: number;
+  attachments: readonly Attachment[];
+}
+
+export interface PlanLine extends Placed {
+  kind: 'plan';
+  version: number;
+  goal: string;
+  complexity: Complexity;
+  steps: readonly Step[];
+}
+
+export interface QuestionLine extends Placed {
+  kind: 'question';
+  asked: QuestionAsked;
+  answered?: QuestionAnswered;
+}
+
+export interface FailureLine extends Placed {
+  kind: 'failure';
+  phase: string;
+  error: string;
+}
+
+export interface EndLine extends Placed {
+  kind: 'end';
+  status: Status;
+  reason: string;
+  answer: string;
+  error: string;
+  duration: number;
+  usage: Tokens | null;
+  cost: number | null;
+}
+
+/** A subagent's run: one line that opens to its own lines. */
+export interface SubtaskLine extends Placed {
+  kind: 'subtask';
+  index: number;
+  preview: string;
+  ended: boolean;
+  failed: boolean;
+  thread: Thread;
+}
+
+export type Line =
+  | InputLine
+  | SayLine
+  | ToolLine
+  | PlanLine
+  | QuestionLine
+  | FailureLine
+  | EndLine
+  | SubtaskLine;
+
+/** Lines in order, and where those stand that an event may still change. */
+export interface Thread {
+  lines: readonly Line[];
+  open: Readonly<Record<string, number>>;
+}
+
+export interface RunState {
+  run: string;
+  task: string;
+  text: string;
+  status: Status;
+  reason: StopReason | null;
+  started: string;
+  usage: Tokens;
+  cost: number | null;
+  duration: number;
+  iterations: number;
+  /** Nodes whose deltas come too late; only while the run has not ended. */
+  ended: readonly string[];
+}
+
+/** A node that is being said. `hole`: something was left out, wait for the next partial. */
+export interface LiveNode {
+  run: string;
+  node: string;
+  k: number;
+  text: string;
+  hole: boolean;
+  reasoning: boolean;
+  again: boolean;
+}
+
+export interface State {
+  cursor: string;
+  thread: Thread;
+  runs: readonly RunState[];
+  files: readonly Attachment[];
+  questions: readonly SessionQuestion[];
+  live: Readonly<Record<string, LiveNode>>;
+}
+
+export const NO_TOKENS: Tokens = { in: 0, cached: 0, out: 0 };
+
+export const EMPTY: State = {
+  cursor: '',
+  thread: { lines: [], open: {} },
+  runs: [],
+  files: [],
+  questions: [],
+  live: {},
+};
+
+/** Say whether a wire id lies behind another one; ids of other logs do not compare. */
+export function isAfterCursor(id: string, cursor: string): boolean {
+  if (cursor === '') return true;
+  const [epoch, position] = parted(id);
+  const [known, reached] = parted(cursor);
+  return epoch === known && position > reached;
+}
+
+function parted(id: string): [string, number] {
+  const cut = id.lastIndexOf('-');
+  return [id.slice(0, cut), Number(id.slice(cut + 1))];
+}
+
+export function isOver(status: Status): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
+export function keyOf(run: string, node: string): string {
+  return `${run}/${node}`;
+}

@@ -1,0 +1,168 @@
+/** The session that this tab shows: its history by pages, then live, one change a frame. */
+import { create } from 'zustand';
+import { api, ApiError } from '../api/client';
+import type { Envelope } from '../stream/events';
+import { markGaps, reduceEvents } from './event_reducer';
+import { EMPTY, isAfterCursor, type Row, type State } from './session_state';
+import { SharedStream } from '../stream/shared_stream';
+import type { Frame } from '../stream/reconnecting_stream';
+
+export interface SessionStore {
+  session: string | null;
+  state: State;
+  phase: 'none' | 'loading' | 'ready' | 'missing' | 'failed';
+  /** When the stream was lost; null while it stands. */
+  lostSince: number | null;
+  /** Somebody must log in before anything is shown or sent. */
+  loggedOut: boolean;
+}
+
+export const useSessionStore = create<SessionStore>(() => ({
+  session: null,
+  state: EMPTY,
+  phase: 'none',
+  lostSince: null,
+  loggedOut: false,
+}));
+
+const set = useSessionStore.setState;
+const get = useSessionStore.getState;
+
+let pending: Row[] = [];
+let scheduled = false;
+let lastRequest = 0;
+const eventListeners = new Set<(event: Envelope) => void>();
+
+const stream = new SharedStream({
+  frame: handleFrame,
+  connected: (yes) => {
+    if (yes) {
+      // the stream of all sessions says nothing of one that is gone
+      if (get().lostSince !== null) checkSession();
+      set({ lostSince: null });
+    } else if (get().lostSince === null) set({ lostSince: Date.now() });
+  },
+  rejected: () => set({ loggedOut: true }),
+  checkSession,
+  mayRetry: async () => {
+    try {
+      await api.me();
+      return true;
+    } catch (error) {
+      return !(error instanceof ApiError && error.status === 401);
+    }
+  },
+});
+
+/** Begin to follow what happens: in all sessions, or only in the shown one. */
+export function startStream(all: boolean): void {
+  stream.start(all);
+}
+
+/** Call back with every durable event that is listener of, of any session; returns how to end it. */
+export function subscribe(listener: (event: Envelope) => void): () => void {
+  eventListeners.add(listener);
+  return () => eventListeners.delete(listener);
+}
+
+/** Show a session: read what is stored, then follow. */
+export function showSession(session: string | null): void {
+  if (session === get().session && get().phase !== 'failed') return;
+  pending = [];
+  set({ session, state: EMPTY, phase: session === null ? 'none' : 'loading' });
+  if (session === null) stream.watch(null);
+  else void loadHistory(session);
+}
+
+/** Read the shown session again, after a login or a reset. */
+export function reloadSession(): void {
+  const { session } = get();
+  set({ loggedOut: false, lostSince: null, session: null, phase: 'none' });
+  stream.start();
+  showSession(session);
+}
+
+async function loadHistory(session: string): Promise<void> {
+  const request = ++lastRequest;
+  let state = EMPTY;
+  let after = '';
+  try {
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- a page names the next one
+      const page = await api.events(session, after);
+      if (request !== lastRequest) return;
+      state = reduceEvents(state, page.events as unknown as Row[]);
+      if (page.next === null) {
+        // the log is read to its head, whoever wrote the last rows
+        if (isAfterCursor(page.head, state.cursor)) state = { ...state, cursor: page.head };
+        break;
+      }
+      after = page.next;
+    }
+  } catch (error) {
+    if (request === lastRequest) handleLoadError(error, session);
+    return;
+  }
+  set({ state, phase: 'ready' });
+  requestAnimationFrame(() => performance.mark('larkspur.shown'));
+  stream.watch({ session, cursor: state.cursor });
+}
+
+function checkSession(): void {
+  const { session } = get();
+  if (session === null) return;
+  api.session(session).catch((error: unknown) => {
+    if (session !== get().session || !(error instanceof ApiError) || error.status !== 404) return;
+    set({ phase: 'missing', lostSince: null });
+    stream.watch(null);
+  });
+}
+
+function handleLoadError(error: unknown, session: string): void {
+  if (error instanceof ApiError && error.status === 401) set({ loggedOut: true, phase: 'failed' });
+  else if (error instanceof ApiError && error.status === 404) set({ phase: 'missing' });
+  else {
+    set({ phase: 'failed', lostSince: get().lostSince ?? Date.now() });
+    setTimeout(() => {
+      if (get().session === session && get().phase === 'failed') void loadHistory(session);
+    }, 1_000);
+  }
+}
+
+function handleFrame(frame: Frame): void {
+  if (frame.name === 'stream.reset') {
+    reloadSession();
+    return;
+  }
+  if (frame.name === 'workflow.stream.dropped') {
+    flush();
+    const { nodes } = frame.data as { nodes: string[] };
+    set({ state: markGaps(get().state, nodes) });
+    return;
+  }
+  const event = frame.data as Partial<Envelope>;
+  if (event.run_id === undefined) return;
+  const row = frame.data as Envelope;
+  const durable = row.seq !== undefined;
+  if (durable) {
+    stream.setCursor(frame.id);
+    for (const listener of eventListeners) listener(row);
+  }
+  if (event.session_id !== get().session) return;
+  pending.push({ id: durable ? frame.id : undefined, event: row });
+  if (scheduled) return;
+  scheduled = true;
+  // nothing is painted in a tab that nobody sees
+  if (document.hidden) setTimeout(flush, 500);
+  else requestAnimationFrame(flush);
+}
+
+function flush(): void {
+  scheduled = false;
+  if (pending.length === 0 || get().phase !== 'ready') return;
+  const rows = pending;
+  pending = [];
+  set({ state: reduceEvents(get().state, rows) });
+}
+
+document.addEventListener('visibilitychange', flush);

@@ -1,0 +1,176 @@
+/** Lines: what of an envelope becomes a line of a thread, and which line it changes. */
+import { toTokens } from './run_reducer';
+import type { Envelope } from '../stream/events';
+import { keyOf, type SubtaskLine, type Line, type Thread, type ToolLine } from './session_state';
+
+/** A thread that may be changed. */
+export class ThreadBuilder {
+  private readonly lines: Line[];
+  private readonly open: Record<string, number>;
+
+  constructor(thread: Thread) {
+    this.lines = [...thread.lines];
+    this.open = { ...thread.open };
+  }
+
+  thread(): Thread {
+    return { lines: this.lines, open: this.open };
+  }
+
+  /** Write a subagent's event into its lane. */
+  applySubtask(event: Envelope): void {
+    const key = keyOf(event.run_id, 'subtask');
+    const index = event.subtask_index ?? 0;
+    const known = this.lineAt(key);
+    const before: SubtaskLine =
+      known?.kind === 'subtask'
+        ? known
+        : newSubtask(event, key, index);
+    const nested = new ThreadBuilder(before.thread);
+    nested.apply(event);
+    const ended = event.event.startsWith('workflow.result.');
+    const failed = ended && nested.lines.some((line) => line.kind === 'end' && line.error !== '');
+    const preview = event.subtask_preview ?? before.preview;
+    this.put({ ...before, preview, ended, failed, thread: nested.thread() }, !ended);
+  }
+
+  /** Write an event as a line, or into the line that it belongs to. */
+  apply(event: Envelope): void {
+    const run = event.run_id;
+    const time = event.timestamp;
+    switch (event.event) {
+      case 'workflow.input.received': {
+        const { task: text, channel, sender, attachments = [], steer = false } = event.payload;
+        const key = event.event_id ?? keyOf(run, `input:${time}`);
+        this.put({ kind: 'input', key, run, time, text, channel, sender, steer, attachments });
+        return;
+      }
+      case 'workflow.node.output.summary': {
+        const { content: text, node_id: node, llm_model: model, tool_call_count: calls } =
+          event.payload;
+        if (text.trim() === '') return;
+        this.put({ kind: 'say', key: keyOf(run, node), run, time, text, model, calls });
+        return;
+      }
+      case 'workflow.tool.started': {
+        const { call_id: call, tool_name: name, arguments: callArguments } = event.payload;
+        const { attachments = [] } = event.payload;
+        this.put({ ...newTool(run, time, call, name), arguments: callArguments, attachments }, true);
+        return;
+      }
+      case 'workflow.tool.completed':
+        this.finishTool(event);
+        return;
+      case 'workflow.plan.updated': {
+        const { version, goal, complexity } = event.payload;
+        const steps = event.payload.steps.map(({ status = 'pending', ...step }) => ({ ...step, status }));
+        const key = keyOf(run, `plan:${version}`);
+        const began = this.lineAt(key)?.time ?? time;
+        this.put({ kind: 'plan', key, run, time: began, version, goal, complexity, steps }, true);
+        return;
+      }
+      case 'workflow.question.asked': {
+        const key = keyOf(run, event.payload.question_id);
+        this.put({ kind: 'question', key, run, time, asked: event.payload }, true);
+        return;
+      }
+      case 'workflow.question.answered': {
+        const asked = this.lineAt(keyOf(run, event.payload.question_id));
+        if (asked?.kind === 'question') this.put({ ...asked, answered: event.payload });
+        return;
+      }
+      case 'workflow.node.failed': {
+        const { node_id: node, phase, error } = event.payload;
+        const key = event.event_id ?? keyOf(run, `${node}:failed`);
+        this.put({ kind: 'failure', key, run, time, phase, error });
+        return;
+      }
+      case 'workflow.result.final':
+      case 'workflow.result.cancelled':
+        this.endRun(event);
+        return;
+      default:
+        return; // what has no line: stages, iterations, diagnostics, and what is not known yet
+    }
+  }
+
+  private finishTool(event: Extract<Envelope, { event: 'workflow.tool.completed' }>): void {
+    const done = event.payload;
+    const known = this.lineAt(keyOf(event.run_id, done.call_id));
+    const line =
+      known?.kind === 'tool'
+        ? known
+        : newTool(event.run_id, event.timestamp, done.call_id, done.tool_name);
+    const error = done.error ?? '';
+    const status = done.error === undefined ? 'done' : 'failed';
+    const { result = '', duration_ms: duration } = done;
+    const attachments = [...line.attachments, ...(done.attachments ?? [])];
+    this.put({ ...line, status, result, error, duration, attachments });
+  }
+
+  private endRun(
+    event: Extract<Envelope, { event: 'workflow.result.final' | 'workflow.result.cancelled' }>,
+  ): void {
+    const run = event.run_id;
+    const placed = { kind: 'end', key: keyOf(run, 'result'), run, time: event.timestamp } as const;
+    for (const key of Object.keys(this.open)) if (key.startsWith(`${run}/`)) delete this.open[key];
+    if (event.event === 'workflow.result.cancelled') {
+      const { reason } = event.payload;
+      const nothing = { answer: '', error: '', duration: 0, usage: null, cost: null };
+      this.put({ ...placed, status: 'cancelled', reason, ...nothing });
+      return;
+    }
+    const { final_answer: finalAnswer, stop_reason: reason, duration_ms: duration } = event.payload;
+    const usage = toTokens(event.payload.usage);
+    const said = this.lines.findLast((line) => line.run === run && line.kind === 'say');
+    const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
+    const good = reason === 'final_answer' || reason === 'max_iterations';
+    const status = good ? 'completed' : 'failed';
+    const { cost = null, error = '' } = event.payload;
+    this.put({ ...placed, status, reason, answer, error, duration, usage, cost });
+  }
+
+  private lineAt(key: string): Line | undefined {
+    const at = this.open[key];
+    return at === undefined ? undefined : this.lines[at];
+  }
+
+  /** Put a line in its place, or behind all; `open` ones may be changed later. */
+  private put(line: Line, open = false): void {
+    const at = this.open[line.key] ?? this.lines.length;
+    this.lines[at] = line;
+    if (open) this.open[line.key] = at;
+    else delete this.open[line.key];
+  }
+}
+
+function newTool(run: string, time: string, call: string, name: string): ToolLine {
+  return {
+    kind: 'tool',
+    key: keyOf(run, call),
+    run,
+    time,
+    call,
+    name,
+    arguments: {},
+    status: 'running',
+    result: '',
+    error: '',
+    duration: 0,
+    attachments: [],
+  };
+}
+
+function newSubtask(event: Envelope, key: string, index: number): SubtaskLine {
+  return {
+    kind: 'subtask',
+    key,
+    run: event.run_id,
+    time: event.timestamp,
+    index,
+    preview: '',
+    ended: false,
+    failed: false,
+    thread: { lines: [], open: {} },
+  };
+}

@@ -1,0 +1,82 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseBlocks, IncrementalBlocks, render } from '../../src/lib/markdown';
+
+const html = (text: string) => parseBlocks(text).map(render).join('');
+
+describe('hostile markdown', () => {
+  test.each([
+    '<script>alert(1)</script>',
+    '<img src=x onerror=alert(1)>',
+    '<svg onload=alert(1)><script>alert(1)</script></svg>',
+    '<svg><a xlink:href="javascript:alert(1)"><text>x</text></a></svg>',
+    '<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>',
+    '<iframe src="https://example.com"></iframe>',
+    '<object data="https://example.com"></object><embed src="https://example.com">',
+    '<style>body{background:url(https://example.com)}</style>',
+    '<p style="background:url(https://example.com)">x</p>',
+    '<link rel=stylesheet href=https://example.com>',
+    '<form action=https://example.com><input name=a><button>go</button></form>',
+    '<video src=https://example.com></video><audio src=https://example.com></audio>',
+    '<base href=https://example.com><meta http-equiv=refresh content="0;url=https://example.com">',
+    '<a href="javascript:alert(1)" onclick="alert(1)">x</a>',
+    '[x](javascript:alert(1))',
+    '[x](data:text/html,<script>alert(1)</script>)',
+    '[x](vbscript:x)',
+    '![x](https://example.com/a.png)',
+    '![x](data:image/svg+xml,<svg onload=alert(1)>)',
+    '![" onerror="alert(1)](x" onerror="alert(1))',
+    '<div id=root><a id=message name=getElementById>x</a></div>',
+    '<template><img src=x onerror=alert(1)></template>',
+    '<picture><source srcset=https://example.com><img srcset=https://example.com></picture>',
+    '```"><img src=x onerror=alert(1)>\nx\n```',
+    '<img src="/api/logout">',
+  ])('does nothing and fetches nothing: %s', (text) => {
+    const box = document.createElement('div');
+    box.innerHTML = html(text);
+    const risky =
+      'script,img,svg,math,iframe,object,embed,style,link,form,input,button,video,audio,base,meta,template,source,[id],[name],[src],[srcset],[style]';
+    expect(box.querySelector(risky)).toBeNull();
+    for (const element of box.querySelectorAll('*')) {
+      for (const { name, value } of element.attributes) {
+        expect(name).not.toMatch(/^on/);
+        expect(value).not.toMatch(/^\s*(javascript|data|vbscript):/i);
+      }
+    }
+  });
+
+  test('has links that know nothing of this page, and pictures that are links', () => {
+    const box = document.createElement('div');
+    box.innerHTML = html('[a](https://example.com/x) ![b](https://example.com/y.png)');
+    const [link, picture] = box.querySelectorAll('a');
+    for (const one of [link, picture]) {
+      expect(one?.getAttribute('rel')).toBe('noopener noreferrer nofollow');
+      expect(one?.getAttribute('target')).toBe('_blank');
+    }
+    expect(picture?.dataset['image']).toBe('1');
+    expect(picture?.textContent).toBe('b');
+  });
+});
+
+test('lists go on where they began, tables keep their sides', () => {
+  expect(html('3. a')).toContain('<ol start="3">');
+  expect(html('|a|\n|-:|\n|b|')).toContain('align="right"');
+  expect(html('- [x] done')).toContain('☑');
+});
+
+test('a growing text is cut as the whole would be, however it comes', () => {
+  const text = 'one\n\n- a\n- b\n\n```py\nx = 1\n\ny\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n\nend';
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: text.length })), (cuts) => {
+      const growing = new IncrementalBlocks();
+      for (const cut of cuts.toSorted((a, b) => a - b)) growing.blocks(text.slice(0, cut));
+      expect(growing.blocks(text).map(render)).toEqual(parseBlocks(text).map(render));
+    }),
+  );
+});
+
+test('a text that starts over is cut anew', () => {
+  const growing = new IncrementalBlocks();
+  growing.blocks('first\n\nsecond');
+  expect(growing.blocks('other').map(render)).toEqual(parseBlocks('other').map(render));
+});

@@ -1,0 +1,166 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { EventName } from '../../src/stream/events.gen';
+import { activeRun, markGaps, reduceEvents, reduceEvent, withoutLive } from '../../src/state/event_reducer';
+import { EMPTY, isAfterCursor, type State } from '../../src/state/session_state';
+import { anyRows, deltas, Log, wholeRun } from '../envelopes';
+
+const lines = (state: State) => state.thread.lines.map((line) => line.kind);
+const live = (state: State) => Object.values(state.live).map((node) => node.text);
+
+describe('the fold', () => {
+  test('of a prefix, then of the rest, is the fold of all', () => {
+    fc.assert(
+      fc.property(anyRows, fc.nat(60), (rows, cut) => {
+        const parted = reduceEvents(reduceEvents(EMPTY, rows.slice(0, cut)), rows.slice(cut));
+        expect(parted).toEqual(reduceEvents(EMPTY, rows));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('of rows one by one is the fold of all, and changes no state that was given', () => {
+    fc.assert(
+      fc.property(anyRows, (rows) => {
+        const states = [EMPTY];
+        for (const row of rows) states.push(reduceEvent(states.at(-1) ?? EMPTY, row));
+        const copies = structuredClone(states);
+        for (const [at, row] of rows.entries()) reduceEvent(states[at] ?? EMPTY, row);
+        expect(states).toEqual(copies);
+        expect(states.at(-1)).toEqual(reduceEvents(EMPTY, rows));
+      }),
+    );
+  });
+
+  test('takes nothing twice: rows at or behind the cursor are old', () => {
+    fc.assert(
+      fc.property(anyRows, fc.nat(60), (rows, from) => {
+        const state = reduceEvents(EMPTY, rows);
+        const durable = rows.filter((row) => row.id !== undefined);
+        expect(reduceEvents(state, durable.slice(from))).toEqual(state);
+      }),
+    );
+  });
+
+  test('is the same for all who stand at one cursor, whatever they heard', () => {
+    fc.assert(
+      fc.property(anyRows, (rows) => {
+        const page = rows.filter((row) => row.id !== undefined);
+        expect(withoutLive(reduceEvents(EMPTY, rows))).toEqual(withoutLive(reduceEvents(EMPTY, page)));
+      }),
+    );
+  });
+
+  test('knows a whole run', () => {
+    const state = reduceEvents(EMPTY, wholeRun(new Log(), 'A'));
+    expect(lines(state)).toEqual(['input', 'say', 'plan', 'tool', 'end']);
+    expect(state.runs[0]).toMatchObject({ status: 'completed', text: 'do A', duration: 9 });
+    expect(state.live).toEqual({});
+    expect(state.thread.open).toEqual({});
+    expect(activeRun(state)).toBeUndefined();
+    const [, , plan, tool, end] = state.thread.lines;
+    expect(plan).toMatchObject({ steps: [{ status: 'completed' }] });
+    expect(tool).toMatchObject({ status: 'done', result: 'ab', arguments: { command: 'ls' } });
+    expect(end).toMatchObject({ answer: 'done', cost: null });
+  });
+
+  test('ignores what it does not know, and moves on', () => {
+    const log = new Log();
+    const row = log.durable('A', 'workflow.later.invented' as EventName, {} as never);
+    const state = reduceEvents(EMPTY, [row]);
+    expect(lines(state)).toEqual([]);
+    expect(state.cursor).toBe(row.id);
+  });
+
+  test('does not take ids of another log', () => {
+    expect(isAfterCursor('abcdef-10', 'abcdef-9')).toBe(true);
+    expect(isAfterCursor('abcdef-9', 'abcdef-9')).toBe(false);
+    expect(isAfterCursor('fedcba-10', 'abcdef-9')).toBe(false);
+    expect(isAfterCursor('abcdef-1', '')).toBe(true);
+  });
+});
+
+const delta = (k: number, n: number, text: string) =>
+  new Log().ephemeral('A', 'workflow.node.output.delta', { node_id: 'iter:1:say', k, n, text });
+const partial = (k: number, text: string) =>
+  new Log().ephemeral('A', 'partial', { node_id: 'iter:1:say', k, text });
+
+describe('words that are being said', () => {
+  test('are joined by their count', () => {
+    expect(live(reduceEvents(EMPTY, [delta(1, 1, 'a'), delta(3, 2, 'bc')]))).toEqual(['abc']);
+    expect(live(reduceEvents(EMPTY, [delta(1, 1, 'a'), delta(1, 1, 'a')]))).toEqual(['a']);
+  });
+
+  test('with a hole wait for the next partial', () => {
+    const holed = reduceEvents(EMPTY, [delta(1, 1, 'a'), delta(3, 1, 'c'), delta(4, 1, 'd')]);
+    expect(Object.values(holed.live)[0]).toMatchObject({ text: 'a', hole: true });
+    const healed = reduceEvents(holed, [partial(4, 'abcd'), delta(5, 1, 'e')]);
+    expect(Object.values(healed.live)[0]).toMatchObject({ text: 'abcde', k: 5, hole: false });
+  });
+
+  test('that begin with a hole show nothing until the partial', () => {
+    const late = reduceEvents(EMPTY, [delta(7, 1, 'x')]);
+    expect(Object.values(late.live)[0]).toMatchObject({ text: '', hole: true });
+    expect(live(reduceEvents(late, [partial(7, 'all of it')]))).toEqual(['all of it']);
+  });
+
+  test('start over when the model connection broke', () => {
+    const again = reduceEvents(EMPTY, [delta(1, 1, 'a'), partial(0, ''), delta(1, 1, 'b')]);
+    expect(Object.values(again.live)[0]).toMatchObject({ text: 'b', k: 1, again: true });
+  });
+
+  test('of nodes that were dropped wait for the next partial', () => {
+    const told = markGaps(reduceEvents(EMPTY, [delta(1, 1, 'a')]), ['iter:1:say']);
+    expect(live(reduceEvents(told, [delta(2, 1, 'b')]))).toEqual(['a']);
+    expect(live(reduceEvents(told, [partial(2, 'ab')]))).toEqual(['ab']);
+  });
+
+  test('are over with their node: what comes later is ignored', () => {
+    const log = new Log();
+    const rows = wholeRun(log, 'A');
+    const summary = rows.findIndex((row) => row.event.event === 'workflow.node.output.summary');
+    const state = reduceEvents(EMPTY, [...rows.slice(0, summary + 1), delta(4, 1, '!'), partial(4, '!')]);
+    expect(state.live).toEqual({});
+    const ended = reduceEvents(EMPTY, [...rows, ...deltas(log, 'A', 'iter:2:say', ['late'])]);
+    expect(ended.live).toEqual({});
+  });
+
+  test('may be said again once their iteration was started over', () => {
+    const log = new Log();
+    const rows = wholeRun(log, 'A').slice(0, 7);
+    const again = log.durable('A', 'workflow.node.started', { node_id: 'iter:1', kind: 'iteration' });
+    expect(live(reduceEvents(EMPTY, [...rows, again, delta(1, 1, 'anew')]))).toEqual(['anew']);
+  });
+});
+
+test('a subtask is one line that holds its own', () => {
+  const log = new Log();
+  const sub = { is_subtask: true, subtask_index: 1, subtask_preview: 'prices' };
+  const started = log.durable(
+    'S',
+    'workflow.tool.started',
+    { call_id: 'c', tool_name: 'read_file', arguments: {}, iteration: 1, risk: 'read', attachments: [] },
+    sub,
+  );
+  const done = log.durable(
+    'S',
+    'workflow.tool.completed',
+    { call_id: 'c', tool_name: 'read_file', duration_ms: 1, result: '', attachments: [], metadata: {} },
+    sub,
+  );
+  const state = reduceEvents(EMPTY, [started, done]);
+  expect(lines(state)).toEqual(['subtask']);
+  const [lane] = state.thread.lines;
+  expect(lane).toMatchObject({ index: 1, preview: 'prices', ended: false });
+  expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done' }]);
+});
+
+test('ten thousand rows are folded one by one in no time that a person would notice', () => {
+  const log = new Log();
+  let state = EMPTY;
+  for (let run = 0; run < 900; run += 1) {
+    for (const row of wholeRun(log, `R${run}`)) state = reduceEvent(state, row);
+  }
+  expect(state.runs).toHaveLength(900);
+  expect(state.thread.lines).toHaveLength(4500);
+});

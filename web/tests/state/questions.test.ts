@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import { approval, reduceQuestions, summaryOf, answerLabel, nonBlankLines, offeredRules, questionTitle, answererName } from '../../src/state/questions';
+import type { ApprovalItem } from '../../src/stream/events';
+import { activeRun, reduceEvents } from '../../src/state/event_reducer';
+import { formatUntil } from '../../src/lib/format';
+import { EMPTY, type Row } from '../../src/state/session_state';
+import { CATALOGS } from '../../src/i18n/catalog';
+import { answered, Log, question } from '../envelopes';
+
+const t = CATALOGS.en;
+
+function call(name: string, rules: string[] = []): ApprovalItem {
+  return { call_id: name, tool: 'shell', what: `run ${name}`, risk: 'exec', reason: '', call_hash: '', rules };
+}
+
+function waits(log: Log, run: string, id: string): Row[] {
+  return [
+    log.durable(run, 'workflow.question.asked', question(id)),
+    log.durable(run, 'workflow.lifecycle.updated', {
+      status: 'waiting',
+      phase: 'execute',
+      stop_reason: 'await_user_input',
+    }),
+  ];
+}
+
+function how(kind: 'plan' | 'clarify' | 'approval', more: object): string {
+  return answerLabel(kind, answered('q', { text: '', ...more }), t);
+}
+
+describe('questions in the fold', () => {
+  test('are open until they are answered; the run waits', () => {
+    const log = new Log();
+    const state = reduceEvents(EMPTY, waits(log, 'A', 'q'));
+    expect(state.questions).toMatchObject([{ id: 'q', run: 'A', session: 'session-1', closed: null }]);
+    expect(activeRun(state)?.status).toBe('waiting');
+    const after = reduceEvents(state, [log.durable('A', 'workflow.question.answered', answered('q'))]);
+    expect(after.questions[0]?.closed?.answer).toMatchObject({ answered_name: 'Bo', text: 'this' });
+    expect(state.questions[0]?.closed).toBeNull();
+  });
+
+  test('keep the first answer, and the first asking', () => {
+    const log = new Log();
+    const rows = [
+      ...waits(log, 'A', 'q'),
+      log.durable('A', 'workflow.question.answered', answered('q')),
+      log.durable('A', 'workflow.question.answered', answered('q', { text: 'that' })),
+      ...waits(log, 'A', 'q'),
+    ];
+    const { questions } = reduceEvents(EMPTY, rows);
+    expect(questions).toHaveLength(1);
+    expect(questions[0]?.closed?.answer?.text).toBe('this');
+  });
+
+  test('close with their run, and with no other', () => {
+    const log = new Log();
+    const both = [...waits(log, 'A', 'a'), ...waits(log, 'B', 'b')];
+    const ends = log.durable('A', 'workflow.result.cancelled', {
+      reason: 'stopped',
+      requested_by: 'local',
+      requested_via: 'web',
+    });
+    const { questions } = reduceEvents(EMPTY, [...both, ends]);
+    expect(questions.map((one) => [one.id, one.closed?.answer])).toEqual([['a', null], ['b', undefined]]);
+  });
+
+  test('are the same object when an event is not about them', () => {
+    const log = new Log();
+    const { questions } = reduceEvents(EMPTY, waits(log, 'A', 'a'));
+    const [row] = waits(log, 'A', 'a');
+    if (row === undefined) throw new Error('a row');
+    expect(reduceQuestions(questions, row.event)).toBe(questions);
+  });
+});
+
+describe('an answer about calls', () => {
+  const calls = [call('one', ['shell(one)']), call('two', ['shell(two)', 'shell(one)']), call('three')];
+
+  test('names single calls only when one is left out', () => {
+    expect(approval(calls, new Set())).toEqual({ decision: 'approve' });
+    expect(approval(calls, new Set(['two']), 'session')).toEqual({
+      decision: 'approve',
+      grant: 'session',
+      items: { one: true, two: false, three: true },
+    });
+    expect(approval([call('one')], new Set(), 'rule', ['shell(one *)'])).toEqual({
+      decision: 'approve',
+      grant: 'rule',
+      rules: ['shell(one *)'],
+    });
+  });
+
+  test('can write rules only when each call has some', () => {
+    expect(offeredRules(calls, new Set())).toBeNull();
+    expect(offeredRules(calls, new Set(['three']))).toEqual(['shell(one)', 'shell(two)']);
+    expect(offeredRules(calls, new Set(['one', 'two', 'three']))).toBeNull();
+  });
+
+  test('takes rules a line each', () => {
+    expect(nonBlankLines(' shell(a) \n\n shell(b)')).toEqual(['shell(a)', 'shell(b)']);
+  });
+});
+
+describe('the words about a question', () => {
+  test('say what was answered', () => {
+    expect(how('approval', { decision: 'approve' })).toBe('yes, once');
+    expect(how('approval', { decision: 'approve', grant: 'rule' })).toBe('yes, with a rule');
+    expect(how('approval', { decision: 'approve', items: { a: true, b: false } })).toBe('yes to 1 of 2');
+    expect(how('approval', { decision: 'reject', text: 'too late' })).toBe('no: too late');
+    expect(how('approval', { decision: 'expired' })).toBe('expired, not run');
+    expect(how('plan', { decision: 'edit' })).toBe('edited');
+    expect(how('plan', { decision: 'text', text: 'shorter' })).toBe('feedback: shorter');
+    expect(how('clarify', { decision: 'text', text: 'red' })).toBe('red');
+    expect(how('clarify', { decision: 'reject' })).toBe('declined');
+    expect(how('clarify', { decision: 'approve' })).toBe('yes, go on');
+  });
+
+  test('name whoever answered', () => {
+    expect(answererName(answered('q'))).toBe('Bo');
+    expect(answererName(answered('q', { answered_name: '' }))).toBe('lark:ou_bo');
+  });
+
+  test('ask in the language of the page, the model’s question as it is', () => {
+    const given = { title: 'Which one?', calls: [call('one')] };
+    expect(questionTitle({ kind: 'approval', ...given }, t)).toBe('Allow shell?');
+    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, CATALOGS.zh)).toBe('允许这 2 个调用？');
+    expect(questionTitle({ kind: 'clarify', ...given }, CATALOGS.zh)).toBe('Which one?');
+    expect(summaryOf({ body: '', plan: null, calls: [call('one\n\ntwo')] })).toBe('run one two');
+  });
+
+  test('say when it expires', () => {
+    const now = Date.parse('2026-01-31T08:00:00Z');
+    const until = (time: string, language: 'en' | 'zh' = 'en') => formatUntil(time, now, language);
+    expect(until('2026-02-07T08:00:00Z')).toBe('in 7 days');
+    expect(until('2026-02-01T08:00:00Z')).toBe('in 24 hours');
+    expect(until('2026-01-31T08:10:00Z')).toBe('in 10 minutes');
+    expect(until('2026-01-31T08:00:20Z')).toBe('in 1 minute');
+    expect(until('2026-01-31T08:10:00Z', 'zh')).toBe('10分钟后');
+  });
+});
