@@ -1,8 +1,8 @@
 """The public form of the event stream, made from the rosters: JSON Schema and a page for people.
 
-`larkspur events schema` prints the one and, with `--markdown`, the other; `docs/events.schema.json`
-and `docs/events.md` are these outputs, `web/src/stream/events.gen.ts` is the page's form of the same, and
-a test keeps them fresh.
+`larkspur events schema` writes `docs/events.schema.json`, with `--markdown` `docs/events.md`.
+`web/src/stream/events.gen.ts` is generated from the same types. A test fails when one of them is
+stale.
 """
 
 import json
