@@ -27,7 +27,7 @@ from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App, encode
 from internal.simulators.lark.rest import router
 from internal.simulators.lark.rest.call import RestCall, RestEndpoint
-from internal.simulators.lark.rest.multipart import FormField, read_form
+from internal.simulators.lark.rest.form_data import FormField, read_form
 from internal.simulators.lark.services import LarkServices
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.state import LarkState

@@ -171,6 +171,19 @@ async def test_a_dropped_socket_loses_nothing(bot: Bot, sim: LarkSim) -> None:
     assert len(bot.heard) == 2
 
 
+async def test_an_event_for_a_closing_connection_is_sent_again(bot: Bot, sim: LarkSim) -> None:
+    sim.lark.clock.hold()
+    async with bot.listening() as client:
+        sim.lark.drop()  # still listed: the endpoint learns of it in the next step of the loop
+        await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hi")
+        await sim.until(lambda _: outcomes(sim) == [["late"]])
+        await bot.until(lambda: client._conn is None)
+    async with bot.listening():
+        sim.lark.clock.advance(15)
+        await settled(sim)
+    assert bot.texts() == ["hi"]
+
+
 async def test_each_event_goes_to_one_of_several_connections(sdk: Sdk, sim: LarkSim) -> None:
     bots = [Bot(sdk, sim, sim.app) for _ in range(3)]
     async with AsyncExitStack() as stack:

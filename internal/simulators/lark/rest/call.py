@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from internal.simulators.lark.errors import bad_field
 from internal.simulators.lark.model import App, Json
-from internal.simulators.lark.rest.multipart import FormField
+from internal.simulators.lark.rest.form_data import FormField
 from internal.simulators.lark.state import LarkState
 
 MAX_UUID_LENGTH = 50

@@ -3,7 +3,7 @@
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import Json, Media, new_id
 from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint
-from internal.simulators.lark.rest.multipart import FormField
+from internal.simulators.lark.rest.form_data import FormField
 from internal.simulators.lark.state import LarkState
 
 BAD, NOT_IN_MESSAGE, TOO_BIG, NOT_OWNER, EMPTY, NO_IMAGE = (

@@ -18,7 +18,7 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, Json, encode
 from internal.simulators.lark.rest import im_contacts, im_media, im_messages
 from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint, TopLevelResult
-from internal.simulators.lark.rest.multipart import FormField, read_form
+from internal.simulators.lark.rest.form_data import FormField, read_form
 from internal.simulators.lark.server import CONNECTION_KEY
 from internal.simulators.lark.services import LarkServices
 

@@ -1,12 +1,14 @@
 """The long connection's two doors: where to connect, and the connection itself."""
 
 import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import App, Json, encode
@@ -93,7 +95,7 @@ async def _connect(lark: LarkServices, websocket: WebSocket) -> None:
         app.app_id,
         query.get("device_id", ""),
         _service_id(lark, app),
-        websocket.send_bytes,
+        _sender(websocket),
         websocket.scope["state"][CONNECTION_KEY],
         lark.log,
     )
@@ -103,10 +105,24 @@ async def _connect(lark: LarkServices, websocket: WebSocket) -> None:
         return await _refuse(lark, websocket, "limit")
     try:
         await websocket.accept()
-        await _listen(lark, websocket, connection)
+        with suppress(ConnectionError):  # the client left before its ping was answered
+            await _listen(lark, websocket, connection)
     finally:
         lark.delivery.leave(connection)
     return None
+
+
+def _sender(websocket: WebSocket) -> Callable[[bytes], Awaitable[None]]:
+    """Return a function that sends a frame or raises ConnectionError if the client is gone."""
+
+    async def send(data: bytes) -> None:
+        try:
+            await websocket.send_bytes(data)
+        except (WebSocketDisconnect, RuntimeError) as error:
+            # RuntimeError: not accepted yet, or the closing handshake has begun
+            raise ConnectionError("the websocket is not open") from error
+
+    return send
 
 
 async def _listen(lark: LarkServices, websocket: WebSocket, connection: ClientConnection) -> None:
