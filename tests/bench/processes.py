@@ -86,11 +86,13 @@ def rss_of(pid: int) -> float:
 
 
 @contextmanager
-def gateway(home: Path, *more: str, **settings: str) -> Generator[Server]:
-    """Run `larkspur serve` on a home of its own."""
+def gateway(
+    home: Path, *more: str, program: Sequence[str] = (LARKSPUR,), **settings: str
+) -> Generator[Server]:
+    """Run `larkspur serve` on a home of its own. `program` runs it instead of the command."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     port = free_port()
-    command = [LARKSPUR, "serve", "--port", str(port), *more]
+    command = [*program, "serve", "--port", str(port), *more]
     with _server(command, port, home, environment(home, **settings)) as server:
         yield server
 

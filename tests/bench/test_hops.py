@@ -1,0 +1,129 @@
+"""How many modules and functions a Lark message, and a permission question, run through."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.simulators.lark.model import App, ChatMessage
+from internal.simulators.lark.simulator import LarkSim
+from tests.bench.processes import PYTHON, Server, gateway, with_model
+from tests.bench.table import Row, Table, most
+
+pytestmark = pytest.mark.bench
+
+APP = App("cli_bench", "secret-for-benches")
+SETTLE_SECONDS = 3.0
+GOAL = most(105, "ours")
+
+
+def buttons(node: Any) -> list[str]:
+    """Return the labels of the buttons in a card, in order."""
+    match node:
+        case {"tag": "button", "text": {"content": str(label)}}:
+            return [label]
+        case dict():
+            return [label for each in node.values() for label in buttons(each)]
+        case list():
+            return [label for each in node for label in buttons(each)]
+        case _:
+            return []
+
+
+class TracedGateway:
+    """A gateway whose calls can be recorded."""
+
+    def __init__(self, server: Server, output: Path) -> None:
+        self._server, self._output = server, output
+
+    def start_recording(self) -> None:
+        os.kill(self._server.pid, signal.SIGUSR1)
+
+    async def recording(self) -> dict[str, list[str]]:
+        """Return the modules and functions called since the recording started."""
+        os.kill(self._server.pid, signal.SIGUSR2)
+        async with asyncio.timeout(10):
+            while not self._output.exists():  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.01)
+        found: dict[str, list[str]] = json.loads(self._output.read_text())
+        self._output.unlink()
+        return found
+
+
+@asynccontextmanager
+async def traced(home: Path, model: str) -> AsyncGenerator[tuple[LarkSim, TracedGateway]]:
+    async with LarkSim([APP]) as sim:
+        settings = {
+            "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
+            "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
+            "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
+            "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
+            "LARKSPUR_CHANNELS__LARK__ACCESS__OPERATE": '["*"]',
+            "LARKSPUR_AGENT__GATES": "off",
+        }
+        output = home.with_name("calls.json")
+        program = (PYTHON, "-m", "tests.bench.trace_calls", str(output))
+        run = gateway(home, program=program, **with_model(model), **settings)
+        server = await asyncio.to_thread(run.__enter__)
+        try:
+            await sim.until(lambda _: bool(sim.lark.delivery.connections), 60)
+            yield sim, TracedGateway(server, output)
+        finally:
+            await asyncio.to_thread(run.__exit__, None, None, None)
+
+
+async def counted(home: Path, model: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return what a message with its answer, and a question with its answer, ran through."""
+    async with traced(home, model) as (sim, server):
+        person = sim.people[0]
+        chat = sim.dm(person)
+
+        async def send(text: str) -> str:
+            return await sim.send_text(person, chat, text)
+
+        def bot_messages() -> list[ChatMessage]:
+            return [m for m in sim.messages(chat) if m.sender_type == "app" and not m.deleted]
+
+        async def answered(sent: str, text: str) -> None:
+            def is_there(_: object) -> bool:
+                return any(m.parent_id == sent and text in m.content for m in bot_messages())
+
+            await sim.until(is_there, 60)
+
+        for record in (False, True):  # the first message imports the model's SDK
+            if record:
+                server.start_recording()
+            await answered(await send("bench:words:10"), "word word")
+        await asyncio.sleep(SETTLE_SECONDS)  # the progress card gets its final state
+        message = await server.recording()
+
+        server.start_recording()
+        sent = await send("bench:calls:1")
+
+        def question_cards() -> list[tuple[str, str]]:
+            """The cards with buttons: message id, and the label of the first button."""
+            labels = ((m.message_id, buttons(sim.card(m.message_id))) for m in bot_messages())
+            return [(message_id, found[0]) for message_id, found in labels if found]
+
+        await sim.until(lambda _: bool(question_cards()), 60)
+        await asyncio.sleep(1)  # the gateway stores that the card arrived
+        await sim.click(person, *question_cards()[0])
+        await answered(sent, "word word")
+        await asyncio.sleep(SETTLE_SECONDS)
+        return message, await server.recording()
+
+
+def test_hops(tmp_path: Path, model: str, table: Table) -> None:
+    message, question = asyncio.run(counted(tmp_path / "home", model))
+    table.add(
+        Row("modules per Lark message", "", [len(message["modules"])], goal=most(84, "ours")),
+        Row("functions per Lark message", "", [len(message["functions"])]),
+        Row("modules, a question and its answer", "", [len(question["modules"])], goal=GOAL),
+        Row("functions, a question and its answer", "", [len(question["functions"])]),
+    )
