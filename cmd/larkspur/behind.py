@@ -16,13 +16,13 @@ from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.http_client import Door
 from internal.channels.cli.repl.dependencies import ReplServices, ToolItem
 from internal.channels.cli.repl.local_client import LocalHost
-from internal.channels.cli.repl.messages import resolve_language
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.channels.cli.repl.request_threads import in_thread
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
 from internal.config.terminal_env import TerminalFacts
 from internal.config.types import ConfigError
+from internal.i18n.catalog import resolve_language
 from internal.observability.logs import log_to
 from internal.tools.registry import TOOLS
 from larkspur.build import terminal_house

@@ -24,13 +24,13 @@ from internal.channels.cli.people import People
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.repl.local_client import LocalHost
 from internal.channels.cli.repl.lookups import Lookups
-from internal.channels.cli.repl.messages import load_messages
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
 from internal.dispatch.leases import Leases
 from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
+from internal.i18n.catalog import MessageCatalog
 from internal.llm.model_catalog import make_model_book
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
@@ -72,7 +72,7 @@ async def _run(wanted: Namespace) -> int:
         if wanted.command in PEOPLE:
             people = People(host, Output(), Phrases(language()), as_json)
             return await _about_people(people, wanted)
-        lookups = Lookups(host, Output(), load_messages(language()), width, as_json)
+        lookups = Lookups(host, Output(), MessageCatalog("repl", language()), width, as_json)
         return await _looked_up(lookups, wanted)
 
 

@@ -23,9 +23,9 @@ from internal.channels.cli.people import find_question
 from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.repl.local_client import LocalHost
 from internal.channels.cli.repl.lookups import Lookups
-from internal.channels.cli.repl.messages import load_messages
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.channels.cli.task_request import Ids, decode_argument
+from internal.i18n.catalog import MessageCatalog
 from larkspur.build import TerminalHouse
 from larkspur.failing import sentences
 from larkspur.inhouse import in_house
@@ -103,7 +103,7 @@ async def _answered(host: GatewayClient, written: str, decision: DecisionText) -
 async def _resumed(host: GatewayClient, written: str) -> tuple[Ids, str]:
     """Make the task that goes on; one that is queued already for whoever takes it is that task."""
     width = shutil.get_terminal_size((100, 24)).columns
-    task = await Lookups(host, Output(), load_messages(language()), width).task_of(written)
+    task = await Lookups(host, Output(), MessageCatalog("repl", language()), width).task_of(written)
     after = await host.head(task.session_id)
     if task.status == "queued":
         return await _queued(host, task), after

@@ -16,12 +16,12 @@ from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
 from internal.channels.cli.http_client import Door
 from internal.channels.cli.repl.app import ReplOptions, run_repl_session
 from internal.channels.cli.repl.dependencies import ReplServices
-from internal.channels.cli.repl.messages import resolve_language
 from internal.channels.cli.repl.request_threads import in_thread
 from internal.channels.cli.repl.session import TaskChoices
 from internal.channels.cli.task_request import read_files
 from internal.config import home as home_folder
 from internal.config.terminal_env import TerminalFacts, terminal_facts
+from internal.i18n.catalog import resolve_language
 from larkspur.oneshot import gateway_of, working_folder
 from larkspur.version import VERSION
 

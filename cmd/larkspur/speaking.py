@@ -1,8 +1,7 @@
 """In which language the commands speak."""
 
-from internal.channels.cli.repl.messages import resolve_language
 from internal.config.terminal_env import terminal_facts
-from internal.i18n.catalog import Language
+from internal.i18n.catalog import Language, resolve_language
 
 
 def language() -> Language:

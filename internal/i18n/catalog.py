@@ -48,6 +48,13 @@ def load_catalog(name: str, language: Language, directory: str = _DIRECTORY) -> 
     return content
 
 
+def resolve_language(setting: LanguageSetting | str, locale: str) -> Language:
+    """Return the language of `ui.language`; for `auto` that of a locale such as `zh_CN.UTF-8`."""
+    if setting == "auto":
+        return "zh" if locale.lower().startswith("zh") else "en"
+    return "zh" if setting == "zh" else "en"
+
+
 def find_mismatches(name: str, directory: str = _DIRECTORY) -> list[str]:
     """Return the differences between the languages of a catalogue: keys and placeholders."""
     expected = dict(_entries(load_catalog(name, "en", directory)))

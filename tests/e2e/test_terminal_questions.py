@@ -45,7 +45,7 @@ async def test_a_yes_is_given_to_the_very_command(
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
     async with session(way, home, environ, script) as here:
         await here.ask("make it")
-        await here.at.sees("! allow?  touch made; echo 完成", ONCE, "! waits for you")
+        await here.at.sees("! allow?  touch made; echo 完成", ONCE, "! waiting for you")
         assert not made(here)
         here.at.type("y")
         await here.at.sees("touch made; echo 完成  → yes", "✓ shell", "● done")
@@ -68,7 +68,7 @@ async def test_a_no_because_reaches_the_model(
         await here.at.sees("→ no", ONCE)
         await here.at.until(lambda: len(here.there.model.requests) == 2)
         here.at.type("e")
-        await here.at.sees("esc goes back")
+        await here.at.sees("esc back")
         here.at.type("请用 Python\r")
         await here.at.sees("→ no: 请用 Python", "● then not")
         assert "请用 Python" in heard(here)
@@ -81,7 +81,7 @@ async def test_a_yes_for_this_session_asks_no_more(home: Path, environ: dict[str
         await here.ask("make it twice")
         await here.at.sees("[a] this session")
         here.at.type("a")
-        await here.at.sees("→ yes, in this session", "● done")
+        await here.at.sees("→ yes, for this session", "● done")
         assert here.at.glass.text.count("allow?") == 0
         assert len(here.there.model.requests) == 3
 
@@ -97,19 +97,19 @@ async def test_a_rule_is_written_as_the_person_wants_it(
         await here.ask("make both")
         await here.at.sees("[p] write a rule")
         here.at.type("p")
-        await here.at.sees(f"{YOU} shell(touch made)", "one a line")
+        await here.at.sees(f"{YOU} shell(touch made)", "one per line")
         here.at.type("\x01\x0bshell(\r")
         await here.at.sees("✕ ", f"{YOU} shell(")  # no rule: nothing is lost, nothing runs
         assert not made(here)
         here.at.type("\x01\x0bshell(touch *)\r")
-        await here.at.sees("→ yes, by a rule from now on", "● done")
+        await here.at.sees("→ yes, allowed by a rule from now on", "● done")
         assert made(here)
         assert (here.there.folder / "other").exists()
         here.at.type("/permissions\r")
         await here.at.sees("allow shell(touch *)")
         (number,) = re.findall(r"^(\d+) .*allow shell\(touch", here.at.glass.text, re.MULTILINE)
         here.at.type(f"/permissions remove {number}\r")
-        await here.at.sees(f"Rule {number} is removed.")
+        await here.at.sees(f"Removed rule {number}.")
 
 
 async def test_several_calls_are_marked_one_by_one(home: Path, environ: dict[str, str]) -> None:
@@ -119,13 +119,13 @@ async def test_several_calls_are_marked_one_by_one(home: Path, environ: dict[str
         await here.ask("make three")
         await here.at.sees("! allow 3 calls?", "1 touch one", "3 touch three", "[n] none")
         here.at.type("1")
-        await here.at.sees("✓ 1 touch one", "[enter] these 1")
+        await here.at.sees("✓ 1 touch one", "[enter] confirm 1")
         here.at.type("2")
-        await here.at.sees("✓ 2 touch two", "[enter] these 2")
+        await here.at.sees("✓ 2 touch two", "[enter] confirm 2")
         here.at.type("1")
-        await here.at.sees("  1 touch one", "[enter] these 1")
+        await here.at.sees("  1 touch one", "[enter] confirm 1")
         here.at.type("3")
-        await here.at.sees("[enter] these 2")
+        await here.at.sees("[enter] confirm 2")
         here.at.type("\r")
         await here.at.sees("→ yes to 2 of 3", "● done")
         there = {path.name for path in here.there.folder.iterdir()}
@@ -169,13 +169,13 @@ async def test_a_plan_waits_and_is_edited_in_the_box(
 ) -> None:
     async with session(way, home, environ, planned(Reply(text="done"))) as here:
         here.at.type("/计划 on\r")
-        await here.at.sees("every plan is shown to you first")
+        await here.at.sees("you approve every plan")
         await here.ask("report")
-        await here.at.sees("▣ plan?  一份报告", "1. collect", "2. write 写作", "[e] edit")
+        await here.at.sees("▣ approve plan?  一份报告", "1. collect", "2. write 写作", "[e] edit")
         here.at.type("e")
-        await here.at.sees(f"{YOU} 1. collect", "the plan's steps, one a line")
+        await here.at.sees(f"{YOU} 1. collect", "the plan's steps, one per line")
         here.at.type("\n3. mail it\r")
-        await here.at.sees("→ changed", "collect → write 写作 → mail it", "3. mail it")
+        await here.at.sees("→ edited", "collect → write 写作 → mail it", "3. mail it")
         await here.at.sees("[y] approve")  # what was changed is shown once more
         here.at.type("y")
         await here.at.sees("一份报告  → yes", "● done")
@@ -191,7 +191,7 @@ async def test_words_on_a_plan_are_feedback_and_it_comes_back(
         await here.ask("report")
         await here.at.sees("[y] approve")
         here.at.type("no, shorter please\r")  # it begins with n, and is not a no
-        await here.at.sees("→ no, shorter please", "▣ plan?  shorter")
+        await here.at.sees("→ no, shorter please", "▣ approve plan?  shorter")
         assert "plan_feedback" in heard(here)
         await here.at.sees("[y] approve")
         here.at.type("y")
@@ -228,16 +228,16 @@ async def test_a_question_is_answered_by_a_digit_or_by_words(
     ]
     async with session(way, home, environ, script) as here:
         await here.ask("paint")
-        await here.at.sees("? Which colour? 哪个?", "1 red", "2 蓝色", "[1-2] answer")
+        await here.at.sees("? Which colour? 哪个?", "1 red", "2 蓝色", "[1-2] choose")
         here.at.type("2")
         await here.at.sees("→ 蓝色")
-        await here.at.sees("[1-2] answer")
+        await here.at.sees("[1-2] choose")
         here.at.type("2 of each, 都要\r")
-        await here.at.sees("→ 2 of each, 都要", "[1-3] choose")
+        await here.at.sees("→ 2 of each, 都要", "[1-3] select")
         here.at.type("1")
         await here.at.sees("✓ 1 a")
         here.at.type("3")
-        await here.at.sees("✓ 3 c", "[enter] these 2")
+        await here.at.sees("✓ 3 c", "[enter] confirm 2")
         here.at.type("\r")
         await here.at.sees("→ a; c", "● painted")
         (task,) = await runs_of(here)
@@ -253,7 +253,7 @@ async def test_an_answer_from_elsewhere_takes_the_question_away(
         await here.ask("make it")
         await here.at.sees(ONCE)
         here.at.type("e")
-        await here.at.sees("esc goes back")
+        await here.at.sees("esc back")
         here.at.type("half a reason")
         await here.at.sees("half a reason")
         (asked,) = json.loads((await run(here, "questions", "--json"))[1])
@@ -297,10 +297,10 @@ async def test_what_waits_does_not_keep_the_person_waiting(
     )
     async with session(way, home, environ, script) as here:
         await here.ask("paint")
-        await here.at.sees("[1-2] answer", "tab: as a new task")
+        await here.at.sees("[1-2] choose", "tab new task")
         here.at.type("what time is it\t")
         await here.at.sees("> what time is it", "● it is noon")
-        await here.at.sees("[1-2] answer")
+        await here.at.sees("[1-2] choose")
         here.at.type("1")
         await here.at.sees("→ red", "● painted")
         assert await runs_of(here) == ["completed", "completed"]
@@ -317,11 +317,11 @@ async def test_a_question_outlives_its_terminal(
         here.at.type("\x04")
         assert await here.left_sane() == 0
         (question,) = re.findall(r"Still open: larkspur answer (\S+) yes", here.at.glass.text)
-        (session_id,) = re.findall(r"larkspur -r (\S+) goes on", here.at.glass.text)
+        (session_id,) = re.findall(r"larkspur -r (\S+)", here.at.glass.text)
         assert await runs_of(here) == ["waiting"]
         there = here.there
         async with seat([LARKSPUR], there.environ, there.folder) as other:
-            await other.sees("1 question waits in another session · /questions")
+            await other.sees("1 open question in another session · /questions")
             other.type("/问题\r")
             await other.sees(question, "touch made")
             other.type("\x04")
@@ -342,10 +342,10 @@ async def test_a_question_of_another_session_is_answered_by_a_command(
     )
     async with session(way, home, environ, script) as here:
         await here.ask("paint")
-        await here.at.sees("[1-2] answer")
+        await here.at.sees("[1-2] choose")
         here.at.type("/new\r")
-        await here.at.sees("A new session.")
-        await here.at.until(lambda: "[1-2] answer" not in here.at.glass.text)
+        await here.at.sees("Started a new session.")
+        await here.at.until(lambda: "[1-2] choose" not in here.at.glass.text)
         here.at.type("/answer question\r")
         await here.at.sees("Usage: /answer ID yes|no|TEXT")
         here.at.type("/回答 question- green\r")
@@ -385,7 +385,7 @@ async def test_plain_signs_and_chinese_words(home: Path, environ: dict[str, str]
         await here.ask("做吧")
         await here.at.sees("echo \\u202eevil\\u202c; touch made", "[y] 允许一次")
         here.at.type("n")
-        await here.at.sees("x echo", "-> 不同意", "* done")
+        await here.at.sees("x echo", "-> 拒绝", "* done")
         assert not re.search(rb"\x1b\[[0-9;]*\b[349][0-8]\b", bytes(here.at.raw))
 
 

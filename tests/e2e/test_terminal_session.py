@@ -76,7 +76,7 @@ async def test_what_is_said_is_answered_and_stays_above(
     assert re.fullmatch(r"✓ list_dir +0\.\ds · 0 lines", rows[3])
     assert rows[6] == "  • 二"
     assert re.fullmatch(r"✓ \d+\.\ds · [\d.k]+ in \d+ out", rows[7])
-    assert "goes on from here" in rows[8]
+    assert "Resume this session:" in rows[8]
 
 
 @BOTH_WAYS
@@ -130,7 +130,7 @@ async def test_ctrl_c_clears_then_stops_then_quits(
         await here.at.until(lambda: "esc stop" not in here.at.glass.text)
         assert "via" not in here.at.glass.text
         here.at.type("\x03")
-        await here.at.sees("Ctrl+C again quits")
+        await here.at.sees("Press Ctrl+C again to quit")
         here.at.type("\x03")
         assert await here.left_sane() == 130
         task = await here.there.only_task()
@@ -238,9 +238,9 @@ async def test_a_connection_that_breaks_says_so_once_and_repeats_nothing(
 async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str, str]) -> None:
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
     async with session("process", home, chinese, [Reply(text="你好")]) as here:
-        await here.at.sees("工具在本机运行")
+        await here.at.sees("工具直接在本机运行")
         here.at.type("/计划\r")
-        await here.at.sees("这个会话里还没有计划")
+        await here.at.sees("当前会话没有计划")
         await here.ask("问好")
         await here.at.sees("● 你好", "输入")
 
@@ -252,17 +252,17 @@ async def test_commands_answer(home: Path, environ: dict[str, str]) -> None:
         await here.at.sees("● one", " out")
         for command, answer in (
             ("/hepl", "Did you mean /help?"),
-            ("/permissions plan", "Permissions: plan."),
+            ("/permissions plan", "Permission mode: plan."),
             ("/permissions allow shell(ls)", "allow shell(ls)"),
             ("/permissions allow (((", "✕"),
-            ("/rename A good name", "now called A good name"),
-            ("/model claude-y", "From the next message on: claude-y"),
+            ("/rename A good name", "Renamed this session to A good name"),
+            ("/model claude-y", "Model from the next message on: claude-y"),
             ("/tools", "web_fetch"),
             ("/tasks", "task-"),
-            ("/cost", "this session: "),
-            ("/export out.md", "Written to"),
-            ("/theme dark", "The theme is dark"),
-            ("/new", "A new session."),
+            ("/cost", "Session cost: "),
+            ("/export out.md", "Saved to"),
+            ("/theme dark", "Theme: dark"),
+            ("/new", "Started a new session."),
             ("/resume", "A good name"),
         ):
             here.at.type(f"{command}\r")
@@ -398,7 +398,7 @@ async def test_a_gateway_that_goes_away_is_waited_for(home: Path, environ: dict[
         await here.at.sees("One block.", "And")
         (gateway,) = here.there.gateways
         gateway.terminate()
-        await here.at.sees("The gateway went away")
+        await here.at.sees("Can't reach the gateway")
         await gateway.wait()
         await here.there.serve()
         here.there.model.release("go")

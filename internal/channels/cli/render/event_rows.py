@@ -11,7 +11,7 @@ from internal.channels.cli.render.text import (
     truncate_line,
 )
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.messages import ReplMessages
+from internal.i18n.catalog import MessageCatalog
 
 _TELLING = ("command", "path", "url", "pattern", "query", "title", "instruction")
 """Arguments that say most about a call, the most telling first."""
@@ -27,8 +27,8 @@ _THOUSAND, _MILLION = 1_000, 1_000_000
 class EventRows:
     """Makes lines of facts, in a language and with the signs of a terminal."""
 
-    def __init__(self, words: ReplMessages, glyphs: Glyphs) -> None:
-        self._words = words
+    def __init__(self, messages: MessageCatalog, glyphs: Glyphs) -> None:
+        self._messages = messages
         self.glyphs = glyphs
 
     def you(self, text: str, remark: str = "") -> Iterator[StyledLine]:
@@ -78,17 +78,17 @@ class EventRows:
         if what.startswith(f"{name} {{"):
             what = truncate_line(what, _LONGEST_CALL)  # the arguments as JSON: a file's text, say
         first, *more = sanitize(what).rstrip().split("\n")
-        mark = ("class:need", f"{self.glyphs.permission} {self._words.denied}  ")
+        mark = ("class:need", f"{self.glyphs.permission} {self._messages('denied')}  ")
         yield StyledLine((mark, ("", first)), rest=rest)
         for line in more[:_DIFF_LINES]:
             yield StyledLine((("", line),), rest, rest)
         if len(more) > _DIFF_LINES:
-            yield self.faint(f"  {self._words.say('more_lines', count=len(more) - _DIFF_LINES)}")
+            yield self.faint(f"  {self._messages('more_lines', count=len(more) - _DIFF_LINES)}")
         if not rules:
             why = truncate_line(str(done.get("error", "")), 400)
             yield StyledLine((("class:faint", why),), rest, rest)
         for rule in rules:
-            hint = self._words.say("allow_hint", rule=truncate_line(str(rule), 400))
+            hint = self._messages("allow_hint", rule=truncate_line(str(rule), 400))
             yield StyledLine((("class:faint", hint),), rest, rest)
 
     def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[StyledLine]:
@@ -102,17 +102,17 @@ class EventRows:
         lines = list(self.change(diff))
         yield from lines[:_DIFF_LINES]
         if len(lines) > _DIFF_LINES:
-            more = self._words.say("more_lines", count=len(lines) - _DIFF_LINES)
+            more = self._messages("more_lines", count=len(lines) - _DIFF_LINES)
             yield self.faint(f"  {more}")
 
     def _summary(self, done: Mapping[str, Any]) -> str:
         metadata = done.get("metadata", {})
         if metadata.get("exit_code"):
-            return self._words.say("exit_code", code=metadata["exit_code"])
+            return self._messages("exit_code", code=metadata["exit_code"])
         if isinstance(count := metadata.get("matches"), int):
-            return self._count("results", count)
+            return self._count(count, "results_one", "results")
         if isinstance(count := metadata.get("entries"), int):
-            return self._count("lines", count)
+            return self._count(count, "lines_one", "lines")
         if isinstance(diff := metadata.get("diff"), str):
             lines = [one for one in diff.splitlines() if not one.startswith(("---", "+++"))]
             added, removed = (sum(one.startswith(sign) for one in lines) for sign in "+-")
@@ -120,18 +120,17 @@ class EventRows:
         if "size" in metadata:
             return ""  # what the tool says of what it wrote is for the model
         text = str(done.get("result", "")).strip()
-        return self._count("lines", text.count("\n") + 1) if text else ""
+        return self._count(text.count("\n") + 1, "lines_one", "lines") if text else ""
 
-    def _count(self, name: str, count: int) -> str:
-        one = name + "_one"
-        return getattr(self._words, one) if count == 1 else self._words.say(name, count=count)
+    def _count(self, count: int, singular: str, plural: str) -> str:
+        return self._messages(singular if count == 1 else plural, count=count)
 
     def plan(self, plan: Mapping[str, Any]) -> StyledLine:
         """Return a plan on one line, which may break."""
         steps = [truncate_line(str(step["description"]), 60) for step in plan["steps"]]
-        title = self._words.plan_step
+        title = self._messages("plan_step")
         if len(steps) != 1:
-            title = self._words.say("plan", count=len(steps))
+            title = self._messages("plan", count=len(steps))
         arrow = f" {self.glyphs.arrow} "
         head: Fragments = (("class:accent", self.glyphs.plan), ("class:strong", f" {title}  "))
         return StyledLine((*head, ("", arrow.join(steps))), rest=(("", "  "),))
@@ -158,7 +157,7 @@ class EventRows:
         """Return the dim line at the end of a turn."""
         usage = result["usage"]
         fed = sum(usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
-        told = self._words.say(
+        told = self._messages(
             "over",
             time=format_duration(result["duration_ms"] / 1000),
             input=format_tokens(fed),

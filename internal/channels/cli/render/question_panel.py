@@ -15,8 +15,8 @@ from internal.channels.cli.render.text import (
     wrap_line,
 )
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.messages import ReplMessages
 from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.i18n.catalog import MessageCatalog
 
 _MOST_ROWS = 20
 """Rows of a command or a change that are shown before `… 34 more`; Ctrl+O shows all."""
@@ -29,8 +29,8 @@ _SHOWN = 60
 class QuestionPanel:
     """Draws questions, in a language and with the signs of a terminal."""
 
-    def __init__(self, words: ReplMessages, glyphs: Glyphs) -> None:
-        self._words = words
+    def __init__(self, messages: MessageCatalog, glyphs: Glyphs) -> None:
+        self._messages = messages
         self._glyphs = glyphs
 
     def rows(self, asked: OpenQuestion, width: int, room: int, *, armed: bool) -> list[Fragments]:
@@ -47,7 +47,7 @@ class QuestionPanel:
             bodies = []
         shown, hidden = _clipped([head, *bodies], width, min(left, _MOST_ROWS + len(bodies) + 1))
         if hidden:
-            more = f"  {self._words.say('more_rows', count=hidden)}"
+            more = f"  {self._messages('more_rows', count=hidden)}"
             shown.append(
                 (("class:faint", more if cell_width(more) <= width else ellipsize(more, width)),)
             )
@@ -55,7 +55,7 @@ class QuestionPanel:
 
     def lines(self, asked: OpenQuestion) -> list[StyledLine]:
         """Return all of a question, and the command that answers it from elsewhere."""
-        told = self._words.say("answer_with", id=asked.id)
+        told = self._messages("answer_with", id=asked.id)
         return [
             *(line for part in self._parts(asked) for line in part),
             StyledLine(_faint(told), _IN),
@@ -63,41 +63,48 @@ class QuestionPanel:
 
     def keys(self, asked: OpenQuestion) -> StyledLine:
         """Return the line that says which keys do what."""
-        words = self._words
+        messages = self._messages
         if asked.writing:
-            return StyledLine(_faint(words.say(f"writing_{asked.writing}")), _IN, _IN)
+            return StyledLine(_faint(messages(f"writing_{asked.writing}")), _IN, _IN)
         many = len(asked.calls) > 1
         told = list[str]()
         match asked.kind:
             case "plan":
-                told = [words.key_plan_yes, words.key_plan_no, words.key_plan_edit]
-                told.append(words.key_feedback)
+                told = [
+                    messages("key_plan_yes"),
+                    messages("key_plan_no"),
+                    messages("key_plan_edit"),
+                ]
+                told.append(messages("key_feedback"))
             case "clarify":
-                which = words.key_mark if asked.multiple else words.key_choose
-                told = [which.format(last=asked.digits)] if asked.digits else []
-                told.append(words.key_words)
+                which = "key_mark" if asked.multiple else "key_choose"
+                told = [messages(which, last=asked.digits)] if asked.digits else []
+                told.append(messages("key_words"))
             case _:
-                told = [words.key_all if many else words.key_once]
-                told += [words.key_session, words.key_rule] if asked.ruled else []
-                told += [words.key_none if many else words.key_no, words.key_because]
-                told += [words.key_mark.format(last=asked.digits)] if asked.digits else []
+                told = [messages("key_all") if many else messages("key_once")]
+                told += [messages("key_session"), messages("key_rule")] if asked.ruled else []
+                told += [
+                    messages("key_none") if many else messages("key_no"),
+                    messages("key_because"),
+                ]
+                told += [messages("key_mark", last=asked.digits)] if asked.digits else []
         if asked.marked:
-            told.append(words.say("key_enter", count=len(asked.marked)))
+            told.append(messages("key_enter", count=len(asked.marked)))
         return StyledLine((("class:need", "  ".join(told)),), _IN, _IN)
 
     def closed(
         self, asked: OpenQuestion, answer: Mapping[str, Any], *, here: bool
     ) -> Iterator[StyledLine]:
         """Yield what became of a question: what was asked, what was said, and by whom."""
-        words, decision = self._words, str(answer["decision"])
+        messages, decision = self._messages, str(answer["decision"])
         said = truncate_line(str(answer.get("text") or ""), _TITLE)
         if decision != "text":
-            known = getattr(words, f"said_{decision}")
+            known = messages(f"said_{decision}")
             if answer.get("items"):
                 yes = sum(answer["items"].values())
-                known = words.say("said_some", count=yes, all=len(asked.calls))
+                known = messages("said_some", count=yes, all=len(asked.calls))
             elif decision == "approve" and answer.get("grant", "once") != "once":
-                known = getattr(words, f"said_{answer['grant']}")
+                known = messages(f"said_{answer['grant']}")
             said = ": ".join(one for one in (known, said) if one)
         style, glyph = self._mark(asked, decision)
         who = "" if here or decision == "expired" else self._by(answer)
@@ -133,24 +140,24 @@ class QuestionPanel:
         if len(asked.calls) == 1:
             return " ".join(_what(asked.calls[0]))
         if asked.calls:
-            return self._words.say("allow_calls", count=len(asked.calls))
+            return self._messages("allow_calls", count=len(asked.calls))
         return str(asked.view["title"])
 
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
-        return self._words.say(
+        return self._messages(
             "answered_by", who=truncate_line(by, _SHOWN), via=answer.get("via", "")
         )
 
     def _parts(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
         """Yield the head of a question, then what may be cut when there is no room for all."""
-        glyphs, words = self._glyphs, self._words
+        glyphs, messages = self._glyphs, self._messages
         match asked.kind:
             case "approval":
                 yield from self._calls(asked)
             case "plan":
                 plan = asked.view.get("plan") or {"goal": asked.view["title"], "steps": ()}
-                mark = (("class:need", f"{glyphs.plan} {words.plan_asked}  "),)
+                mark = (("class:need", f"{glyphs.plan} {messages('plan_asked')}  "),)
                 yield [StyledLine((("", truncate_line(str(plan["goal"]), _TITLE)),), mark, _IN)]
                 yield [
                     StyledLine(
@@ -172,17 +179,17 @@ class QuestionPanel:
                 ]
 
     def _calls(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
-        mark, words = f"{self._glyphs.permission} ", self._words
+        mark, messages = f"{self._glyphs.permission} ", self._messages
         if len(asked.calls) == 1:
             (call,) = asked.calls
             first, *more = _what(call)
-            head = (("class:need", f"{mark}{words.allow_asked}  "),)
+            head = (("class:need", f"{mark}{messages('allow_asked')}  "),)
             yield [StyledLine((("class:strong", first),), head, _IN, verbatim=True)]
             yield [StyledLine((("class:strong", line),), _IN, _IN, verbatim=True) for line in more]
             yield [self._why(call)]
-            yield list(EventRows(words, self._glyphs).change(str(call.get("diff") or "")))
+            yield list(EventRows(messages, self._glyphs).change(str(call.get("diff") or "")))
             return
-        title = words.say("allow_calls", count=len(asked.calls))
+        title = messages("allow_calls", count=len(asked.calls))
         yield [StyledLine((("class:need", mark), ("class:strong", title)))]
         deep: Fragments = (("", "    "),)
         for n, call in enumerate(asked.calls, 1):
@@ -196,7 +203,7 @@ class QuestionPanel:
                     for line in more
                 ),
                 self._why(call, deep),
-                *EventRows(words, self._glyphs).change(str(call.get("diff") or ""), deep),
+                *EventRows(messages, self._glyphs).change(str(call.get("diff") or ""), deep),
             ]
 
     def _why(self, call: Mapping[str, Any], edge: Fragments = _IN) -> StyledLine:
@@ -205,7 +212,7 @@ class QuestionPanel:
         )
         about = [risk, reason] if reason.startswith(tool) else [tool, risk, reason]
         if whole := call.get("whole"):
-            about.append(self._words.say("call_too_long", count=f"{whole['size']:,}"))
+            about.append(self._messages("call_too_long", count=f"{whole['size']:,}"))
         return StyledLine(_faint(" · ".join(one for one in about if one)), edge, edge)
 
     def _number(self, asked: OpenQuestion, n: int) -> tuple[str, str]:

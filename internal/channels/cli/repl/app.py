@@ -23,7 +23,7 @@ from internal.channels.cli.repl.prompt import QUESTIONS_POLL_SECONDS, Prompt
 from internal.channels.cli.repl.screen import TerminalScreen
 from internal.channels.cli.repl.session import ReplSession, TaskChoices
 from internal.channels.cli.repl.signals import SessionSignals
-from internal.channels.cli.repl.slash_commands import SlashCommands
+from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
 from internal.channels.cli.task_request import File
 from internal.i18n.catalog import Language
@@ -85,7 +85,8 @@ class _Running:
         self.session.place = _shown_folder(start.folder)
         self.session.title, self.session.files = start.title, [*start.files]
         self._over = asyncio.Event()
-        self._commands = SlashCommands(self.session, start.folder, self._wear, self.leave)
+        self._context = SlashContext(self.session, start.folder, self._wear, self.leave)
+        self._commands = SlashCommands(self._context)
         self.box = Buffer(
             multiline=True,
             history=HistoryFile(start.history),
@@ -117,7 +118,7 @@ class _Running:
             self.box,
             self.keyboard.bindings(),
             streams,
-            (self._glyphs, self._commands.theme),
+            (self._glyphs, self._context.theme),
         )
         self.session.redraw = self.screen.refresh
         self.session.put_back = self._put_back
@@ -147,10 +148,10 @@ class _Running:
         app, session = self.screen.app, self.session
         if app.is_running and not app.is_done:
             if session.session_id is not None:
-                told = session.words.say("goes_on", id=session.session_id)
+                told = session.messages("goes_on", id=session.session_id)
                 session.note(session.view.rows.note(told))
                 for name in session.view.questions:
-                    waits = session.words.say("still_waits", id=name)
+                    waits = session.messages("still_waits", id=name)
                     session.note(session.view.rows.note(waits))
             app.exit(result=code)
 
@@ -177,10 +178,10 @@ class _Running:
         session.arrived(services)
         about = await services.client.about()
         session.model = start.choices.model or about.model
-        words, rows = session.words, session.view.rows
-        session.note(rows.faint(words.say("head", version=start.version)))
+        messages, rows = session.messages, session.view.rows
+        session.note(rows.faint(messages("head", version=start.version)))
         if about.offline:
-            session.note(rows.note(words.offline))
+            session.note(rows.note(messages("offline")))
         wanted = start.session_id
         if wanted == "":
             newest = [
@@ -193,7 +194,7 @@ class _Running:
             self._commands.run("/resume")
         if start.prompt:
             session.say(start.prompt)
-        session.begin(self._commands.learn())
+        session.start(self._commands.refresh_sessions())
 
     async def _close(self, services: ReplServices) -> None:
         """Stop what this terminal started and is still at work."""
@@ -210,7 +211,7 @@ class _Running:
         for second in count(1):
             await asyncio.sleep(1)
             if self.session.services is not None and not second % QUESTIONS_POLL_SECONDS:
-                self.session.begin(self.prompt.look())
+                self.session.start(self.prompt.look())
             if self.session.view.current is not None:
                 self.screen.refresh()
 

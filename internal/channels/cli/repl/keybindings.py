@@ -91,7 +91,7 @@ class KeyHandlers:
         if self._prompt.back():
             return
         now, session = time.monotonic(), self._session
-        idle = session.view.work.open is None
+        idle = session.view.work.stoppable is None
         # twice in one and the same state: a press that came too late to stop does not quit
         again = self._idle is idle and now - self._interrupted < HINT_SECONDS
         if self._box.text:
@@ -101,7 +101,9 @@ class KeyHandlers:
         if not again:
             if not idle:
                 session.stop()
-            session.hint(session.words.again_quit if idle else session.words.again_leave)
+            session.hint(
+                session.messages("again_quit") if idle else session.messages("again_leave")
+            )
         elif idle:
             self._doing.leave(INTERRUPTED)
         else:
@@ -114,7 +116,7 @@ class KeyHandlers:
         if session.view.current is None or again:
             self._doing.leave(OK)
         else:
-            session.hint(session.words.quit_running)
+            session.hint(session.messages("quit_running"))
 
     def suspend(self) -> None:
         """Give the terminal back to the shell until it says `fg`."""
@@ -204,10 +206,10 @@ class KeyHandlers:
             session.note(*asked)
             return
         if session.view.output is None:
-            session.hint(session.words.no_output)
+            session.hint(session.messages("no_output"))
             return
         tool, text = session.view.output
-        title = session.view.rows.note(session.words.say("output_of", tool=tool))
+        title = session.view.rows.note(session.messages("output_of", tool=tool))
         lines = sanitize(text).rstrip("\n").split("\n")
         bodies = [StyledLine((("", line),) if line else (), verbatim=True) for line in lines]
         session.note(title, *bodies)

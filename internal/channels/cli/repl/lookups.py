@@ -14,8 +14,8 @@ from internal.channels.cli.render.text import plain_text, truncate_line, wrap_li
 from internal.channels.cli.render.theme import UNICODE
 from internal.channels.cli.render.transcript import transcript_markdown
 from internal.channels.cli.repl.id_lookup import find_id, is_complete
-from internal.channels.cli.repl.messages import ReplMessages
 from internal.channels.cli.repl.view import SessionView
+from internal.i18n.catalog import MessageCatalog
 
 _MANY = 500
 _RUNS_LOOKED_AT = 50
@@ -33,7 +33,7 @@ class Lookups(NamedTuple):
 
     client: GatewayClient
     output: Output
-    words: ReplMessages
+    words: MessageCatalog
     width: int
     as_json: bool = False
 
@@ -77,7 +77,7 @@ class Lookups(NamedTuple):
                 one.key,
                 f"{format_tokens(one.input_tokens)} in",
                 f"{format_tokens(one.output_tokens)} out",
-                self.words.cost_unknown if one.cost is None else format_cost(one.cost),
+                self.words("cost_unknown") if one.cost is None else format_cost(one.cost),
             )
             for one in found
         ]
@@ -95,7 +95,7 @@ class Lookups(NamedTuple):
             how = " · ".join(f"larkspur answer {one} …" for one in asked)
             raise CliExit(USAGE, f"It waits for an answer: {how}")
         taken = await self.client.steer(task.task_id, text)
-        self._say(self.words.noted if taken else self.words.becomes_next)
+        self._say(self.words("noted") if taken else self.words("becomes_next"))
         return OK
 
     async def stop(self, written: str) -> int:

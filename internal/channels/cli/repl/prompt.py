@@ -61,14 +61,14 @@ class Prompt:
 
     def status(self) -> tuple[Fragments, str]:
         """Return the line of status and the hint at its end."""
-        asked, words = self.asked, self.session.words
+        asked, messages = self.asked, self.session.messages
         if asked is None:
             return self.session.status()
         more = len(self.session.view.questions) - 1
-        told = words.say("asks_one_of", count=more) if more else words.asks_here
-        hint = words.hint_words if self._alone(asked) else words.hint_calls
+        told = messages("asks_one_of", count=more) if more else messages("asks_here")
+        hint = messages("hint_words") if self._alone(asked) else messages("hint_calls")
         if asked.writing:
-            hint = words.hint_writing
+            hint = messages("hint_writing")
         glyph = self.session.view.rows.glyphs.permission
         return self.session.status((("class:need", f"{glyph} {told}"),), hint)
 
@@ -160,7 +160,7 @@ class Prompt:
         """Look again when the person has gone to another session."""
         if self._looked_for != self.session.session_id:
             self._looked_for = self.session.session_id
-            self.session.begin(self.look())
+            self.session.start(self.look())
 
     def _drawn(self, asked: OpenQuestion, width: int, room: int) -> list[Fragments]:
         """Return its rows; drawn anew only when something about them has changed."""
@@ -177,7 +177,7 @@ class Prompt:
         if not count:
             return []
         name = "elsewhere_one" if count == 1 else "elsewhere"
-        told = truncate_line(self.session.words.say(name, count=count), width)
+        told = truncate_line(self.session.messages(name, count=count), width)
         return [(("class:faint", told),)]
 
     def _alone(self, asked: OpenQuestion) -> bool:
@@ -199,7 +199,7 @@ class Prompt:
 
     def _answer(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
         self.session.view.answering.add(asked.id)
-        self.session.begin(self._send(asked, given, text))
+        self.session.start(self._send(asked, given, text))
 
     async def _send(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
         session, client = self.session, (await self.session.ready()).client

@@ -12,12 +12,11 @@ from internal.channels.cli.client import GatewayError, TaskItem, TaskRequest
 from internal.channels.cli.render.text import Fragments, StyledLine
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.dependencies import ReplServices
-from internal.channels.cli.repl.messages import ReplMessages, load_messages
 from internal.channels.cli.repl.paste import PasteChips
-from internal.channels.cli.repl.status_line import render_status
+from internal.channels.cli.repl.status_line import RunState, render_status
 from internal.channels.cli.repl.view import SessionView
 from internal.channels.cli.task_request import File
-from internal.i18n.catalog import Language
+from internal.i18n.catalog import Language, MessageCatalog
 
 CYCLED_MODES = ("ask", "plan", "accept-edits")
 """Through these Shift+Tab goes."""
@@ -41,9 +40,9 @@ class TaskChoices:
     def next_mode(self) -> str:
         """Step to the next mode and return it."""
         at = CYCLED_MODES.index(self.mode) if self.mode in CYCLED_MODES else -1
-        return self.take_mode(CYCLED_MODES[(at + 1) % len(CYCLED_MODES)])
+        return self.set_mode(CYCLED_MODES[(at + 1) % len(CYCLED_MODES)])
 
-    def take_mode(self, mode: str) -> str:
+    def set_mode(self, mode: str) -> str:
         """Choose a mode and return it."""
         self.mode, self.chose_mode = mode, True
         return mode
@@ -71,7 +70,7 @@ class ReplSession:
 
     def __init__(self, choices: TaskChoices, glyphs: Glyphs, language: Language) -> None:
         self.choices = choices
-        self.words: ReplMessages = load_messages(language)
+        self.messages: MessageCatalog = MessageCatalog("repl", language)
         self.session_id: str | None = None
         self.queue: deque[str] = deque()
         self.chips = PasteChips(self._pasted)
@@ -91,7 +90,7 @@ class ReplSession:
         self._watching: asyncio.Task[None] | None = None
         self._away = False
         self._hint = ("", 0.0)
-        self.view = SessionView(self.words, glyphs, asks=True)
+        self.view = SessionView(self.messages, glyphs, asks=True)
 
     # what the screen asks
 
@@ -104,23 +103,34 @@ class ReplSession:
 
         `waiting` is shown when nothing is at work, `hint` in place of the usual one.
         """
-        words, run = self.words, self.view.current
-        hint = hint or (words.running_hint if run else words.idle_hint)
+        messages, run = self.messages, self.view.current
+        hint = hint or (messages("running_hint") if run else messages("idle_hint"))
         if self._hint[1] > time.monotonic():
             hint = self._hint[0]
         if self._away:
-            return (("class:need", f"{self._glyphs.note} {words.away}"),), hint
+            return (("class:need", f"{self._glyphs.note} {messages('away')}"),), hint
         if run is not None:
-            queued = len(self.queue)
-            return render_status(run, self.view, words, stopping=self.stopping, queued=queued), hint
+            return self._running_status(run), hint
         if self._sending:
             ready = self._kit.done()
-            return (("class:faint", words.sending if ready else words.getting_ready),), hint
+            return (
+                ("class:faint", messages("sending") if ready else messages("getting_ready")),
+            ), hint
         if waiting:
             return waiting, hint
         style = "class:need" if self.choices.mode == "full" else "class:accent"
         about = " · ".join(one for one in (self.model, self.place) if one)
         return ((style, self.choices.mode), ("class:faint", f" · {about}" if about else "")), hint
+
+    def _running_status(self, run: RunState) -> Fragments:
+        return render_status(
+            run,
+            self.view.plan,
+            self._glyphs,
+            self.messages,
+            stopping=self.stopping,
+            queued=len(self.queue),
+        )
 
     def hint(self, text: str) -> None:
         """Show a hint for two seconds."""
@@ -135,7 +145,7 @@ class ReplSession:
 
     # what a person does
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside the rest; what the client refuses is printed."""
         task = asyncio.get_running_loop().create_task(self._answered(work))
         self._tasks.add(task)
@@ -145,7 +155,7 @@ class ReplSession:
         """Send words: steering while a task runs, else the next task."""
         opened, files = self.chips.open(text)
         self._sending += 1
-        self.begin(self._say(opened, files))
+        self.start(self._say(opened, files))
 
     def later(self, text: str) -> None:
         """Queue words for when the task at work is over; without one they are the next task."""
@@ -158,7 +168,7 @@ class ReplSession:
 
     def stop(self) -> None:
         """Stop the task at work, else the one that waits. What was queued comes into the box."""
-        run = self.view.work.open
+        run = self.view.work.stoppable
         if run is None:
             return
         self.stopping = True
@@ -166,7 +176,7 @@ class ReplSession:
             self.put_back("\n".join(self.queue))
             self.queue.clear()
         self.view.stopped.add(run.task_id)
-        self.begin(self._stop(run.task_id))
+        self.start(self._stop(run.task_id))
         self.redraw()
 
     # the client
@@ -182,8 +192,8 @@ class ReplSession:
 
     def arrived(self, services: ReplServices) -> None:
         """Take the services."""
-        self.words = load_messages(services.language)
-        self.view.speak(self.words)
+        self.messages = MessageCatalog("repl", services.language)
+        self.view.speak(self.messages)
         self._kit.set_result(services)
 
     async def open(self, session_id: str) -> None:
@@ -243,7 +253,7 @@ class ReplSession:
         files, self.files = [*self.files, *files], []
         if run is not None and not files:
             taken = await client.steer(run.task_id, text)
-            remark = self.words.noted if taken else self.words.becomes_next
+            remark = self.messages("noted") if taken else self.messages("becomes_next")
             self.view.sent(text, f"{self._glyphs.noted} {remark}")
             return
         self.view.sent(text)
@@ -299,4 +309,4 @@ class ReplSession:
         self.redraw()
 
     def _pasted(self, number: int, lines: int) -> str:
-        return self.words.say("pasted", number=number, lines=lines)
+        return self.messages("pasted", number=number, lines=lines)

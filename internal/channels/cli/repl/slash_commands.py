@@ -1,262 +1,382 @@
-"""The commands behind a slash: one line of the roster each."""
+"""Slash commands: a handler function and one entry of `SLASH_COMMANDS` each.
+
+To add a command, write its handler, add the entry, and add `command_<name>` and the Chinese alias
+to the `repl` catalogues.
+"""
 
 import difflib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from internal.channels.cli.client import SessionItem
+from internal.channels.cli.client import GatewayError, SessionItem
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.render.event_rows import align_columns, format_cost, format_tokens
 from internal.channels.cli.render.text import StyledLine, truncate_line
 from internal.channels.cli.render.theme import THEMES
 from internal.channels.cli.render.transcript import transcript_markdown
 from internal.channels.cli.repl.id_lookup import find_id
-from internal.channels.cli.repl.permission_commands import LISTED, MODES, TITLE, Permitting
+from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.session import ReplSession
+from internal.i18n.catalog import load_catalog
 
-CommandCoroutine = Coroutine[Any, Any, None]
+_PERMISSION_MODES = ("ask", "plan", "accept-edits", "deny", "full")
+_PLAN_REVIEWS = {"on": "always", "off": "off"}
+_MAX_LISTED = 15
+_MAX_CELL_WIDTH = 60
+_MAX_TITLE_WIDTH = 200
+_MIN_SIMILARITY = 0.4
+"""How close an unknown name must be to a command to be suggested (`difflib` ratio)."""
+
+
+@dataclass
+class SlashContext:
+    """What handlers work with. `set_theme` recolours the screen, `quit` ends the session."""
+
+    session: ReplSession
+    folder: Path
+    set_theme: Callable[[str], None]
+    quit: Callable[[int], None]
+    theme: str = next(iter(THEMES))
+    sessions: Sequence[SessionItem] = field(default=())
+    """The sessions offered as values of `/resume`."""
+
+    def print_notes(self, *sentences: str) -> None:
+        """Print each sentence as a note."""
+        rows = self.session.view.rows
+        self.session.note(*(rows.note(sentence) for sentence in sentences))
+
+    def print_message(self, key: str, **values: object) -> None:
+        """Print a message of the catalogue as a note."""
+        self.print_notes(self.session.messages(key, **values))
+
+    def print_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print rows in aligned columns; long cells are truncated."""
+        cells = [[truncate_line(cell, _MAX_CELL_WIDTH) for cell in row] for row in rows]
+        self.session.note(*align_columns(cells))
+
+    def is_busy(self) -> bool:
+        """Return True, and say so, while a task of this session runs."""
+        if self.session.view.current is None:
+            return False
+        self.print_message("busy")
+        return True
+
+
+Values = Sequence[tuple[str, str]]
+"""Values offered by completion, each with its description."""
 
 
 @dataclass(frozen=True)
 class SlashCommand:
-    """A command: its name, what may stand behind it, the word of its meaning, and what it does."""
+    """A command. `usage` describes its arguments, `values` returns those that completion offers."""
 
     name: str
-    takes: str
-    meaning: str
-    run: Callable[["SlashCommands", str], CommandCoroutine]
+    usage: str
+    run: Callable[[SlashContext, str], Awaitable[None]]
+    values: Callable[[SlashContext], Values] = lambda _context: ()
 
 
-class SlashCommands(Permitting):
-    """Runs what is written behind a slash. `wear` changes the theme, `leave` ends the session."""
+class SlashCommands:
+    """Parses and runs typed commands, under their names or the aliases of the language."""
 
-    def __init__(
-        self,
-        session: ReplSession,
-        folder: Path,
-        wear: Callable[[str], None],
-        leave: Callable[[int], None],
-    ) -> None:
-        self.theme = next(iter(THEMES))
-        super().__init__(session)
-        self._folder = folder
-        self._wear = wear
-        self._leave = leave
-        self.sessions: Sequence[SessionItem] = ()
+    def __init__(self, context: SlashContext) -> None:
+        self._context = context
 
     def menu(self) -> Mapping[str, str]:
-        """Return every name with its meaning, the other names behind the plain ones."""
-        words = self.session.words
-        plain = {one.name: getattr(words, one.meaning) for one in SLASH_COMMANDS}
-        others = {
-            alias: getattr(words, one.meaning)
-            for one in SLASH_COMMANDS
-            for alias in words.aliases.get(one.name, "").split()
+        """Return the description of every command: first by name, then by alias."""
+        messages, aliases = self._context.session.messages, self._aliases()
+        described = {
+            command.name: messages(f"command_{command.name}") for command in SLASH_COMMANDS
         }
-        return {**plain, **others}
+        return {**described, **{alias: described[name] for alias, name in aliases.items()}}
 
-    def values(self, name: str) -> Sequence[tuple[str, str]]:
-        """Return what may stand behind a command, as far as it is known."""
-        match self._plain(name):
-            case "resume":
-                return [(one.session_id, one.title) for one in self.sessions]
-            case "permissions":
-                return [(mode, "") for mode in (*MODES, "allow ", "deny ", "remove ")]
-            case "plan":
-                return [("on", ""), ("off", "")]
-            case "answer":
-                return [(one, "") for one in self.session.view.questions]
-            case "theme":
-                return [(theme, "") for theme in THEMES]
-            case _:
-                return ()
+    def values(self, name: str) -> Values:
+        """Return the values that completion offers for a command, [] if none are known."""
+        command = self._find(name)
+        return () if command is None else command.values(self._context)
 
     def run(self, line: str) -> None:
-        """Begin a command."""
-        self.session.begin(self._run(line))
+        """Start the command of a line that begins with a slash."""
+        self._context.session.start(self._run(line))
 
-    async def learn(self) -> None:
-        """Learn what the menu offers."""
-        client = (await self.session.ready()).client
-        self.sessions = await client.sessions()
+    async def refresh_sessions(self) -> None:
+        """Load the sessions that completion offers."""
+        await _load_sessions(self._context)
 
     async def _run(self, line: str) -> None:
-        name, _, rest = line[1:].partition(" ")
-        command = next((one for one in SLASH_COMMANDS if one.name == self._plain(name)), None)
+        name, _, arguments = line[1:].partition(" ")
+        command = self._find(name)
         if command is None:
-            self.say(self._unknown(name))
-            return
-        await command.run(self, rest.strip())
-
-    def _plain(self, name: str) -> str:
-        aliases = self.session.words.aliases
-        return next((one for one, known in aliases.items() if name in known.split()), name.lower())
-
-    def _unknown(self, name: str) -> str:
-        words, shown = self.session.words, f"/{truncate_line(name, TITLE)}"
-        near = difflib.get_close_matches(name[:TITLE].lower(), list(self.menu()), n=1, cutoff=0.4)
-        if not near:
-            return words.say("unknown", name=shown)
-        return words.say("nearest", name=shown, near=f"/{near[0]}")
-
-    async def help(self, _rest: str) -> None:
-        """Say what can be done here."""
-        words = self.session.words
-        faint = self.session.view.rows.faint
-        listed = [
-            (f"/{one.name} {one.takes}".rstrip(), getattr(words, one.meaning))
-            for one in SLASH_COMMANDS
-        ]
-        keys = [faint(line) for line in words.keys.strip().splitlines()]
-        self.session.note(*align_columns(listed), StyledLine(()), *keys)
-
-    async def new(self, _rest: str) -> None:
-        """Begin a new session."""
-        if self._busy():
-            return
-        self.session.leave_session()
-        self.say(self.session.words.new_session)
-
-    async def resume(self, rest: str) -> None:
-        """Go on with a session, or list them."""
-        session, words = self.session, self.session.words
-        await self.learn()
-        others = [one for one in self.sessions if one.session_id != session.session_id]
-        if not others:
-            self.say(words.no_sessions)
-        elif not rest:
-            self.list([one.shown for one in others[:LISTED]])
-        elif not self._busy():
-            found = find_id(rest, [one.session_id for one in others])
-            title = next(one.title for one in others if one.session_id == found)
-            await session.open(found)
-            self.say(words.say("resumed", title=truncate_line(title, TITLE) or found))
-
-    async def rename(self, rest: str) -> None:
-        """Give the session a title."""
-        session, words = self.session, self.session.words
-        title = truncate_line(rest, 200)
-        if not title:
-            self.say(words.say("usage", usage="/rename TITLE"))
-        elif session.session_id is None:
-            self.say(words.no_session_yet)
+            self._reject(name)
         else:
-            await (await session.ready()).client.rename(session.session_id, title)
-            self.say(words.say("renamed", title=title))
+            await command.run(self._context, arguments.strip())
 
-    async def model(self, rest: str) -> None:
-        """Show or choose the model."""
-        session, words = self.session, self.session.words
-        if not rest:
-            self.say(words.say("model_is", model=session.model))
-            return
-        session.choices.model = session.model = truncate_line(rest, TITLE)
-        self.say(words.say("model_next", model=session.model))
+    def _find(self, name: str) -> SlashCommand | None:
+        name = self._aliases().get(name, name.lower())
+        return next((command for command in SLASH_COMMANDS if command.name == name), None)
 
-    async def profile(self, rest: str) -> None:
-        """Show or choose the profile."""
-        session, words = self.session, self.session.words
-        about = await (await session.ready()).client.about()
-        known = ", ".join(about.profiles)
-        if rest and rest in about.profiles:
-            session.choices.profile = rest
-            self.say(words.say("profile_next", profile=rest))
+    def _aliases(self) -> Mapping[str, str]:
+        catalog = load_catalog("repl", self._context.session.messages.language)
+        return {
+            alias: name for name, known in catalog["aliases"].items() for alias in known.split()
+        }
+
+    def _reject(self, name: str) -> None:
+        shown, typed = truncate_line(name, _MAX_CELL_WIDTH), name[:_MAX_CELL_WIDTH].lower()
+        similar = difflib.get_close_matches(typed, list(self.menu()), n=1, cutoff=_MIN_SIMILARITY)
+        if similar:
+            self._context.print_message("nearest", name=f"/{shown}", near=f"/{similar[0]}")
         else:
-            chosen = session.choices.profile or about.profile
-            self.say(words.say("profile_is", profile=chosen, known=known))
+            self._context.print_message("unknown", name=f"/{shown}")
 
-    async def tools(self, _rest: str) -> None:
-        """List the tools."""
-        services = await self.session.ready()
-        self.list([(one.name, one.risk, one.meaning) for one in services.tools()])
 
-    async def tasks(self, _rest: str) -> None:
-        """List the newest tasks."""
-        found = await (await self.session.ready()).client.tasks(limit=LISTED)
-        if not found:
-            self.say(self.session.words.no_tasks)
-            return
-        self.list([one.shown for one in found])
+async def _help(context: SlashContext, _arguments: str) -> None:
+    messages, rows = context.session.messages, context.session.view.rows
+    commands = [
+        (f"/{command.name} {command.usage}".rstrip(), messages(f"command_{command.name}"))
+        for command in SLASH_COMMANDS
+    ]
+    keys = [rows.faint(line) for line in messages("keys").splitlines()]
+    context.session.note(*align_columns(commands), StyledLine(()), *keys)
 
-    async def cost(self, _rest: str) -> None:
-        """Say what this session cost."""
-        session, words = self.session, self.session.words
-        if session.session_id is None:
-            self.say(words.no_session_yet)
-            return
-        found = await (await session.ready()).client.costs("session", session.session_id)
-        known = [one.cost for one in found if one.cost is not None]
-        self.say(
-            words.say(
-                "cost_session",
-                cost=format_cost(sum(known)) if known else words.cost_unknown,
-                input=format_tokens(sum(one.input_tokens for one in found)),
-                output=format_tokens(sum(one.output_tokens for one in found)),
-            )
-        )
 
-    async def export(self, rest: str) -> None:
-        """Write the session to a file."""
-        session, words = self.session, self.session.words
-        if session.session_id is None:
-            self.say(words.no_session_yet)
-            return
-        client = (await session.ready()).client
-        text = transcript_markdown(await client.transcript(session.session_id), session.session_id)
-        path = self._folder / (rest or f"{session.session_id}.md")
-        try:
-            with path.expanduser().open("x", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            self.say(words.say("export_failed", reason=f"{error.strerror}: {path}"))
-        else:
-            self.say(words.say("exported", path=str(path)))
+async def _new(context: SlashContext, _arguments: str) -> None:
+    if not context.is_busy():
+        context.session.leave_session()
+        context.print_message("new_session")
 
-    async def change_theme(self, rest: str) -> None:
-        """Show or choose the theme."""
-        if rest in THEMES:
-            self.theme = rest
-            self._wear(rest)
-        known = ", ".join(THEMES)
-        self.say(self.session.words.say("theme_is", theme=self.theme, known=known))
 
-    async def doctor(self, _rest: str) -> None:
-        """Check whether everything is there."""
-        services = await self.session.ready()
-        self.say(*services.doctor())
+async def _load_sessions(context: SlashContext) -> None:
+    client = (await context.session.ready()).client
+    context.sessions = await client.sessions()
 
-    async def quit(self, _rest: str) -> None:
-        """Leave."""
-        self._leave(OK)
 
-    def _busy(self) -> bool:
-        busy = self.session.view.current is not None
-        if busy:
-            self.say(self.session.words.busy)
-        return busy
+async def _resume(context: SlashContext, arguments: str) -> None:
+    session = context.session
+    await _load_sessions(context)
+    others = [one for one in context.sessions if one.session_id != session.session_id]
+    if not others:
+        context.print_message("no_sessions")
+    elif not arguments:
+        context.print_table([one.shown for one in others[:_MAX_LISTED]])
+    elif not context.is_busy():
+        found = find_id(arguments, [one.session_id for one in others])
+        title = next(one.title for one in others if one.session_id == found)
+        await session.open(found)
+        context.print_notes(truncate_line(title, _MAX_CELL_WIDTH) or found)
+
+
+async def _rename(context: SlashContext, arguments: str) -> None:
+    session, title = context.session, truncate_line(arguments, _MAX_TITLE_WIDTH)
+    if not title:
+        context.print_message("usage", usage="/rename TITLE")
+    elif session.session_id is None:
+        context.print_message("no_session_yet")
+    else:
+        await (await session.ready()).client.rename(session.session_id, title)
+        context.print_message("renamed", title=title)
+
+
+async def _plan(context: SlashContext, arguments: str) -> None:
+    view = context.session.view
+    if arguments in _PLAN_REVIEWS:
+        context.session.choices.plan_review = _PLAN_REVIEWS[arguments]
+        context.print_message(f"review_{arguments}")
+    elif arguments:
+        context.print_message("usage", usage="/plan [on|off]")
+    elif view.plan is None:
+        context.print_message("no_plan")
+    else:
+        context.session.note(*view.rows.steps(view.plan))
+
+
+async def _permissions(context: SlashContext, arguments: str) -> None:
+    choices, messages = context.session.choices, context.session.messages
+    action, _, value = arguments.partition(" ")
+    if action in {"allow", "deny"} and value.strip():
+        await _add_rule(context, action, value.strip())
+        return
+    if action == "remove" and value.strip().isdecimal():
+        await (await context.session.ready()).client.remove_rule(int(value))
+        context.print_message("rule_removed", number=int(value))
+        return
+    if arguments and arguments not in _PERMISSION_MODES:
+        modes = "|".join(_PERMISSION_MODES)
+        usage = f"/permissions {modes} | allow RULE | deny RULE | remove NUMBER"
+        context.print_message("usage", usage=usage)
+        return
+    if arguments:
+        choices.set_mode(arguments)
+    meaning = messages(f"mode_{choices.mode.replace('-', '_')}")
+    context.print_message("mode_is", mode=choices.mode, meaning=meaning)
+    await _list_rules(context)
+
+
+async def _add_rule(context: SlashContext, action: str, rule: str) -> None:
+    check = (await context.session.ready()).check_rule
+    try:
+        check(rule, action == "allow")
+    except ValueError as error:
+        raise GatewayError(str(error)) from None
+    getattr(context.session.choices, action).append(rule)
+    context.print_message("rule_added", kind=action, rule=rule)
+
+
+async def _list_rules(context: SlashContext) -> None:
+    choices = context.session.choices
+    own = [f"allow {rule}" for rule in choices.allow] + [f"deny {rule}" for rule in choices.deny]
+    stored = await (await context.session.ready()).client.rules()
+    context.print_notes(*own)
+    if stored:
+        context.print_table([one.shown for one in stored])
+    elif not own:
+        context.print_message("rules_none")
+
+
+async def _model(context: SlashContext, arguments: str) -> None:
+    session = context.session
+    if not arguments:
+        context.print_message("model_is", model=session.model)
+        return
+    session.choices.model = session.model = truncate_line(arguments, _MAX_CELL_WIDTH)
+    context.print_message("model_next", model=session.model)
+
+
+async def _profile(context: SlashContext, arguments: str) -> None:
+    choices = context.session.choices
+    about = await (await context.session.ready()).client.about()
+    if arguments in about.profiles:
+        choices.profile = arguments
+        context.print_message("profile_next", profile=arguments)
+    else:
+        current, known = choices.profile or about.profile, ", ".join(about.profiles)
+        context.print_message("profile_is", profile=current, known=known)
+
+
+async def _tools(context: SlashContext, _arguments: str) -> None:
+    services = await context.session.ready()
+    context.print_table([(one.name, one.risk, one.meaning) for one in services.tools()])
+
+
+async def _tasks(context: SlashContext, _arguments: str) -> None:
+    found = await (await context.session.ready()).client.tasks(limit=_MAX_LISTED)
+    if found:
+        context.print_table([one.shown for one in found])
+    else:
+        context.print_message("no_tasks")
+
+
+async def _questions(context: SlashContext, _arguments: str) -> None:
+    found = await (await context.session.ready()).client.questions()
+    if found:
+        context.print_table([one.shown for one in found])
+    else:
+        context.print_message("no_questions")
+
+
+async def _answer(context: SlashContext, arguments: str) -> None:
+    """Answer a question of any session."""
+    session = context.session
+    services = await session.ready()
+    prefix, _, text = arguments.partition(" ")
+    if not text.strip():
+        context.print_message("usage", usage="/answer ID yes|no|TEXT")
+        return
+    found = {one.question_id: one for one in await services.client.questions()}
+    question_id = find_id(prefix, list(found))
+    try:
+        answer = services.decide(found[question_id].view, text.strip())
+    except ValueError as error:
+        raise GatewayError(str(error)) from None
+    session.view.answering.add(question_id)
+    try:
+        view = (await services.client.answer(question_id, answer)).view
+        session.view.questions.pop(question_id, None)
+    finally:
+        session.view.answering.discard(question_id)
+    session.note(*session.view.panel.closed(OpenQuestion(view), view["answer"], here=True))
+
+
+async def _cost(context: SlashContext, _arguments: str) -> None:
+    session = context.session
+    if session.session_id is None:
+        context.print_message("no_session_yet")
+        return
+    found = await (await session.ready()).client.costs("session", session.session_id)
+    known = [one.cost for one in found if one.cost is not None]
+    context.print_message(
+        "cost_session",
+        cost=format_cost(sum(known)) if known else session.messages("cost_unknown"),
+        input=format_tokens(sum(one.input_tokens for one in found)),
+        output=format_tokens(sum(one.output_tokens for one in found)),
+    )
+
+
+async def _export(context: SlashContext, arguments: str) -> None:
+    session_id = context.session.session_id
+    if session_id is None:
+        context.print_message("no_session_yet")
+        return
+    client = (await context.session.ready()).client
+    text = transcript_markdown(await client.transcript(session_id), session_id)
+    path = context.folder / (arguments or f"{session_id}.md")
+    try:
+        with path.expanduser().open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        context.print_message("export_failed", path=str(path), reason=error.strerror)
+    else:
+        context.print_message("exported", path=str(path))
+
+
+async def _theme(context: SlashContext, arguments: str) -> None:
+    if arguments in THEMES:
+        context.theme = arguments
+        context.set_theme(arguments)
+    context.print_message("theme_is", theme=context.theme, known=", ".join(THEMES))
+
+
+async def _doctor(context: SlashContext, _arguments: str) -> None:
+    context.print_notes(*(await context.session.ready()).doctor())
+
+
+async def _quit(context: SlashContext, _arguments: str) -> None:
+    context.quit(OK)
 
 
 SLASH_COMMANDS: tuple[SlashCommand, ...] = (
-    SlashCommand("help", "", "help", SlashCommands.help),
-    SlashCommand("new", "", "new", SlashCommands.new),
-    SlashCommand("resume", "[ID]", "resume", SlashCommands.resume),
-    SlashCommand("rename", "TITLE", "rename", SlashCommands.rename),
-    SlashCommand("plan", "[on|off]", "show_plan", SlashCommands.plan),
+    SlashCommand("help", "", _help),
+    SlashCommand("new", "", _new),
     SlashCommand(
-        "permissions", "[MODE|allow|deny|remove]", "permissions", SlashCommands.permissions
+        "resume",
+        "[ID]",
+        _resume,
+        lambda context: [(one.session_id, one.title) for one in context.sessions],
     ),
-    SlashCommand("model", "[NAME]", "model", SlashCommands.model),
-    SlashCommand("profile", "[NAME]", "profile", SlashCommands.profile),
-    SlashCommand("tools", "", "tools", SlashCommands.tools),
-    SlashCommand("tasks", "", "tasks", SlashCommands.tasks),
-    SlashCommand("questions", "", "questions", SlashCommands.questions),
-    SlashCommand("answer", "ID yes|no|TEXT", "answer", SlashCommands.answer),
-    SlashCommand("cost", "", "cost", SlashCommands.cost),
-    SlashCommand("export", "[FILE]", "export", SlashCommands.export),
-    SlashCommand("theme", "[NAME]", "theme", SlashCommands.change_theme),
-    SlashCommand("doctor", "", "doctor", SlashCommands.doctor),
-    SlashCommand("quit", "", "quit", SlashCommands.quit),
+    SlashCommand("rename", "TITLE", _rename),
+    SlashCommand("plan", "[on|off]", _plan, lambda _context: [("on", ""), ("off", "")]),
+    SlashCommand(
+        "permissions",
+        "[MODE|allow|deny|remove]",
+        _permissions,
+        lambda _context: [(one, "") for one in (*_PERMISSION_MODES, "allow ", "deny ", "remove ")],
+    ),
+    SlashCommand("model", "[NAME]", _model),
+    SlashCommand("profile", "[NAME]", _profile),
+    SlashCommand("tools", "", _tools),
+    SlashCommand("tasks", "", _tasks),
+    SlashCommand("questions", "", _questions),
+    SlashCommand(
+        "answer",
+        "ID yes|no|TEXT",
+        _answer,
+        lambda context: [(one, "") for one in context.session.view.questions],
+    ),
+    SlashCommand("cost", "", _cost),
+    SlashCommand("export", "[FILE]", _export),
+    SlashCommand("theme", "[NAME]", _theme, lambda _context: [(theme, "") for theme in THEMES]),
+    SlashCommand("doctor", "", _doctor),
+    SlashCommand("quit", "", _quit),
 )
-"""Every command. A new one is a line here, a word for its meaning, and its Chinese names."""
+"""Every command, in the order in which the menu and `/help` list them."""

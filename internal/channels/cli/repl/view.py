@@ -10,9 +10,9 @@ from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import CLIPPED_FROM, ReplyStream
 from internal.channels.cli.render.text import Fragments, StyledLine, wrap_line
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.activity import ActiveRuns, RunState
-from internal.channels.cli.repl.messages import ReplMessages
 from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.channels.cli.repl.status_line import ActiveRuns, RunState
+from internal.i18n.catalog import MessageCatalog
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SessionView:
     elsewhere, so that they can be answered; else they are printed.
     """
 
-    def __init__(self, words: ReplMessages, glyphs: Glyphs, *, asks: bool = False) -> None:
+    def __init__(self, messages: MessageCatalog, glyphs: Glyphs, *, asks: bool = False) -> None:
         self.work = ActiveRuns()
         self.questions: dict[str, OpenQuestion] = {}
         """The open ones, by id, oldest first."""
@@ -44,9 +44,9 @@ class SessionView:
         """The last tool's name and what it gave."""
         self.stopped: set[str] = set()
         """The tasks that this terminal asked to stop."""
-        self.rows = EventRows(words, glyphs)
-        self.panel = QuestionPanel(words, glyphs)
-        self._words = words
+        self.rows = EventRows(messages, glyphs)
+        self.panel = QuestionPanel(messages, glyphs)
+        self._messages = messages
         self._glyphs = glyphs
         self._asks = asks
         self._queue: list[_Item] = []
@@ -84,10 +84,10 @@ class SessionView:
         self.work, self.plan, self.output, self.questions = ActiveRuns(), None, None, {}
         self._reply, self._held, self._own_words = None, [], []
 
-    def speak(self, words: ReplMessages) -> None:
+    def speak(self, messages: MessageCatalog) -> None:
         """Go on in another language."""
-        self._words, self.rows = words, EventRows(words, self._glyphs)
-        self.panel = QuestionPanel(words, self._glyphs)
+        self._messages, self.rows = messages, EventRows(messages, self._glyphs)
+        self.panel = QuestionPanel(messages, self._glyphs)
 
     def owns(self, task_id: str) -> None:
         """Remember that the first words of a task are shown already."""
@@ -147,7 +147,7 @@ class SessionView:
     def _moved(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         match event["event"]:
             case "workflow.lifecycle.updated":
-                if self.work.moved(event, payload["status"]):
+                if self.work.update_status(event, payload["status"]):
                     self.plan = None
             case "workflow.plan.updated":
                 known = self.plan or {}
@@ -184,7 +184,7 @@ class SessionView:
         if not partial["node_id"].endswith(":say"):
             return
         if self._saying(run_id, partial["node_id"]).set(partial):
-            self._queue.append(_Item("note", (self.rows.note(self._words.starts_over),)))
+            self._queue.append(_Item("note", (self.rows.note(self._messages("starts_over")),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
         if run := self.work.runs.get(run_id):
@@ -234,7 +234,7 @@ class SessionView:
             self._own_words.remove(text)
         elif task_id not in self._own_tasks or payload.get("steer"):
             channel = payload["channel"]
-            remark = self._words.noted if payload.get("steer") else ""
+            remark = self._messages("noted") if payload.get("steer") else ""
             self.put("you", self.rows.you(text, remark if channel == "cli" else channel))
 
     def _finish(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
@@ -248,24 +248,24 @@ class SessionView:
             mark = self._glyphs.failed
             self.put("row", [self.rows.failed(error)])
         elif result["stop_reason"] == "max_iterations":
-            self.put("note", [self.rows.note(self._words.limit)])
+            self.put("note", [self.rows.note(self._messages("limit"))])
         for kept in result.get("attachments", ()):
-            told_of = self._words.say("files_kept", name=kept["name"], size=kept["size"])
+            told_of = self._messages("files_kept", name=kept["name"], size=kept["size"])
             self.put("row", [self.rows.faint(f"{self._glyphs.artifact} {told_of}")])
         self.put("over", [self.rows.over(result, mark)])
         self._gone(event)
 
     def _cancelled(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         self._close()
-        told = self._words.stopped
+        told = self._messages("stopped")
         if event["task_id"] not in self.stopped and result["requested_via"] != "cli":
             who = {"who": result["requested_by"], "via": result["requested_via"]}
-            told = self._words.say("stopped_by", **who)
+            told = self._messages("stopped_by", **who)
         self.put("over", [self.rows.faint(f"{self._glyphs.stopped} {told}")])
         self._gone(event)
 
     def _gone(self, event: Mapping[str, Any]) -> None:
-        self.work.over(event)
+        self.work.end(event)
         self._last_said = ""
         for asked in [*self.questions.values()]:
             if asked.run_id == event["run_id"] and asked.id not in self.answering:

@@ -8,8 +8,8 @@ from internal.agent.domain.plans import read_steps
 from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.text import cell_width, plain_text
 from internal.channels.cli.render.theme import ASCII, UNICODE
-from internal.channels.cli.repl.messages import load_messages
 from internal.channels.cli.repl.open_question import ENTER, OpenQuestion
+from internal.i18n.catalog import MessageCatalog
 
 
 def view(kind: str, **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ EVERY = {
 def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
     asked = OpenQuestion(EVERY[name])
     for language in ("en", "zh"):
-        panel = QuestionPanel(load_messages(language), glyphs)
+        panel = QuestionPanel(MessageCatalog("repl", language), glyphs)
         for width in (3, 20, 80):
             for room in (0, 1, 2, 3, 5, 9, 30):
                 rows = panel.rows(asked, width, room, armed=True)
@@ -54,7 +54,7 @@ def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_is_left_out_is_counted(name: str) -> None:
-    asked, panel = OpenQuestion(EVERY[name]), QuestionPanel(load_messages("en"), UNICODE)
+    asked, panel = OpenQuestion(EVERY[name]), QuestionPanel(MessageCatalog("repl", "en"), UNICODE)
     shown = panel.rows(asked, 80, 12, armed=True)
     (more,) = [plain_text(row) for row in shown if "Ctrl+O shows all" in plain_text(row)]
     keys = len(panel.rows(asked, 80, 12, armed=True)) - shown.index(
@@ -67,7 +67,10 @@ def test_what_is_left_out_is_counted(name: str) -> None:
 
 
 def test_keys_are_named_only_once_they_count() -> None:
-    asked, panel = OpenQuestion(EVERY["command"]), QuestionPanel(load_messages("en"), UNICODE)
+    asked, panel = (
+        OpenQuestion(EVERY["command"]),
+        QuestionPanel(MessageCatalog("repl", "en"), UNICODE),
+    )
     early, late = (panel.rows(asked, 80, 20, armed=armed) for armed in (False, True))
     assert len(early) == len(late)
     assert "[y]" not in "".join(map(plain_text, early))
@@ -78,7 +81,10 @@ def test_what_no_rule_may_allow_is_not_offered_for_longer() -> None:
     asked = OpenQuestion(view("approval", calls=[call("one"), call("two", rules=[])]))
     assert asked.keys == ("y", "n", "e", "1", "2")
     assert "[a]" not in "".join(
-        map(plain_text, QuestionPanel(load_messages("en"), UNICODE).rows(asked, 80, 20, armed=True))
+        map(
+            plain_text,
+            QuestionPanel(MessageCatalog("repl", "en"), UNICODE).rows(asked, 80, 20, armed=True),
+        )
     )
 
 
