@@ -3,14 +3,13 @@
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
 from internal.channels.cli.exit_codes import CONFIG, OK
 from internal.channels.cli.http_client import Door
 from internal.channels.cli.output import sanitize_terminal
@@ -19,9 +18,7 @@ from internal.config.home import HomeError
 from internal.config.loader import Loaded, load
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
-from internal.storage.migrations import migrations
-from internal.storage.sqlite.connection import APPLICATION_ID
-from internal.storage.sqlite.file_systems import network_file_system
+from internal.storage.sqlite.file_check import check_file
 
 State = Literal["ok", "warn", "fail"]
 _LITTLE_SPACE = 500 * 1024 * 1024
@@ -157,22 +154,9 @@ def _model(settings: Settings) -> Check:
 
 def _database(path: Path) -> Check:
     if not path.exists():
-        return Check("database", "ok", f"{path} is not there yet; the first start makes it.")
-    if kind := network_file_system(path.parent):
-        return Check("database", "fail", f"{path} is on a network file system ({kind}).")
-    # at rest neither locks nor files are made for a look
-    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
+        return Check("database", "ok", f"{path} does not exist yet; the first start creates it.")
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as database:
-            ((application,),) = database.execute("pragma application_id")
-            ((version,),) = database.execute("pragma user_version")
-            database.execute("select count(*) from sqlite_master").fetchall()
-    except sqlite3.Error as error:
-        advice = "Restore it from a copy, or move it away."
-        return Check("database", "fail", f"{path} cannot be read: {error}.", advice)
-    if application != APPLICATION_ID:
-        return Check("database", "fail", f"{path} is not a database of Larkspur.")
-    newest = len(migrations("sqlite"))
-    if version > newest:
-        return Check("database", "fail", f"{path} was written by a newer Larkspur.", "Upgrade.")
-    return Check("database", "ok", f"{path} opens; schema {version} of {newest}.")
+        version = check_file(path).version
+    except (StoreCorrupt, StoreUnavailable) as error:
+        return Check("database", "fail", str(error))
+    return Check("database", "ok", f"{path} can be opened (schema version {version}).")

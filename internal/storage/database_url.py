@@ -1,4 +1,4 @@
-"""The way to a database by its address."""
+"""Opening a database by path or URL."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,31 +11,30 @@ _SQLITE = "sqlite:///"
 
 
 @asynccontextmanager
-async def open_database(where: str | Path) -> AsyncGenerator[SqliteDatabase]:
+async def open_database(url: str | Path) -> AsyncGenerator[SqliteDatabase]:
     """Open the database at a path or URL, such as `sqlite:////home/ana/.larkspur/larkspur.db`.
 
-    A file is made when there is none. Leaving finishes what was asked for and closes it.
+    A missing file is created. Leaving the context completes the queued work and closes the file.
 
     Raises:
-        StoreRefused: it is damaged, not ours or newer than this program, or the URL names a kind of
-            database that is not known; nothing was touched.
-        StoreUnavailable: it cannot be opened, made or changed where it is.
+        StoreCorrupt: it is damaged, not a database of Larkspur or has an unknown schema, or the URL
+            is not supported; nothing was changed.
+        StoreUnavailable: it cannot be opened, created or changed.
     """
-    database = await SqliteDatabase.open(_path(where))
+    database = await SqliteDatabase.open(_path(str(url)))
     try:
         yield database
     finally:
         await database.close()
 
 
-def _path(where: str | Path) -> Path:
-    address = str(where)
-    kind, separator, _ = address.partition("://")
-    if kind in {"postgres", "postgresql"} and separator:
-        raise StoreCorrupt("A PostgreSQL database comes in a later release; use a sqlite:/// URL.")
-    if separator and not address.startswith(_SQLITE):
-        raise StoreCorrupt(f"{address} names no database: use a path or sqlite:///PATH.")
-    path = address.removeprefix(_SQLITE)
+def _path(url: str) -> Path:
+    scheme, separator, _ = url.partition("://")
+    if scheme in {"postgres", "postgresql"} and separator:
+        raise StoreCorrupt("PostgreSQL is not supported yet; use a sqlite:/// URL.")
+    if separator and not url.startswith(_SQLITE):
+        raise StoreCorrupt(f"{url} is not a database URL: use a path or sqlite:///PATH.")
+    path = url.removeprefix(_SQLITE)
     if not path or "\0" in path or path.endswith("/"):
-        raise StoreCorrupt(f"{address} names no file: use a path or sqlite:///PATH.")
+        raise StoreCorrupt(f"{url} does not name a file: use a path or sqlite:///PATH.")
     return Path(path).absolute()

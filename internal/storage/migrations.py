@@ -1,4 +1,4 @@
-"""The numbered migrations of a database, read from the folder of its kind."""
+"""The numbered migrations of each kind of database."""
 
 from functools import cache
 from pathlib import Path
@@ -8,7 +8,7 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 class Migration(NamedTuple):
-    """A step from one schema to the next. `number` rises by one from 1."""
+    """A change from one schema version to the next. Numbers start at 1."""
 
     number: int
     name: str
@@ -17,7 +17,7 @@ class Migration(NamedTuple):
 
 @cache
 def migrations(kind: str) -> tuple[Migration, ...]:
-    """Return the migrations for a kind of database, such as `sqlite`, in order."""
+    """Return the migrations of a kind of database, such as `sqlite`, in order."""
     return tuple(_read(file) for file in sorted((_FOLDER / kind).glob("[0-9]*.sql")))
 
 

@@ -1,4 +1,4 @@
-"""The named statements: read once from the `.sql` files beside this module."""
+"""The named statements, read once from `queries/*.sql`."""
 
 import re
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ def load() -> Mapping[str, str]:
     """Return every statement by its name.
 
     Raises:
-        ValueError: two statements have one name.
+        ValueError: two statements have the same name.
     """
     queries: dict[str, str] = {}
     for file in sorted(_FOLDER.glob("*.sql")):
         for name, sql in parse(file.read_text(encoding="utf-8")).items():
             if name in queries:
-                raise ValueError(f"{file.name}: there is another statement named {name}")
+                raise ValueError(f"{file.name}: another statement is named {name}")
             queries[name] = sql
     return queries
 
@@ -29,10 +29,10 @@ def parse(text: str) -> dict[str, str]:
     """Return the statements of one file by name, without the closing semicolon.
 
     Raises:
-        ValueError: two statements have one name, or one has no name.
+        ValueError: two statements have the same name, or one has none.
     """
     found = _NAMED.findall(text)
     queries = {name: sql.removesuffix(";").rstrip() for name, sql in found}
     if not len(queries) == len(found) == len(re.findall(r";$", text, re.MULTILINE)):
-        raise ValueError("every statement needs a name of its own and ends its line with ;")
+        raise ValueError("every statement needs a unique name and ends its line with a semicolon")
     return queries

@@ -163,6 +163,6 @@ def check_file(database: Path) -> None:
             "select number from inbox where status <> 'handled'",
             "select run_id from checkpoints join runs on runs.id = run_id where status <> 'failed'",
             "select run_id from turn_log join runs on runs.id = run_id where status <> 'failed'",
-            "select position from events, log where position > head",
+            "select position from events, event_log where position > head",
         ):
             assert ask(query).fetchall() == [], query

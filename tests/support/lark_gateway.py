@@ -78,7 +78,7 @@ class Rig:
                 lambda: house.stores.inbox.list_accepted("lark", APP.app_id, 10)
             )
             due = await house.database.read(
-                lambda: house.stores.outbox.list_due("lark", APP.app_id, "9999", 10)
+                lambda: house.stores.outbox.list_due("lark", APP.app_id, now="9999", limit=10)
             )
             heard = all(push.done for push in self.sim.pushes)
             if heard and not accepted and not due and not house.dispatcher.at_work:

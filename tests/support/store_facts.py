@@ -67,7 +67,7 @@ async def queued(database: Database, stores: Stores, run: Run, lease_until: str 
 
 async def claimed(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
     """Claim a queued run."""
-    taken = await database.write(lambda: stores.runs.claim(run.id, owner, T1, T0))
+    taken = await database.write(lambda: stores.runs.claim(run.id, owner, lease_until=T1, now=T0))
     assert taken is not None
     return taken
 

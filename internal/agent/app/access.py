@@ -64,7 +64,7 @@ class Access:
 
         def work() -> Write[None]:
             yield from self._stores.roles.add_pairing_code(
-                _hash(code), role, deed.at, offered.expires
+                _hash(code), role, now=deed.at, expires=offered.expires
             )
             yield from self._stores.audit.add(deed)
 

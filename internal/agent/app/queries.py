@@ -74,7 +74,9 @@ class Queries:
         """Return tasks, newest first, behind the task id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
-            partial(self._stores.tasks.list_page, who, session_id, status, before, limit)
+            partial(
+                self._stores.tasks.list_page, who, session_id, status, before=before, limit=limit
+            )
         )
 
     async def session(self, session_id: SessionId, principal: Principal) -> Session:
@@ -151,7 +153,7 @@ class Queries:
             await self.session(session_id, principal)
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
-            partial(self._stores.usage.sum_by, by, session_id, who, limit)
+            partial(self._stores.usage.sum_by, by, session_id, who, limit=limit)
         )
 
     async def question(
@@ -179,7 +181,14 @@ class Queries:
         """Return questions about the person's tasks, newest first, behind the id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
-            partial(self._stores.questions.list_page, who, session_id, status, before, limit)
+            partial(
+                self._stores.questions.list_page,
+                who,
+                session_id,
+                status,
+                before=before,
+                limit=limit,
+            )
         )
 
     async def open_questions(self, chat: str) -> list[QuestionRecord]:

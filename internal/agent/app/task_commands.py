@@ -205,7 +205,7 @@ def recall_message(
     if place.status == "accepted":
         yield from stores.inbox.dismiss(recall.channel, recall.app, recall.message_id)
         return "unqueued", None, []
-    if place.steer and place.status == "taken":
+    if place.steer and place.status == "assigned":
         yield from stores.inbox.withdraw(place.number)
         return "unsaid", None, []
     return (yield from _end_run(stores, place, recall, fresh, now))

@@ -46,20 +46,20 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
 
 
 class PendingMessage(NamedTuple):
-    """An outgoing message to send. `first_tried` is RFC 3339, None before the first attempt."""
+    """An outgoing message to send. `first_attempt` is RFC 3339, None before the first attempt."""
 
     number: int
     outgoing: OutgoingMessage
     attempts: int
-    first_tried: str | None
+    first_attempt: str | None
 
 
 class DeadLetter(NamedTuple):
-    """An outgoing message that was given up. `doubtful`: it may have been sent nevertheless."""
+    """An outgoing message that was given up. `unconfirmed`: it may have been sent."""
 
     number: int
     outgoing: OutgoingMessage
-    doubtful: bool
+    unconfirmed: bool
     failure: str
     settled: str
 

@@ -1,1 +1,17 @@
-"""The stores."""
+"""Stores: the records of each table and the statements that read and write them.
+
+Every store method returns a generator of named statements; the SQL stands in
+`internal/storage/queries`. In reading order:
+
+- `database`: the port to a database, `Statement`, `Read` and `Write`
+- `stores`: `Stores`, one instance of every store
+- `sessions`, `tasks`, `runs`: conversations and the work in them
+- `checkpoints`: Turns as they are stored
+- `events`: the event log
+- `inbox`, `outbox`: messages received from and promised to channels
+- `questions`: questions to people, and plans
+- `access`: permission rules, roles and the audit log
+- `usage`: tokens and cost
+- `chats`, `run_displays`: chat settings and the display of runs in channels
+- `encoding`: text and JSON as databases accept them
+"""

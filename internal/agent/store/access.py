@@ -1,14 +1,14 @@
-"""Rules that people wrote, their rights, and their deeds, in tables."""
+"""Permission rules that people added, roles they were given, and the audit log."""
 
 from typing import NamedTuple
 
 from internal.agent.domain.principals import AuditAction, Right
 from internal.agent.store.database import Read, Statement, Write
-from internal.agent.store.encoding import plain
+from internal.agent.store.encoding import storable
 
 
 class PermissionRule(NamedTuple):
-    """A rule that a person wrote by answering: for a session, a chat or a principal's tasks."""
+    """A rule that a person added with an answer. `scope` is a session, a chat or a principal."""
 
     number: int
     scope: str
@@ -20,7 +20,7 @@ class PermissionRule(NamedTuple):
 
 
 class RoleAssignment(NamedTuple):
-    """A person of a channel who was given a right: `role` talk, operate or owner."""
+    """The role of a person of a channel."""
 
     principal: str
     name: str
@@ -30,7 +30,7 @@ class RoleAssignment(NamedTuple):
 
 
 class AuditEntry(NamedTuple):
-    """Who did what to which thing, through what; `at` is RFC 3339."""
+    """What `principal` did to `target` through the channel `via`. `at` is RFC 3339."""
 
     at: str
     principal: str
@@ -41,79 +41,80 @@ class AuditEntry(NamedTuple):
 
 
 class PermissionRuleStore:
-    """Fills `Grants`."""
+    """Permission rules that people added."""
 
     def add(self, rule: PermissionRule, /) -> Write[None]:
-        """Store a rule for its place (its number is given here); one that is there stays."""
-        yield Statement("write_rule", (rule.scope, plain(rule.rule), *rule[3:]))
+        """Insert a rule and number it. Nothing changes when its scope has the same rule."""
+        yield Statement("insert_permission_rule", (rule.scope, storable(rule.rule), *rule[3:]))
 
-    def list_for(self, session_place: str, own_place: str, /) -> Read[list[str]]:
-        """Return the rules that hold in either of these places."""
-        rows = yield Statement("rules_of", (session_place, own_place))
+    def list_for(self, session_id: str, scope: str, /) -> Read[list[str]]:
+        """Return the rules of a session and of the scope that its tasks come from."""
+        rows = yield Statement("permission_rules_of", (session_id, scope))
         return [rule for (rule,) in rows]
 
     def list_page(self, limit: int, /) -> Read[list[PermissionRule]]:
         """Return rules, newest first."""
-        rows = yield Statement("rules_page", (limit,))
+        rows = yield Statement("permission_rules_page", (limit,))
         return [PermissionRule(*row) for row in rows]
 
     def remove(self, number: int, /) -> Write[PermissionRule | None]:
-        """Delete a rule and return it; None when there is none of that number."""
-        rows = yield Statement("remove_rule", (number,))
+        """Delete a rule and return it. None when there is no such rule."""
+        rows = yield Statement("delete_permission_rule", (number,))
         return PermissionRule(*rows[0]) if rows else None
 
 
 class RoleStore:
-    """Fills `People`."""
+    """Roles of people, and the pairing codes that give one."""
 
     def add_pairing_code(
-        self, code_hash: str, role: Right, now: str, expires: str, /
+        self, code_hash: str, role: Right, *, now: str, expires: str
     ) -> Write[None]:
-        """Store a code that gives a right once; what has expired is deleted."""
-        yield Statement("drop_codes", (now,))
-        yield Statement("insert_code", (code_hash, role, now, expires))
+        """Store a code that gives a role once, and delete expired codes."""
+        yield Statement("delete_expired_pairing_codes", (now,))
+        yield Statement("insert_pairing_code", (code_hash, role, now, expires))
 
     def redeem_pairing_code(self, code_hash: str, now: str, /) -> Write[Right | None]:
-        """Use a code up; None when it was never made, was used, or has expired."""
-        rows = yield Statement("take_code", (code_hash, now))
+        """Delete a code and return its role. None when it is unknown, used or expired."""
+        rows = yield Statement("redeem_pairing_code", (code_hash, now))
         return rows[0][0] if rows else None
 
-    def assign(self, person: RoleAssignment, /) -> Write[None]:
-        """Store a person's right in place of an older one."""
-        yield Statement("put_person", (person.principal, plain(person.name), *person[2:]))
+    def assign(self, assignment: RoleAssignment, /) -> Write[None]:
+        """Insert or replace the role of a person."""
+        principal, name, *rest = assignment
+        yield Statement("upsert_role_assignment", (principal, storable(name), *rest))
 
     def get(self, principal: str, /) -> Read[RoleAssignment | None]:
-        """Return what a person was given."""
-        rows = yield Statement("person", (principal,))
+        """Return the role of a person."""
+        rows = yield Statement("role_assignment", (principal,))
         return RoleAssignment(*rows[0]) if rows else None
 
     def list_all(self) -> Read[list[RoleAssignment]]:
-        """Return everybody, oldest first."""
-        rows = yield Statement("all_people", ())
+        """Return all roles, oldest first."""
+        rows = yield Statement("role_assignments", ())
         return [RoleAssignment(*row) for row in rows]
 
     def remove(self, principal: str, /) -> Write[bool]:
-        """Take a person's right away; False when there was none."""
-        rows = yield Statement("remove_person", (principal,))
+        """Delete the role of a person. False when there is none."""
+        rows = yield Statement("delete_role_assignment", (principal,))
         return bool(rows)
 
 
 class AuditStore:
-    """Fills `Audit`."""
+    """The audit log. Its entries are never deleted."""
 
-    def add(self, deed: AuditEntry, /) -> Write[None]:
-        """Note a deed."""
-        yield Statement("note_deed", (*deed[:5], plain(deed.detail)))
+    def add(self, entry: AuditEntry, /) -> Write[None]:
+        """Append an entry."""
+        yield Statement("insert_audit_entry", (*entry[:5], storable(entry.detail)))
 
     def count(self, principal: str | None, action: AuditAction, since: str, /) -> Read[int]:
-        """Return how many such deeds there were since an instant; None: of anybody."""
+        """Count the entries of an action since a timestamp; None for those of everybody."""
         if principal is None:
-            rows = yield Statement("count_deeds", (action, since))
+            rows = yield Statement("count_audit_entries", (action, since))
         else:
-            rows = yield Statement("count_deeds_of", (principal, action, since))
+            rows = yield Statement("count_audit_entries_of_principal", (principal, action, since))
         return int(rows[0][0])
 
     def list_page(self, limit: int, /) -> Read[list[AuditEntry]]:
-        """Return deeds, newest first."""
-        rows = yield Statement("deeds_page", (limit,))
+        """Return entries, newest first."""
+        rows = yield Statement("audit_entries_page", (limit,))
         return [AuditEntry(*row) for row in rows]

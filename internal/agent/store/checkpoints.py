@@ -1,4 +1,4 @@
-"""Checkpoints: a Turn as it is stored, its messages apart because they only grow."""
+"""Checkpoints: Turns as they are stored, with their messages apart because they only grow."""
 
 from collections.abc import Sequence
 
@@ -13,55 +13,54 @@ from internal.agent.store.runs import CheckpointDelta
 _encode = msgspec.json.Encoder().encode
 _turn = msgspec.json.Decoder(Turn)
 _message = msgspec.json.Decoder(Message)
-_terms = msgspec.json.Decoder(RunConfig)
+_config = msgspec.json.Decoder(RunConfig)
+_EMPTY_CONFIG = _config.decode(
+    b'{"run_id":"","system":"","model":"","tools":[],"policy":{},"limits":{},"gates":"off",'
+    b'"workspace":""}'
+)
 
 
 class CheckpointEncoder:
-    """Makes the points of one run. Each carries what the turn log lacks: terms, then messages."""
+    """Encodes the checkpoints of one run. The deltas must be stored in the order of encoding.
 
-    def __init__(self, kept: int = 0) -> None:
-        self._kept = kept
+    Row 0 of the turn log is the run configuration; the messages follow.
+
+    Args:
+        stored_rows: the number of rows that the turn log has already.
+    """
+
+    def __init__(self, stored_rows: int = 0) -> None:
+        self._offset = stored_rows
 
     def encode(self, turn: Turn) -> CheckpointDelta:
-        """Encode the Turn as it is now. Points are to be stored in the order of their making."""
-        rows = [_encode(message) for message in turn.messages[max(self._kept - 1, 0) :]]
-        if self._kept == 0:
+        """Encode the current state of the Turn."""
+        rows = [_encode(message) for message in turn.messages[max(self._offset - 1, 0) :]]
+        if self._offset == 0:
             rows.insert(0, _encode(turn.config))
-        head = msgspec.structs.replace(turn, messages=[], config=_NO_TERMS)
-        point = CheckpointDelta(_encode(head), self._kept, tuple(rows))
-        self._kept += len(rows)
-        return point
+        bare = msgspec.structs.replace(turn, messages=[], config=_EMPTY_CONFIG)
+        delta = CheckpointDelta(_encode(bare), self._offset, tuple(rows))
+        self._offset += len(rows)
+        return delta
 
 
-def merge_deltas(points: Sequence[CheckpointDelta]) -> CheckpointDelta | None:
-    """Return points that follow one another as one: the newest head, all messages."""
-    if not points:
+def merge_deltas(deltas: Sequence[CheckpointDelta]) -> CheckpointDelta | None:
+    """Merge consecutive deltas into one: the newest Turn and all messages."""
+    if not deltas:
         return None
-    rows = tuple(row for point in points for row in point.messages)
-    return CheckpointDelta(points[-1].head, points[0].offset, rows)
+    rows = tuple(row for delta in deltas for row in delta.messages)
+    return CheckpointDelta(deltas[-1].turn, deltas[0].offset, rows)
 
 
-def decode_checkpoint(head: bytes, rows: list[bytes]) -> Turn:
+def decode_checkpoint(turn: bytes, rows: list[bytes]) -> Turn:
     """Return the Turn of a stored checkpoint.
 
     Raises:
-        StoreRefused: it cannot be read.
+        StoreCorrupt: it cannot be decoded.
     """
     try:
-        turn = _turn.decode(head)
-        turn.config = _terms.decode(rows[0])
-        turn.messages = [_message.decode(row) for row in rows[1:]]
+        decoded = _turn.decode(turn)
+        decoded.config = _config.decode(rows[0])
+        decoded.messages = [_message.decode(row) for row in rows[1:]]
     except (msgspec.MsgspecError, IndexError) as error:
         raise StoreCorrupt(f"A stored checkpoint cannot be read: {error}.") from error
-    return turn
-
-
-def _no_terms() -> RunConfig:
-    return msgspec.json.decode(
-        b'{"run_id":"","system":"","model":"","tools":[],"policy":{},"limits":{},"gates":"off",'
-        b'"workspace":""}',
-        type=RunConfig,
-    )
-
-
-_NO_TERMS = _no_terms()
+    return decoded

@@ -1,6 +1,6 @@
-"""What the agent asks of a database: named statements, driven in one transaction.
+"""The database port: named statements, executed in one transaction.
 
-A piece of work is a generator of statements, handed over as a factory so that it can be run again:
+A unit of work is a generator of statements. It is passed as a factory, so that it can be retried:
 
     def rename(session_id: str, title: str) -> Write[bool]:
         rows = yield Statement("rename_session", (session_id, title))
@@ -8,7 +8,8 @@ A piece of work is a generator of statements, handed over as a factory so that i
 
     renamed = await database.write(lambda: rename(session_id, title))
 
-It awaits nothing, keeps nothing outside itself and may raise: then it is rolled back alone.
+The generator awaits nothing and has no side effects. An exception raised in it rolls back this unit
+of work only.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -21,33 +22,33 @@ Row = tuple[Any, ...]
 
 
 class Statement(NamedTuple):
-    """A query of `queries.sql` by its name, with the values of `$1`, `$2` and so on."""
+    """A named query with the values of `$1`, `$2` and so on."""
 
     query: str
     arguments: tuple[SqlValue, ...] = ()
 
 
 class Batch(NamedTuple):
-    """One query run once for each tuple of values; it returns no rows."""
+    """A named query, executed once for each tuple of values. Returns no rows."""
 
     query: str
     arguments: Sequence[tuple[SqlValue, ...]]
 
 
 Write = Generator[Statement | Batch, list[Row], T]
-"""Work that may change rows. Each `yield` gives the rows that the statement returned."""
+"""Work that may change rows. Each `yield` evaluates to the rows that the statement returned."""
 
 Read = Generator[Statement | Batch, list[Row], T]
-"""Work that only looks. All its statements see one state of the database."""
+"""Work that changes nothing. All its statements see the same snapshot of the database."""
 
 
 class Database(Protocol):
-    """One database. Writes of one process are grouped into commits; order is call order."""
+    """A transactional database. Writes of one process are executed in call order."""
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
-        """Run the work in a transaction and return its result once it is on disk.
+        """Execute the work in a transaction and return its result when it is on disk.
 
-        Cancelling the caller does not undo the work. What the work raises is raised here.
+        Cancelling the caller does not undo the work. Exceptions of the work are raised here.
 
         Raises:
             StoreUnavailable: disk full, read-only or locked; nothing was written.
@@ -55,7 +56,7 @@ class Database(Protocol):
         ...
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
-        """Run the work on one state of the database and return its result.
+        """Execute the work on one snapshot of the database and return its result.
 
         Raises:
             StoreUnavailable: the database cannot be read.

@@ -1,35 +1,25 @@
-"""Text as every database takes it: no NUL, which PostgreSQL refuses, and no lone surrogate."""
+"""Text and JSON as every database accepts them: no NUL (PostgreSQL), no lone surrogates."""
 
 from typing import Any
 
 import msgspec
 
+from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
+
+_MAX_DEPTH = 200  # above the limit of tool arguments, which are nested in other records
+
 _encoder = msgspec.json.Encoder()
 
 
-def plain(text: str) -> str:
-    """Return the text with NULs and lone surrogates replaced by U+FFFD, otherwise unchanged."""
-    if text.isascii():  # quick, and true for nearly all
-        return text.replace("\0", "\ufffd")
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\0", "\ufffd")
+def storable(text: str) -> str:
+    """Return the text with NULs and lone surrogates replaced by U+FFFD."""
+    return replace_surrogates(text).replace("\0", "\ufffd")
 
 
 def to_json(value: Any) -> str:
-    """Return the value as JSON. Lone surrogates, which UTF-8 does not have, become U+FFFD."""
+    """Return the value as JSON, with lone surrogates replaced by U+FFFD."""
     try:
         return _encoder.encode(value).decode()
     except UnicodeEncodeError:
-        return _encoder.encode(_whole(msgspec.to_builtins(value))).decode()
-
-
-def _whole(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {_whole(key): _whole(member) for key, member in value.items()}
-        case list() | tuple():
-            return [_whole(member) for member in value]
-        case _:
-            return value
+        builtins = msgspec.to_builtins(value, str_keys=True)
+        return _encoder.encode(replace_surrogates_in(builtins, _MAX_DEPTH)).decode()

@@ -1,4 +1,4 @@
-"""The event log."""
+"""The event log: numbered per run by `seq`, ordered over all runs by `position`."""
 
 import heapq
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,12 @@ from internal.agent.store.database import Batch, Read, Row, Statement, Write
 
 
 class LogBounds(NamedTuple):
-    """The log's ends: `epoch` names the log, `head` is the newest position, 0 when empty."""
+    """The bounds of the log.
+
+    `epoch` identifies the log and `head` is the newest position, 0 when the log is empty.
+    `earliest` is the smallest stored position, or `head + 1` when there is none; a cursor is valid
+    when it is `earliest - 1` or later.
+    """
 
     epoch: str
     head: int
@@ -27,28 +32,28 @@ class LogBounds(NamedTuple):
 
 
 class EventStore:
-    """Fills `EventLog`."""
+    """The event log."""
 
     def reserve_seqs(self, run_id: RunId, fence: int, count: int, /) -> Write[int]:
-        """Reserve `count` numbers of a run under its fence and return the first.
+        """Reserve `count` sequence numbers of a running run and return the first.
 
-        With 0 it only proves the fence.
+        A count of 0 only verifies the fence.
 
         Raises:
-            Fenced: the run is not running under this fence.
+            LeaseLost: the run is not running under this fence.
         """
-        rows = yield Statement("number_running", (run_id, fence, count))
+        rows = yield Statement("reserve_seqs", (run_id, fence, count))
         if not rows:
             raise LeaseLost(f"Another process runs {run_id} now, or it has ended.")
         return int(rows[0][0]) - count + 1
 
     def reserve_seqs_of_idle_run(self, run_id: RunId, count: int, /) -> Write[int]:
-        """Reserve numbers of a run that is queued or waiting, and return the first.
+        """Reserve `count` sequence numbers of a queued or waiting run and return the first.
 
         Raises:
             Conflict: the run is running or has ended.
         """
-        rows = yield Statement("number_resting", (run_id, count))
+        rows = yield Statement("reserve_seqs_of_idle_run", (run_id, count))
         if not rows:
             raise Conflict(f"The run {run_id} is running or has ended.")
         return int(rows[0][0]) - count + 1
@@ -56,7 +61,13 @@ class EventStore:
     def append(
         self, ids: RunIds, first_seq: int, events: Sequence[tuple[Event, str]], /
     ) -> Write[list[EventRecord]]:
-        """Store events of a run, each with its RFC 3339 time, numbered from `first_seq`."""
+        """Append events of a run and return their records.
+
+        Args:
+            ids: the ids of the run.
+            first_seq: the sequence number of the first event, from `reserve_seqs`.
+            events: each event with its RFC 3339 timestamp.
+        """
         if not events:
             return []
         rows = yield Statement("take_positions", (len(events),))
@@ -89,7 +100,7 @@ class EventStore:
     def append_idle(
         self, ids: RunIds, events: Sequence[Event], timestamp: str, /
     ) -> Write[list[EventRecord]]:
-        """Store events of a run that is queued or waiting.
+        """Append events of a queued or waiting run and return their records.
 
         Raises:
             Conflict: the run is running or has ended.
@@ -100,13 +111,13 @@ class EventStore:
     def list_after(
         self, position: int, sessions: Sequence[SessionId] | None, limit: int, /
     ) -> Read[list[EventRecord]]:
-        """Return up to `limit` events behind a position, oldest first; None: of all sessions."""
+        """Return up to `limit` events after a position, oldest first; None for all sessions."""
         if sessions is None:
             rows = yield Statement("events_after", (position, limit))
             return _events(rows)
         streams = []
         for session_id in dict.fromkeys(sessions):
-            rows = yield Statement("events_of_session_after", (session_id, position, limit))
+            rows = yield Statement("session_events_after", (session_id, position, limit))
             streams.append(_events(rows))
         return list(islice(heapq.merge(*streams, key=attrgetter("position")), limit))
 
@@ -116,20 +127,18 @@ class EventStore:
         return _events(rows)
 
     def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[EventRecord | None]:
-        """Return the newest event of a run, of one kind such as `workflow.result.final` or of any.
+        """Return the newest event of a run, None when there is none.
 
-        None when there is no such event.
+        Args:
+            run_id: the run.
+            kind: only events of this kind, such as `workflow.result.final`.
         """
         rows = yield Statement("last_event_of_run", (run_id, kind))
         return _events(rows)[0] if rows else None
 
     def get_bounds(self) -> Read[LogBounds]:
-        """Return the log's ends.
-
-        `earliest` is the smallest position kept, or `head + 1` when none is: a cursor is good when
-        it is `earliest - 1` or later.
-        """
-        rows = yield Statement("log_bounds")
+        """Return the bounds of the log."""
+        rows = yield Statement("event_log_bounds")
         return LogBounds(*rows[0])
 
 

@@ -1,4 +1,4 @@
-"""The inbox in a table."""
+"""The inbox: messages received from channels, stored before they are processed."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -8,15 +8,13 @@ import msgspec
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.tasks import (
-    Channel,
-)
+from internal.agent.domain.tasks import Channel
 from internal.agent.store.database import Batch, Read, Statement, Write
-from internal.agent.store.encoding import plain
+from internal.agent.store.encoding import storable
 
 
 class Steering(NamedTuple):
-    """A person's words for a run at work: the inbox row, and where they are from."""
+    """A message for a running run. `number` identifies its inbox row."""
 
     number: int
     text: str
@@ -28,27 +26,35 @@ class Steering(NamedTuple):
 
 
 class InboxState(NamedTuple):
-    """What became of a received message: its run, and how many others began that run with it."""
+    """The state of a received message.
+
+    `run_id` is the run it was assigned to ("" for none) and `other_messages` the number of other
+    messages that started this run.
+    """
 
     number: int
-    status: Literal["accepted", "taken", "told", "handled"]
+    status: Literal["accepted", "assigned", "delivered", "handled"]
     steer: bool
     run_id: RunId
     other_messages: int
 
 
-class _Words(msgspec.Struct):
+class _Text(msgspec.Struct):
     text: str = ""
 
 
-_words = msgspec.json.Decoder(_Words)
+_text = msgspec.json.Decoder(_Text)
 
 
 class InboxStore:
-    """Fills `Inbox`. A row is accepted, then taken (in for a run), told (to it), then handled."""
+    """Received messages.
+
+    A message is accepted, then assigned to a run. Steering is delivered to the run's model before
+    it is handled; a message that starts a run is handled when the run ends.
+    """
 
     def accept(self, message: InboundMessage, /) -> Write[bool]:
-        """Store a raw message; False when (channel, app, message_id) is known already."""
+        """Insert a message. False when its (channel, app, message_id) exists."""
         rows = yield Statement(
             "accept_message",
             (
@@ -58,7 +64,7 @@ class InboxStore:
                 message.chat_id,
                 message.principal,
                 message.received,
-                plain(message.raw),
+                storable(message.raw),
             ),
         )
         return bool(rows)
@@ -66,29 +72,29 @@ class InboxStore:
     def list_accepted(
         self, channel: Channel, app: str, limit: int, /
     ) -> Read[list[InboundMessage]]:
-        """Return messages that were accepted and not taken in, in order of arrival."""
+        """Return accepted messages in order of arrival."""
         rows = yield Statement("accepted_messages", (channel, app, limit))
         return [InboundMessage(*row) for row in rows]
 
     def dismiss(self, channel: Channel, app: str, message_id: str, /) -> Write[bool]:
-        """Mark an accepted message as handled without a run; False when it was taken in."""
+        """Mark an accepted message as handled without a run. False when it is not accepted."""
         rows = yield Statement("dismiss_message", (channel, app, message_id))
         return bool(rows)
 
     def assign(
         self, message: InboundMessage, session_id: SessionId, run_id: RunId, *, steer: bool
     ) -> Write[None]:
-        """Store a message, or mark the accepted one, as taken in for a run.
+        """Assign a new or accepted message to a run.
 
-        The words that a run is told are the `text` of `message.raw`; an accepted row keeps the raw
-        message that it came with.
+        The text for the model is the member `text` of `message.raw`. An accepted row keeps the raw
+        message that it was inserted with.
 
         Raises:
-            Conflict: it was taken in before.
+            Conflict: the message was assigned before.
         """
-        raw = plain(message.raw)
+        raw = storable(message.raw)
         rows = yield Statement(
-            "take_message",
+            "assign_message",
             (
                 message.channel,
                 message.app,
@@ -96,7 +102,7 @@ class InboxStore:
                 message.chat_id,
                 message.principal,
                 message.received,
-                plain(_words.decode(raw).text),
+                storable(_text.decode(raw).text),
                 raw,
                 session_id,
                 run_id,
@@ -104,37 +110,37 @@ class InboxStore:
             ),
         )
         if not rows:
-            raise Conflict(f"The message {message.message_id} was taken in before.")
+            raise Conflict(f"The message {message.message_id} was processed before.")
 
     def list_undelivered(self, run_id: RunId, /) -> Read[list[Steering]]:
-        """Return the steering that a run has not taken, in order of arrival."""
-        rows = yield Statement("untold_messages", (run_id,))
+        """Return the steering of a run that was not delivered yet, in order of arrival."""
+        rows = yield Statement("undelivered_messages", (run_id,))
         return [Steering(*row) for row in rows]
 
     def mark_delivered(self, numbers: Sequence[int], /) -> Write[None]:
-        """Mark steering as taken by its run."""
-        yield Batch("tell_message", [(number,) for number in numbers])
+        """Mark steering as delivered to its run."""
+        yield Batch("mark_message_delivered", [(number,) for number in numbers])
 
     def mark_handled(self, run_id: RunId, /) -> Write[None]:
-        """Mark what a run was started with and what it took as done."""
-        yield Statement("handle_messages", (run_id,))
+        """Mark the messages that started a run, and its delivered steering, as handled."""
+        yield Statement("mark_messages_handled", (run_id,))
 
     def reassign(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
-        """Make steering that a run did not take the start of another run."""
-        yield Batch("move_message", [(number, run_id) for number in numbers])
+        """Make undelivered steering the start of another run."""
+        yield Batch("reassign_message", [(number, run_id) for number in numbers])
 
     def get_state(self, channel: Channel, app: str, message_id: str, /) -> Read[InboxState | None]:
-        """Return what became of a message."""
-        rows = yield Statement("place_of_message", (channel, app, message_id))
+        """Return the state of a message."""
+        rows = yield Statement("message_state", (channel, app, message_id))
         if not rows:
             return None
         number, status, steer, run_id, other_messages = rows[0]
         return InboxState(number, status, bool(steer), RunId(run_id or ""), other_messages)
 
     def withdraw(self, number: int, /) -> Write[None]:
-        """Take steering back that its run was not told."""
-        yield Statement("unsay_message", (number,))
+        """Mark steering that was not delivered as handled."""
+        yield Statement("withdraw_message", (number,))
 
     def withdraw_all(self, run_id: RunId, /) -> Write[None]:
-        """Take back all steering that a run was not told."""
-        yield Statement("drop_messages", (run_id,))
+        """Mark all undelivered steering of a run as handled."""
+        yield Statement("withdraw_messages_of_run", (run_id,))

@@ -1,18 +1,18 @@
-"""The outbox in a table."""
+"""The outbox: messages promised to chats, sent by the channel after the transaction."""
 
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
 from internal.agent.domain.tasks import Channel
 from internal.agent.store.database import Read, Row, Statement, Write
-from internal.agent.store.encoding import plain
+from internal.agent.store.encoding import storable
 
 
 class OutboxStore:
-    """Fills `Outbox`. A row is pending until it is settled: sent, dead or doubtful."""
+    """Messages to send. A message is pending until it is settled: sent, dead or unconfirmed."""
 
     def add(self, outgoing: OutgoingMessage, now: str, /) -> Write[bool]:
-        """Promise a message; False when its key is known already."""
+        """Insert a message. False when its key exists."""
         rows = yield Statement(
-            "insert_outgoing",
+            "insert_outgoing_message",
             (
                 outgoing.key,
                 outgoing.channel,
@@ -22,55 +22,55 @@ class OutboxStore:
                 outgoing.run_id,
                 outgoing.stop_reason,
                 now,
-                plain(outgoing.error),
-                plain(outgoing.body),
+                storable(outgoing.error),
+                storable(outgoing.body),
                 outgoing.question_id,
             ),
         )
         return bool(rows)
 
     def list_due(
-        self, channel: Channel, app: str, now: str, limit: int, /
+        self, channel: Channel, app: str, *, now: str, limit: int
     ) -> Read[list[PendingMessage]]:
-        """Return the oldest unsettled message of each chat, of those that may be tried now."""
-        rows = yield Statement("due_outgoing", (channel, app, now, limit))
+        """Return the oldest pending message of each chat whose next attempt is due."""
+        rows = yield Statement("due_messages", (channel, app, now, limit))
         return [PendingMessage(row[0], _outgoing(row), row[11], row[12]) for row in rows]
 
     def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
-        """Count an attempt before it is made; return how many there were, None when settled."""
-        rows = yield Statement("try_outgoing", (number, now))
+        """Count an attempt before it is made. Return the count, None when already settled."""
+        rows = yield Statement("begin_attempt", (number, now))
         return rows[0][0] if rows else None
 
-    def postpone(self, number: int, next_try: str, fault: str, /) -> Write[None]:
-        """Note why an attempt failed and when the next one may be made."""
-        yield Statement("postpone_outgoing", (number, next_try, plain(fault)))
+    def postpone(self, number: int, next_attempt: str, failure: str, /) -> Write[None]:
+        """Store why an attempt failed and when the next one is due."""
+        yield Statement("postpone_message", (number, next_attempt, storable(failure)))
 
     def mark_sent(self, number: int, remote_id: str, now: str, /) -> Write[bool]:
-        """Settle a message that was sent; `remote_id` is the channel's name for it."""
-        rows = yield Statement("settle_outgoing", (number, "sent", remote_id, "", now))
+        """Settle a message as sent. `remote_id` is its id in the channel."""
+        rows = yield Statement("settle_message", (number, "sent", remote_id, "", now))
         return bool(rows)
 
-    def give_up(self, number: int, fault: str, now: str, /, *, doubtful: bool) -> Write[bool]:
-        """Give a message up; `doubtful` when it may have been sent."""
-        status = "doubtful" if doubtful else "dead"
-        rows = yield Statement("settle_outgoing", (number, status, "", plain(fault), now))
+    def give_up(self, number: int, failure: str, now: str, /, *, unconfirmed: bool) -> Write[bool]:
+        """Settle a message as not sent, or as `unconfirmed` when it may have been sent."""
+        status = "unconfirmed" if unconfirmed else "dead"
+        rows = yield Statement("settle_message", (number, status, "", storable(failure), now))
         return bool(rows)
 
     def get_remote_id(self, key: str, /) -> Read[str]:
-        """Return the channel's name for a message that was sent, "" for any other."""
+        """Return the channel's id of a sent message, "" for any other."""
         rows = yield Statement("remote_id", (key,))
         return str(rows[0][0]) if rows else ""
 
     def find_question(self, remote_id: str, /) -> Read[str]:
-        """Return the id of the question that a sent message is, "" for any other message."""
-        rows = yield Statement("question_asked_as", (remote_id,))
+        """Return the id of the question that a sent message shows, "" when it shows none."""
+        rows = yield Statement("question_of_message", (remote_id,))
         return str(rows[0][0]) if rows else ""
 
     def list_dead_letters(self, limit: int, /) -> Read[list[DeadLetter]]:
-        """Return what was given up, newest first."""
+        """Return the messages that were given up, newest first."""
         rows = yield Statement("dead_letters", (limit,))
         return [
-            DeadLetter(row[0], _outgoing(row), row[11] == "doubtful", row[12], row[13])
+            DeadLetter(row[0], _outgoing(row), row[11] == "unconfirmed", row[12], row[13])
             for row in rows
         ]
 

@@ -1,4 +1,4 @@
-"""Questions and plans in tables."""
+"""Questions to people, their answers, and the plans of runs."""
 
 from collections.abc import Iterable
 
@@ -6,65 +6,84 @@ import msgspec
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import (
-    Answer,
-    Question,
-    QuestionRecord,
-    QuestionStatus,
-)
+from internal.agent.domain.questions import Answer, Question, QuestionRecord, QuestionStatus
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import to_json
 
 _question = msgspec.json.Decoder(Question)
 _answer = msgspec.json.Decoder(Answer)
+_FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
 
 
 class QuestionStore:
-    """Fills `Questions`. A question is open, then answered, expired or closed (its run ended)."""
+    """Questions and plans."""
 
     def add(self, record: QuestionRecord, /) -> Write[None]:
         """Insert an open question. Nothing changes when it exists: a replayed Turn asks again."""
         question = record.question
-        yield Statement("insert_question", (question.id, *record[1:9], to_json(question)))
+        yield Statement(
+            "insert_question",
+            (
+                question.id,
+                record.run_id,
+                record.task_id,
+                record.session_id,
+                record.principal,
+                record.chat,
+                record.audience,
+                record.asked,
+                record.expires,
+                to_json(question),
+            ),
+        )
 
     def get(self, question_id: QuestionId, /) -> Read[QuestionRecord | None]:
         """Return a question."""
         rows = yield Statement("question", (question_id,))
-        return _stored(rows[0]) if rows else None
+        return _record(rows[0]) if rows else None
 
     def list_page(
         self,
         principal: str | None,
         session_id: SessionId | None,
         status: QuestionStatus | None,
+        *,
         before: str | None,
         limit: int,
     ) -> Read[list[QuestionRecord]]:
-        """Return questions, newest first, behind the question `before`; None: everybody's, all."""
-        place = ("9999", "")  # after every instant
+        """Return questions, newest first.
+
+        Args:
+            principal: who submitted their tasks; None for everybody.
+            session_id: only questions of this session.
+            status: only questions with this status.
+            before: return the questions after this question id in the order.
+            limit: the maximum number of questions.
+        """
+        cursor: Row = _FIRST_CURSOR
         if before is not None:
             found = yield Statement("question", (before,))
-            place = (found[0][7], before) if found else ("", "")
-        rows = yield Statement("questions_page", (*place, principal, session_id, status, limit))
-        return _all(rows)
+            cursor = (_record(found[0]).asked, before) if found else ("", "")
+        rows = yield Statement("questions_page", (*cursor, principal, session_id, status, limit))
+        return _records(rows)
 
     def list_open_in_chat(self, chat: str, /) -> Read[list[QuestionRecord]]:
         """Return the open questions of a chat, oldest first."""
         rows = yield Statement("open_questions_of_chat", (chat,))
-        return _all(rows)
+        return _records(rows)
 
     def get_open_of_run(self, run_id: RunId, /) -> Read[QuestionRecord | None]:
         """Return the open question of a run."""
         rows = yield Statement("open_question_of_run", (run_id,))
-        return _stored(rows[0]) if rows else None
+        return _record(rows[0]) if rows else None
 
     def list_expired(self, now: str, /) -> Read[list[QuestionRecord]]:
-        """Return the open questions whose time is over."""
+        """Return the open questions whose expiry time has passed."""
         rows = yield Statement("expired_questions", (now,))
-        return _all(rows)
+        return _records(rows)
 
     def close(self, answer: Answer, now: str, /) -> Write[bool]:
-        """Store the answer if the question is open: the first one wins. False for later ones."""
+        """Store the answer to an open question. False when the question is not open any more."""
         status = "expired" if answer.decision == "expired" else "answered"
         values = (answer.question_id, status, to_json(answer), now)
         rows = yield Statement("answer_question", values)
@@ -75,17 +94,17 @@ class QuestionStore:
         yield Statement("close_questions_of_run", (run_id, now))
 
     def save_plan(
-        self, run_id: RunId, session_id: SessionId, plan: Plan, now: str, /
+        self, run_id: RunId, session_id: SessionId, plan: Plan, *, now: str
     ) -> Write[None]:
-        """Store a version of a run's plan, or its new state."""
-        yield Statement("store_plan", (run_id, plan.version, session_id, now, to_json(plan)))
+        """Store a version of a run's plan, or the new state of a stored version."""
+        yield Statement("upsert_plan", (run_id, plan.version, session_id, now, to_json(plan)))
 
 
-def _all(rows: Iterable[Row]) -> list[QuestionRecord]:
-    return [_stored(row) for row in rows]
+def _records(rows: Iterable[Row]) -> list[QuestionRecord]:
+    return [_record(row) for row in rows]
 
 
-def _stored(row: Row) -> QuestionRecord:
+def _record(row: Row) -> QuestionRecord:
     record = QuestionRecord._make(row)
     answer = None if row[-1] is None else _answer.decode(row[-1])
     return record._replace(question=_question.decode(row[0]), answer=answer)

@@ -1,4 +1,4 @@
-"""Sessions and their messages in tables."""
+"""Sessions and their messages."""
 
 from collections.abc import Sequence
 
@@ -8,36 +8,36 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.tasks import Channel, Session, SessionSummary
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
-from internal.agent.store.encoding import plain, to_json
+from internal.agent.store.encoding import storable, to_json
 
 _message = msgspec.json.Decoder(Message)
-_TOP = ("9999", "")  # behind every instant
-_NEWEST = 2**62  # behind every number
-_PARTS = (
+_FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
+_MAX_NUMBER = 2**62
+_DELETE_CONTENTS = (
     "delete_checkpoints_of_session",
     "delete_turn_logs_of_session",
     "delete_events_of_session",
     "delete_messages_of_session",
     "delete_questions_of_session",
     "delete_plans_of_session",
-    "delete_rules_of_session",
-    "delete_costs_of_session",
+    "delete_permission_rules_of_session",
+    "delete_usage_of_session",
     "delete_inbox_of_session",
     "delete_outbox_of_session",
-    "delete_showings_of_session",
+    "delete_run_displays_of_session",
     "delete_runs_of_session",
     "delete_tasks_of_session",
 )
 
 
 class SessionStore:
-    """Fills `Sessions`."""
+    """Sessions, and the messages of their conversations."""
 
     def add(self, session: Session, /) -> Write[None]:
         """Insert a session.
 
         Raises:
-            Conflict: the id is taken.
+            Conflict: the id exists.
         """
         yield Statement(
             "insert_session",
@@ -47,7 +47,7 @@ class SessionStore:
                 session.owner,
                 session.created,
                 session.updated,
-                plain(session.title),
+                storable(session.title),
                 session.scope,
             ),
         )
@@ -58,60 +58,64 @@ class SessionStore:
         return Session(*rows[0]) if rows else None
 
     def get_newest(self, owner: str, channel: Channel, /) -> Read[Session | None]:
-        """Return the session of an owner that was last active in a channel."""
+        """Return the most recently active session of an owner in a channel."""
         rows = yield Statement("newest_session", (owner, channel))
         return Session(*rows[0]) if rows else None
 
     def get_current(self, channel: Channel, scope: str, /) -> Read[Session | None]:
-        """Return the newest session of a scope."""
-        rows = yield Statement("newest_session_of_scope", (channel, scope))
+        """Return the most recently created session of a scope."""
+        rows = yield Statement("current_session", (channel, scope))
         return Session(*rows[0]) if rows else None
 
     def list_page(
         self, owner: str | None, before: str | None, limit: int, /
     ) -> Read[list[SessionSummary]]:
-        """Return sessions, last active first, behind the session id `before`; None: everybody's.
+        """Return sessions, most recently active first.
 
-        `status` is that of the newest task. Nothing stands behind an id that is not such a session.
+        Args:
+            owner: the owner's principal id; None for the sessions of all owners.
+            before: return the sessions after this session id in the order. No session is returned
+                when the id is unknown or belongs to another owner.
+            limit: the maximum number of sessions.
         """
-        place: Row = _TOP
+        cursor: Row = _FIRST_CURSOR
         if before is not None:
-            rows = yield Statement("place_of_session", (before, owner))
+            rows = yield Statement("session_cursor", (before, owner))
             if not rows:
                 return []
-            place = rows[0]
+            cursor = rows[0]
         if owner is None:
-            rows = yield Statement("sessions_page", (*place, limit))
+            rows = yield Statement("sessions_page", (*cursor, limit))
         else:
-            rows = yield Statement("sessions_page_of_owner", (*place, limit, owner))
+            rows = yield Statement("sessions_page_of_owner", (*cursor, limit, owner))
         return [SessionSummary(Session(*row[:7]), row[7], row[8]) for row in rows]
 
     def rename(self, session_id: SessionId, title: str, now: str, /) -> Write[bool]:
-        """Set the title; False when there is no such session."""
-        rows = yield Statement("rename_session", (session_id, plain(title), now))
+        """Set the title. Return False when there is no such session."""
+        rows = yield Statement("rename_session", (session_id, storable(title), now))
         return bool(rows)
 
     def set_title_if_empty(self, session_id: SessionId, title: str, /) -> Write[bool]:
-        """Set the title if the session has none."""
-        rows = yield Statement("entitle_session", (session_id, plain(title)))
+        """Set the title of a session that has none. Return whether it was set."""
+        rows = yield Statement("set_session_title_if_empty", (session_id, storable(title)))
         return bool(rows)
 
     def delete(self, session_id: SessionId, /) -> Write[bool]:
-        """Delete a session with all that is its.
+        """Delete a session and everything in it, except its audit entries.
 
-        False when one of its runs has not ended, and when there is no such session.
+        Return False when there is no such session or one of its runs has not ended.
         """
         rows = yield Statement("delete_session", (session_id,))
         if not rows:
             return False
-        for query in _PARTS:
+        for query in _DELETE_CONTENTS:
             yield Statement(query, (session_id,))
         return True
 
     def add_messages(
-        self, session_id: SessionId, run_id: RunId, messages: Sequence[Message], now: str, /
+        self, session_id: SessionId, run_id: RunId, messages: Sequence[Message], *, now: str
     ) -> Write[None]:
-        """Add messages to the conversation. They are never rewritten."""
+        """Append messages to the conversation."""
         yield Batch(
             "insert_message",
             [(session_id, run_id, now, to_json(message)) for message in messages],
@@ -121,11 +125,11 @@ class SessionStore:
     def list_messages(
         self, session_id: SessionId, before: int | None, limit: int, /
     ) -> Read[list[tuple[int, RunId, Message, str]]]:
-        """Return the newest messages before a position: (position, run, message, instant).
+        """Return messages before a number as (number, run id, message, timestamp), newest first.
 
-        Positions count the messages of a session from 1; the newest comes first.
+        Numbers count the messages of a session from 1.
         """
-        top = _NEWEST if before is None else before
+        top = _MAX_NUMBER if before is None else before
         rows = yield Statement("messages_before", (session_id, top, limit))
         return [
             (number, run_id, _message.decode(message), created)

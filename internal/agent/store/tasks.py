@@ -1,13 +1,13 @@
-"""Tasks in a table."""
+"""Tasks."""
 
 import msgspec
 
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status, StopReason, Task
 from internal.agent.store.database import Read, Row, Statement, Write
-from internal.agent.store.encoding import plain, to_json
+from internal.agent.store.encoding import storable, to_json
 
-_DECODED = tuple(
+_DECODERS = tuple(
     (Task.__struct_fields__.index(field), msgspec.json.Decoder(kind))
     for field, kind in (
         ("origin", Origin),
@@ -15,17 +15,17 @@ _DECODED = tuple(
         ("attachments", tuple[Attachment, ...]),
     )
 )
-_TOP = ("9999", "")  # behind every instant
+_FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
 
 
 class TaskStore:
-    """Fills `Tasks`."""
+    """Tasks, with everything that was fixed when they were submitted."""
 
-    def add(self, task: Task, key: str | None, /) -> Write[None]:
-        """Insert a task; `key` is the client's idempotency key. Its session was active now.
+    def add(self, task: Task, idempotency_key: str | None, /) -> Write[None]:
+        """Insert a task and mark its session as active.
 
         Raises:
-            Conflict: the principal made another task under the key, or the id is taken.
+            Conflict: the principal submitted another task with the key, or the id exists.
         """
         yield Statement(
             "insert_task",
@@ -37,14 +37,14 @@ class TaskStore:
                 task.parent_task_id,
                 task.team_id,
                 task.origin.principal,
-                key,
+                idempotency_key,
                 task.status,
                 task.stop_reason,
                 task.created,
                 to_json(task.origin),
                 to_json(task.brief),
                 to_json(task.attachments),
-                plain(task.instruction),
+                storable(task.instruction),
             ),
         )
         yield Statement("touch_session", (task.session_id, task.created))
@@ -54,9 +54,9 @@ class TaskStore:
         rows = yield Statement("task", (task_id,))
         return _task(rows[0]) if rows else None
 
-    def get_by_key(self, principal: str, key: str, /) -> Read[Task | None]:
-        """Return the task that a principal made under an idempotency key."""
-        rows = yield Statement("task_by_key", (principal, key))
+    def get_by_key(self, principal: str, idempotency_key: str, /) -> Read[Task | None]:
+        """Return the task that a principal submitted with an idempotency key."""
+        rows = yield Statement("task_by_key", (principal, idempotency_key))
         return _task(rows[0]) if rows else None
 
     def list_page(
@@ -64,20 +64,27 @@ class TaskStore:
         principal: str | None,
         session_id: SessionId | None,
         status: Status | None,
+        *,
         before: str | None,
         limit: int,
     ) -> Read[list[Task]]:
-        """Return a principal's tasks, newest first, behind the task id `before`; None: everybody's.
+        """Return tasks, newest first.
 
-        Nothing stands behind an id that is not such a task.
+        Args:
+            principal: who submitted them; None for everybody.
+            session_id: only tasks of this session.
+            status: only tasks with this status.
+            before: return the tasks after this task id in the order. No task is returned when the
+                id is unknown or belongs to another principal.
+            limit: the maximum number of tasks.
         """
-        place: Row = _TOP
+        cursor: Row = _FIRST_CURSOR
         if before is not None:
-            rows = yield Statement("place_of_task", (before, principal))
+            rows = yield Statement("task_cursor", (before, principal))
             if not rows:
                 return []
-            place = rows[0]
-        values = (*place, status, limit)
+            cursor = rows[0]
+        values = (*cursor, status, limit)
         if session_id is not None:
             rows = yield Statement("tasks_page_of_session", (*values, session_id, principal))
         elif principal is not None:
@@ -87,14 +94,14 @@ class TaskStore:
         return [_task(row) for row in rows]
 
     def set_status(
-        self, task_id: TaskId, status: Status, stop_reason: StopReason | None, now: str, /
+        self, task_id: TaskId, status: Status, stop_reason: StopReason | None, *, now: str
     ) -> Write[None]:
-        """Store a task's status."""
+        """Store the status of a task."""
         yield Statement("set_task_status", (task_id, status, stop_reason, now))
 
 
 def _task(row: Row) -> Task:
     values = list(row)
-    for place, decoder in _DECODED:
-        values[place] = decoder.decode(values[place])
+    for index, decoder in _DECODERS:
+        values[index] = decoder.decode(values[index])
     return Task(*values)

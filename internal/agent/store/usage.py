@@ -1,4 +1,4 @@
-"""What models were used and what they cost, in a table."""
+"""Tokens used and what they cost."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,18 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.usage import Usage, UsageKey
 from internal.agent.store.database import Read, Statement, Write
 
+_SUM_QUERIES: dict[UsageKey, str] = {
+    "day": "usage_by_day",
+    "session": "usage_by_session",
+    "model": "usage_by_model",
+}
+
 
 class UsageSum(NamedTuple):
-    """What was used under a key. `cost` in US dollars, of what has a known price; None: nothing."""
+    """The sum of a day, session or model.
+
+    `cost` is in US dollars over the rows with a known price, None when there is none.
+    """
 
     key: str
     usage: Usage
@@ -16,33 +25,28 @@ class UsageSum(NamedTuple):
 
 
 class UsageStore:
-    """Fills `Costs`."""
+    """Usage, one row per run and model."""
 
     def sum_by(
-        self, by: UsageKey, session_id: SessionId | None, owner: str | None, limit: int, /
+        self, key: UsageKey, session_id: SessionId | None, owner: str | None, *, limit: int
     ) -> Read[list[UsageSum]]:
-        """Return what was used, the newest key first; None: of all sessions, of everybody."""
-        which = (session_id, owner, limit)
-        sums: dict[UsageKey, Statement] = {
-            "day": Statement("costs_by_day", which),
-            "session": Statement("costs_by_session", which),
-            "model": Statement("costs_by_model", which),
-        }
-        rows = yield sums[by]
-        return [UsageSum(key, Usage(*tokens), cost) for key, *tokens, cost in rows]
+        """Return sums, newest key first, of one session or owner; None for all of them."""
+        rows = yield Statement(_SUM_QUERIES[key], (session_id, owner, limit))
+        return [UsageSum(name, Usage(*tokens), cost) for name, *tokens, cost in rows]
 
     def add(
         self,
         session_id: SessionId,
         run_id: RunId,
         model: str,
+        *,
         usage: Usage,
         cost: float | None,
         now: str,
     ) -> Write[None]:
-        """Add what a run used of one model; `cost` in US dollars when known."""
+        """Insert what a run used of a model. `cost` in US dollars, None when unknown."""
         yield Statement(
-            "insert_cost",
+            "insert_usage",
             (
                 session_id,
                 run_id,

@@ -54,7 +54,7 @@ class Sender:
             self.dead = await self._count_dead()
         now = rfc3339(self._clock.now())
         due = await self._database.read(
-            partial(self._outbox.list_due, "lark", self._app_id, now, _CHATS)
+            partial(self._outbox.list_due, "lark", self._app_id, now=now, limit=_CHATS)
         )
         for pending in due:
             if pending.outgoing.chat_id not in self._busy:
@@ -124,7 +124,7 @@ class Sender:
 
     async def _bury(self, pending: PendingMessage, fault: str, *, doubtful: bool) -> None:
         now = rfc3339(self._clock.now())
-        work = partial(self._outbox.give_up, pending.number, fault, now, doubtful=doubtful)
+        work = partial(self._outbox.give_up, pending.number, fault, now, unconfirmed=doubtful)
         await self._database.write(work)
         self.dead = await self._count_dead()
         told = "a reply was given up; it may have been sent" if doubtful else "a reply was given up"

@@ -156,7 +156,11 @@ class Showings:
         return await screen.database.write(
             partial(
                 screen.stores.run_displays.claim,
-                *(run_id, screen.door, screen.owner, until, rfc3339(moment)),
+                run_id,
+                screen.door,
+                screen.owner,
+                lease_until=until,
+                now=rfc3339(moment),
             )
         )
 

@@ -263,7 +263,11 @@ class Progress:
         screen = self._screen
         until = rfc3339(screen.clock.now() + timedelta(seconds=lease_seconds))
         keep = partial(
-            screen.stores.run_displays.save, self._kept(), screen.door, screen.owner, until
+            screen.stores.run_displays.save,
+            self._kept(),
+            screen.door,
+            screen.owner,
+            lease_until=until,
         )
         return await screen.database.write(keep)
 

@@ -1,18 +1,18 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
--- name: number_running
+-- name: reserve_seqs
 update runs set last_seq = last_seq + $3
 where id = $1 and fence = $2 and status = 'running'
 returning last_seq;
 
--- name: number_resting
+-- name: reserve_seqs_of_idle_run
 update runs set last_seq = last_seq + $2
 where id = $1 and status in ('queued', 'waiting')
 returning last_seq;
 
 -- name: take_positions
-update log set head = head + $1 returning head;
+update event_log set head = head + $1 returning head;
 
 -- name: insert_event
 insert into events (
@@ -23,7 +23,7 @@ insert into events (
 select position, session_id, run_id, seq, event, envelope from events
 where position > $1 order by position limit $2;
 
--- name: events_of_session_after
+-- name: session_events_after
 select position, session_id, run_id, seq, event, envelope from events
 where session_id = $1 and position > $2 order by position limit $3;
 
@@ -35,5 +35,5 @@ where run_id = $1 order by seq;
 select position, session_id, run_id, seq, event, envelope from events
 where run_id = $1 and (cast($2 as text) is null or event = $2) order by seq desc limit 1;
 
--- name: log_bounds
-select epoch, head, coalesce((select min(position) from events), head + 1) from log;
+-- name: event_log_bounds
+select epoch, head, coalesce((select min(position) from events), head + 1) from event_log;

@@ -1,37 +1,37 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
 -- name: accept_message
 insert into inbox (
-    channel, app, message_id, chat_id, principal, received, status, words, raw
+    channel, app, message_id, chat_id, principal, received, status, text, raw
 ) values ($1, $2, $3, $4, $5, $6, 'accepted', '', $7)
 on conflict (channel, app, message_id) do nothing
 returning number;
 
--- name: take_message
+-- name: assign_message
 insert into inbox (
-    channel, app, message_id, chat_id, principal, received, status, words, raw,
+    channel, app, message_id, chat_id, principal, received, status, text, raw,
     session_id, run_id, steer
-) values ($1, $2, $3, $4, $5, $6, 'taken', $7, $8, $9, $10, $11)
+) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11)
 on conflict (channel, app, message_id) do update set
-    status = 'taken', words = excluded.words, session_id = excluded.session_id,
+    status = 'assigned', text = excluded.text, session_id = excluded.session_id,
     run_id = excluded.run_id, steer = excluded.steer
 where inbox.status = 'accepted'
 returning number;
 
--- name: untold_messages
-select number, words, principal, channel, app, chat_id, message_id from inbox
-where run_id = $1 and steer = 1 and status = 'taken' order by number;
+-- name: undelivered_messages
+select number, text, principal, channel, app, chat_id, message_id from inbox
+where run_id = $1 and steer = 1 and status = 'assigned' order by number;
 
--- name: tell_message
-update inbox set status = 'told' where number = $1;
+-- name: mark_message_delivered
+update inbox set status = 'delivered' where number = $1;
 
--- name: handle_messages
+-- name: mark_messages_handled
 update inbox set status = 'handled'
-where run_id = $1 and (status = 'told' or (status = 'taken' and steer = 0));
+where run_id = $1 and (status = 'delivered' or (status = 'assigned' and steer = 0));
 
--- name: move_message
-update inbox set run_id = $2, steer = 0, status = 'taken' where number = $1;
+-- name: reassign_message
+update inbox set run_id = $2, steer = 0, status = 'assigned' where number = $1;
 
 -- name: accepted_messages
 select channel, app, message_id, chat_id, principal, raw, received from inbox
@@ -41,15 +41,15 @@ where channel = $1 and app = $2 and status = 'accepted' order by number limit $3
 update inbox set status = 'handled'
 where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;
 
--- name: place_of_message
+-- name: message_state
 select number, status, steer, run_id, (
         select count(*) from inbox as other
         where other.run_id = inbox.run_id and other.steer = 0 and other.number <> inbox.number
     )
 from inbox where channel = $1 and app = $2 and message_id = $3;
 
--- name: unsay_message
-update inbox set status = 'handled' where number = $1 and status = 'taken' and steer = 1;
+-- name: withdraw_message
+update inbox set status = 'handled' where number = $1 and status = 'assigned' and steer = 1;
 
--- name: drop_messages
-update inbox set status = 'handled' where run_id = $1 and status = 'taken' and steer = 1;
+-- name: withdraw_messages_of_run
+update inbox set status = 'handled' where run_id = $1 and status = 'assigned' and steer = 1;

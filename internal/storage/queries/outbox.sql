@@ -1,19 +1,19 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
--- name: insert_outgoing
+-- name: insert_outgoing_message
 insert into outbox (
-    key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_try, created,
-    remote_id, fault, error, body, question_id
+    key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_attempt,
+    created, remote_id, failure, error, body, question_id
 ) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10, $11)
 on conflict (key) do nothing
 returning number;
 
--- name: due_outgoing
+-- name: due_messages
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, attempts, first_tried
+    question_id, attempts, first_attempt
 from outbox
-where channel = $1 and app = $2 and status = 'pending' and next_try <= $3
+where channel = $1 and app = $2 and status = 'pending' and next_attempt <= $3
     and not exists (
         select 1 from outbox as earlier
         where earlier.channel = outbox.channel and earlier.app = outbox.app
@@ -22,28 +22,28 @@ where channel = $1 and app = $2 and status = 'pending' and next_try <= $3
     )
 order by number limit $4;
 
--- name: try_outgoing
-update outbox set attempts = attempts + 1, first_tried = coalesce(first_tried, $2)
+-- name: begin_attempt
+update outbox set attempts = attempts + 1, first_attempt = coalesce(first_attempt, $2)
 where number = $1 and status = 'pending' returning attempts;
 
--- name: postpone_outgoing
-update outbox set next_try = $2, fault = $3 where number = $1 and status = 'pending';
+-- name: postpone_message
+update outbox set next_attempt = $2, failure = $3 where number = $1 and status = 'pending';
 
--- name: settle_outgoing
-update outbox set status = $2, remote_id = $3, fault = $4, settled = $5
+-- name: settle_message
+update outbox set status = $2, remote_id = $3, failure = $4, settled = $5
 where number = $1 and status = 'pending' returning number;
 
 -- name: remote_id
 select remote_id from outbox where key = $1 and status = 'sent';
 
--- name: question_asked_as
+-- name: question_of_message
 select question_id from outbox
 where remote_id = $1 and question_id <> '' and status = 'sent' limit 1;
 
 -- name: dead_letters
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, status, fault, settled
-from outbox where status in ('dead', 'doubtful') order by number desc limit $1;
+    question_id, status, failure, settled
+from outbox where status in ('dead', 'unconfirmed') order by number desc limit $1;
 
 -- name: delete_outbox_of_session
 delete from outbox where run_id in (select id from runs where session_id = $1);

@@ -1,18 +1,20 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
 -- name: insert_question
 insert into questions (
-    id, run_id, task_id, session_id, principal, chat, who, status, asked, expires, question
+    id, run_id, task_id, session_id, principal, chat, audience, status, asked, expires, question
 ) values ($1, $2, $3, $4, $5, $6, $7, 'open', $8, $9, $10)
 on conflict (id) do nothing;
 
 -- name: question
-select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
 from questions where id = $1;
 
 -- name: questions_page
-select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
 from questions
 where (asked, id) < ($1, $2)
     and (cast($3 as text) is null or principal = $3)
@@ -21,15 +23,18 @@ where (asked, id) < ($1, $2)
 order by asked desc, id desc limit $6;
 
 -- name: open_questions_of_chat
-select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
 from questions where chat = $1 and status = 'open' order by asked, id;
 
 -- name: open_question_of_run
-select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
 from questions where run_id = $1 and status = 'open' order by asked, id limit 1;
 
 -- name: expired_questions
-select question, run_id, task_id, session_id, principal, chat, who, asked, expires, status, answer
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
 from questions where status = 'open' and expires <= $1 order by expires, id;
 
 -- name: answer_question
@@ -40,6 +45,6 @@ returning id;
 -- name: close_questions_of_run
 update questions set status = 'closed', closed = $2 where run_id = $1 and status = 'open';
 
--- name: store_plan
+-- name: upsert_plan
 insert into plans (run_id, version, session_id, updated, plan) values ($1, $2, $3, $4, $5)
 on conflict (run_id, version) do update set updated = excluded.updated, plan = excluded.plan;

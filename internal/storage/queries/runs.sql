@@ -1,8 +1,8 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
--- name: take_arrival
-update log set arrivals = arrivals + 1 returning arrivals;
+-- name: next_arrival
+update event_log set arrivals = arrivals + 1 returning arrivals;
 
 -- name: insert_run
 insert into runs (
@@ -12,12 +12,12 @@ insert into runs (
 
 -- name: run
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where id = $1;
 
 -- name: run_of_task
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where task_id = $1 order by arrival desc limit 1;
 
 -- name: claim_run
@@ -32,7 +32,7 @@ where id = $1 and status = 'queued' and (terminal = 0 or owner = $2)
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
 returning id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error;
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error;
 
 -- name: renew_leases
 update runs set lease_until = $2
@@ -40,7 +40,7 @@ where status in ('queued', 'running', 'waiting') and owner = $1;
 
 -- name: ready_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where status = 'queued' and (terminal = 0 or owner = $1)
     and not exists (
         select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
@@ -51,34 +51,34 @@ from runs where status = 'queued' and (terminal = 0 or owner = $1)
     )
 order by priority, arrival limit $2;
 
--- name: lost_runs
+-- name: expired_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs
 where (status = 'running' or (status = 'queued' and terminal = 1)) and lease_until < $1
 order by priority, arrival;
 
 -- name: owned_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where status = 'running' and owner = $1 order by priority, arrival;
 
--- name: first_run_of_session
+-- name: next_run_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where session_id = $1 and status = $2 order by priority, arrival limit 1;
 
--- name: open_runs_of_session
+-- name: unfinished_runs_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where session_id = $1 and status in ('queued', 'running', 'waiting') order by arrival;
 
--- name: rest_run
+-- name: release_lane
 update runs set status = $3, priority = 0, owner = case when terminal = 1 then owner else '' end
 where id = $1 and fence = $2 and status = 'running'
 returning id;
 
--- name: wake_run
+-- name: queue_waiting_run
 update runs set status = 'queued', priority = 0,
     owner = case when terminal = 1 and lease_until >= $2 then owner else '' end,
     terminal = case when terminal = 1 and lease_until >= $2 then 1 else 0 end
@@ -96,11 +96,12 @@ where id = $1 and status = 'queued' and terminal = 0
 returning id;
 
 -- name: request_stop
-update runs set stop = coalesce(stop, $2) where id = $1 and status = 'running' returning id;
+update runs set stop_request = coalesce(stop_request, $2)
+where id = $1 and status = 'running' returning id;
 
 -- name: stop_requests
-select id, stop from runs
-where status = 'running' and owner = $1 and stop is not null order by priority, arrival;
+select id, stop_request from runs
+where status = 'running' and owner = $1 and stop_request is not null order by priority, arrival;
 
 -- name: end_run
 update runs set status = $3, stop_reason = $4, usage = $5, cost = $6, answer = $7, error = $8,
@@ -108,21 +109,21 @@ update runs set status = $3, stop_reason = $4, usage = $5, cost = $6, answer = $
 where id = $1 and fence = $2 and status in ('queued', 'running', 'waiting')
 returning id;
 
--- name: store_checkpoint
-insert into checkpoints (run_id, head) values ($1, $2)
-on conflict (run_id) do update set head = excluded.head;
+-- name: upsert_checkpoint
+insert into checkpoints (run_id, turn) values ($1, $2)
+on conflict (run_id) do update set turn = excluded.turn;
 
--- name: note_progress
+-- name: reset_attempts
 update runs set attempt = 1 where id = $1 and attempt > 1;
 
--- name: cut_turn_log
+-- name: truncate_turn_log
 delete from turn_log where run_id = $1 and number >= $2;
 
 -- name: insert_turn_message
 insert into turn_log (run_id, number, message) values ($1, $2, $3);
 
 -- name: checkpoint
-select head from checkpoints where run_id = $1;
+select turn from checkpoints where run_id = $1;
 
 -- name: turn_messages
 select message from turn_log where run_id = $1 order by number;

@@ -1,4 +1,4 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
 -- name: insert_session
@@ -12,7 +12,7 @@ select id, title, channel, owner, created, updated, scope from sessions where id
 select id, title, channel, owner, created, updated, scope from sessions
 where owner = $1 and channel = $2 order by updated desc, id desc limit 1;
 
--- name: newest_session_of_scope
+-- name: current_session
 select id, title, channel, owner, created, updated, scope from sessions
 where channel = $1 and scope = $2 order by created desc, id desc limit 1;
 
@@ -34,14 +34,14 @@ from sessions
 where owner = $4 and (updated, id) < ($1, $2)
 order by updated desc, id desc limit $3;
 
--- name: place_of_session
+-- name: session_cursor
 select updated, id from sessions
 where id = $1 and (cast($2 as text) is null or owner = $2);
 
 -- name: rename_session
 update sessions set title = $2, updated = $3 where id = $1 returning id;
 
--- name: entitle_session
+-- name: set_session_title_if_empty
 update sessions set title = $2 where id = $1 and title = '' returning id;
 
 -- name: touch_session
@@ -77,14 +77,14 @@ delete from events where session_id = $1;
 -- name: delete_questions_of_session
 delete from questions where session_id = $1;
 
--- name: delete_rules_of_session
-delete from grants where place = $1;
+-- name: delete_permission_rules_of_session
+delete from permission_rules where scope = $1;
 
 -- name: delete_plans_of_session
 delete from plans where session_id = $1;
 
--- name: delete_costs_of_session
-delete from costs where session_id = $1;
+-- name: delete_usage_of_session
+delete from usage where session_id = $1;
 
 -- name: delete_inbox_of_session
 delete from inbox where session_id = $1;

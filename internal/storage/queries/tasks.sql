@@ -1,38 +1,38 @@
--- The same statements run on SQLite and on PostgreSQL. `-- name:` names the one below it,
+-- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
 -- name: insert_task
 insert into tasks (
-    id, session_id, kind, lane, parent_task_id, team_id, principal, client_key, status,
-    stop_reason, created, updated, origin, brief, attachments, instruction
+    id, session_id, kind, lane, parent_task_id, team_id, principal, idempotency_key, status,
+    stop_reason, created, updated, origin, spec, attachments, instruction
 ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15);
 
 -- name: task
-select id, session_id, kind, lane, instruction, origin, brief, status, created, attachments,
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id
 from tasks where id = $1;
 
 -- name: task_by_key
-select id, session_id, kind, lane, instruction, origin, brief, status, created, attachments,
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id
-from tasks where principal = $1 and client_key = $2;
+from tasks where principal = $1 and idempotency_key = $2;
 
 -- name: tasks_page
-select id, session_id, kind, lane, instruction, origin, brief, status, created, attachments,
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id
 from tasks
 where (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_principal
-select id, session_id, kind, lane, instruction, origin, brief, status, created, attachments,
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id
 from tasks
 where principal = $5 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_session
-select id, session_id, kind, lane, instruction, origin, brief, status, created, attachments,
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id
 from tasks
 where session_id = $5 and (created, id) < ($1, $2)
@@ -40,7 +40,7 @@ where session_id = $5 and (created, id) < ($1, $2)
     and (cast($6 as text) is null or principal = $6)
 order by created desc, id desc limit $4;
 
--- name: place_of_task
+-- name: task_cursor
 select created, id from tasks
 where id = $1 and (cast($2 as text) is null or principal = $2);
 

@@ -1,1 +1,13 @@
-"""The SQLite database."""
+"""The SQLite implementation of the database port.
+
+In reading order:
+
+- `database`: `SqliteDatabase`, its reader threads
+- `writer`: the writer thread and group commit
+- `transactions`: execution of a unit of work
+- `schema`: creation and migration of the file
+- `file_check`: checks before a file is opened for writing
+- `connection`: connections and their settings
+- `errors`: translation of SQLite's exceptions
+- `mounts`: detection of network file systems
+"""

@@ -1,4 +1,4 @@
-"""SQLite: one thread that writes, two that read, on a file that several processes may share."""
+"""The SQLite database: one writer thread and two reader threads on a file."""
 
 import asyncio
 import sqlite3
@@ -13,28 +13,31 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.store.database import Read, Write
 from internal.storage import queries
 from internal.storage.sqlite import errors
-from internal.storage.sqlite.connection import connect, prepare
-from internal.storage.sqlite.transactions import Job, drive, settle
+from internal.storage.sqlite.connection import connect
+from internal.storage.sqlite.schema import prepare_file
+from internal.storage.sqlite.transactions import PendingWork, execute, resolve_futures
 from internal.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
 
-_READERS = 2
+_READER_COUNT = 2
 
 
 class SqliteDatabase:
-    """A `Database` on one file. Belongs to the event loop that opened it."""
+    """A `Database` on one file, which other processes may use at the same time.
+
+    Belongs to the event loop that opened it. Use `open` to create an instance.
+    """
 
     def __init__(self, path: Path, connections: list[sqlite3.Connection]) -> None:
         self.path = path
-        """Start the threads. Each gets one of the connections, the writer the first."""
         self._loop = asyncio.get_running_loop()
-        self._open = True
+        self._is_open = True
         self._writer = Writer(path, connections[0], self._loop)
-        self._reads: SimpleQueue[Job | None] = SimpleQueue()
+        self._reads: SimpleQueue[PendingWork | None] = SimpleQueue()
         self._readers = [
             threading.Thread(
-                target=_answer,
+                target=_run_reader,
                 args=(path, connection, self._loop, self._reads),
                 name=f"storage-reader-{number}",
                 daemon=True,
@@ -46,93 +49,94 @@ class SqliteDatabase:
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteDatabase":
-        """Open the file, made and brought up to date when needed.
+        """Open the file, after creating or migrating it when necessary.
 
         Raises:
-            StoreRefused: it is damaged, not ours or newer than this program; nothing was touched.
-            StoreUnavailable: it cannot be opened, made or changed where it is.
+            StoreCorrupt: it is damaged, not a database of Larkspur, or has an unknown schema;
+                nothing was changed.
+            StoreUnavailable: it cannot be opened, created or changed.
         """
-        return cls(path, await asyncio.to_thread(_connections, path))
+        return cls(path, await asyncio.to_thread(_open_connections, path))
 
     @property
     def commits(self) -> int:
-        """How many transactions were committed: works that wait together share one."""
+        """The number of committed transactions. Concurrent writes share one."""
         return self._writer.commits
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
-        """Run the work in a transaction and return its result once it is on disk.
+        """Execute the work in a transaction and return its result when it is on disk.
 
-        Cancelling the caller does not undo the work. What the work raises is raised here.
+        Cancelling the caller does not undo the work. Exceptions of the work are raised here.
 
         Raises:
             StoreUnavailable: disk full, read-only, locked or closed; nothing was written.
         """
-        future = self._promise()
-        self._writer.put(Job(work, future))
+        future = self._make_future()
+        self._writer.put(PendingWork(work, future))
         return cast(T, await future)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
-        """Run the work on one state of the database and return its result.
+        """Execute the work on one snapshot of the database and return its result.
 
         Raises:
             StoreUnavailable: the database cannot be read.
         """
-        future = self._promise()
-        self._reads.put(Job(work, future))
+        future = self._make_future()
+        self._reads.put(PendingWork(work, future))
         return cast(T, await future)
 
     async def close(self) -> None:
-        """Finish what was asked for, then close the file."""
-        self._open = False
+        """Complete the queued work, then close the file."""
+        self._is_open = False
         for _ in self._readers:
             self._reads.put(None)
-        await asyncio.to_thread(self._end)
+        await asyncio.to_thread(self._join_threads)
 
-    def _promise(self) -> "asyncio.Future[object]":
-        if not self._open:
+    def _make_future(self) -> "asyncio.Future[object]":
+        if not self._is_open:
             raise StoreUnavailable("The database is closed.")
         return self._loop.create_future()
 
-    def _end(self) -> None:
+    def _join_threads(self) -> None:
         for reader in self._readers:
             reader.join()
-        self._writer.end()  # last and alone: then SQLite puts the log into the file and removes it
+        self._writer.close()  # last: only the last connection makes SQLite remove the -wal file
 
 
-def _connections(path: Path) -> list[sqlite3.Connection]:
-    """Return the writer's connection and those of the readers."""
-    prepare(path)
+def _open_connections(path: Path) -> list[sqlite3.Connection]:
+    """Return the connections of the writer and of the readers."""
+    prepare_file(path)
     with ExitStack() as opened:
         try:
             connections = [
                 opened.enter_context(closing(connect(path, writes=number == 0)))
-                for number in range(1 + _READERS)
+                for number in range(1 + _READER_COUNT)
             ]
-            connections[0].execute("select id from log").fetchall()  # the -wal file is there now
+            connections[0].execute("select id from event_log").fetchall()  # creates the -wal file
         except sqlite3.Error as error:
             raise errors.unavailable(error, path) from error
         opened.pop_all()
     return connections
 
 
-def _answer(
+def _run_reader(
     path: Path,
     connection: sqlite3.Connection,
     loop: asyncio.AbstractEventLoop,
-    reads: "SimpleQueue[Job | None]",
+    reads: "SimpleQueue[PendingWork | None]",
 ) -> None:
-    """Run reads until there is a None, each on one state of the database."""
+    """Execute reads, each on one snapshot of the database, until the queue yields None."""
     known = queries.load()
     with closing(connection):
-        while (job := reads.get()) is not None:
+        while (item := reads.get()) is not None:
             try:
                 connection.execute("begin")
-                job.result = drive(connection, known, job.work)
+                item.result = execute(connection, known, item.work)
             except sqlite3.Error as error:
-                job.error = errors.unavailable(error, path)
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for this work
-                job.error = error
-            with suppress(sqlite3.Error):  # nothing was changed, or SQLite has ended it by itself
+                item.error = errors.unavailable(error, path)
+            except Exception as error:  # noqa: BLE001 - raised to the caller of this unit of work
+                item.error = error
+            with suppress(sqlite3.Error):  # nothing was changed, or SQLite rolled back by itself
                 connection.execute("rollback")
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle, (job,))
+                loop.call_soon_threadsafe(resolve_futures, (item,))

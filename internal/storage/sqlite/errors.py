@@ -1,4 +1,4 @@
-"""What SQLite reports, in words: the one place where its exceptions become ours."""
+"""Translation of SQLite's exceptions into errors of Larkspur."""
 
 import sqlite3
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from internal.agent.domain.errors import Conflict, StoreError, StoreUnavailable
 
 _PRIMARY = 0xFF  # the low byte of an extended code (https://sqlite.org/rescode.html)
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
-# Once a sync failed the kernel may have dropped what it could not write, and say yes next time.
-_UNSYNCED = {
+_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DUPLICATE_CODES = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+# After a failed sync the kernel may drop the pages and report success the next time.
+_SYNC_CODES = {
     sqlite3.SQLITE_IOERR_FSYNC,
     sqlite3.SQLITE_IOERR_DIR_FSYNC,
     sqlite3.SQLITE_IOERR_CORRUPTFS,
@@ -17,7 +17,7 @@ _UNSYNCED = {
 
 _READ_ONLY = "The database {path} is read-only: nothing was written. Check its permissions."
 _LOCKED = "The database {path} is locked by another process: nothing was written. Try again."
-_DAMAGE = "The database {path} is damaged ({error}). Restore it from a copy."
+_DAMAGED = "The database {path} is damaged ({error}). Restore it from a backup."
 _DISK = "The disk of the database {path} reports an error ({error}, {name}): nothing was written."
 _SENTENCES = {
     sqlite3.SQLITE_FULL: "The disk of the database {path} is full: nothing was written.",
@@ -26,8 +26,8 @@ _SENTENCES = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_PROTOCOL: _LOCKED,
-    sqlite3.SQLITE_CORRUPT: _DAMAGE,
-    sqlite3.SQLITE_NOTADB: _DAMAGE,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
     sqlite3.SQLITE_CANTOPEN: "The database {path} or its -wal file cannot be opened.",
     sqlite3.SQLITE_IOERR: _DISK,
     sqlite3.SQLITE_NOMEM: _DISK,
@@ -35,38 +35,44 @@ _SENTENCES = {
 
 
 def code_of(error: sqlite3.Error) -> int:
-    """Return the extended result code, 0 when the module itself raised the error."""
+    """Return the extended result code, 0 when Python's sqlite3 module raised the error itself."""
     return getattr(error, "sqlite_errorcode", 0)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Say whether the file is not, or no longer, a sound database."""
-    return code_of(error) & _PRIMARY in _DAMAGED
+    """Return whether the file is not a valid database, or no longer."""
+    return code_of(error) & _PRIMARY in _DAMAGE_CODES
 
 
 def is_lock(error: sqlite3.Error) -> bool:
-    """Say whether another process holds the file: worth another try."""
+    """Return whether another process holds the lock: the call may be retried."""
     return _SENTENCES.get(code_of(error) & _PRIMARY) == _LOCKED
 
 
-def is_lasting(error: sqlite3.Error) -> bool:
-    """Say whether nothing may be written any more until the database is opened anew."""
-    return is_damage(error) or code_of(error) in _UNSYNCED
+def is_permanent(error: sqlite3.Error) -> bool:
+    """Return whether nothing may be written until the database is opened again."""
+    return is_damage(error) or code_of(error) in _SYNC_CODES
 
 
 def is_environment(error: sqlite3.Error) -> bool:
-    """Say whether disk, file or lock failed: then the whole transaction failed with it."""
+    """Return whether disk, file or lock failed, and the whole transaction with it."""
     return _sentence(error, Path()) is not None
 
 
 def unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
-    """Return the error of disk, file or lock as a sentence about the database at `path`."""
+    """Return the error for a failure of disk, file or lock."""
     return StoreUnavailable(_sentence(error, path) or f"The database {path} failed: {error}.")
 
 
-def refusal(error: sqlite3.Error, query: str) -> StoreError | Conflict:
-    """Return what a statement itself did wrong: a key that is taken, or a mistake of ours."""
-    if code_of(error) in _TAKEN:
+def cannot_open(error: OSError, path: Path) -> StoreUnavailable:
+    """Return the error for a file that the operating system does not open."""
+    reason = (error.strerror or type(error).__name__).lower()
+    return StoreUnavailable(f"The database {path} cannot be opened: {reason}.")
+
+
+def statement_error(error: sqlite3.Error, query: str) -> StoreError | Conflict:
+    """Return the error for a failed statement: `Conflict` for a duplicate key."""
+    if code_of(error) in _DUPLICATE_CODES:
         return Conflict(f"It exists already ({error}).")
     return StoreError(f"The statement {query} failed: {error}.")
 

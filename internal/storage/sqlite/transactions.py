@@ -1,4 +1,4 @@
-"""How a piece of work meets a SQLite connection: its statements one by one, in this thread."""
+"""Execution of a unit of work on a SQLite connection, statement by statement."""
 
 import asyncio
 import sqlite3
@@ -10,11 +10,11 @@ from internal.storage.sqlite import errors
 
 Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
 
-_NAMES = tuple(str(n) for n in range(1, 33))  # no statement has more values
+_PARAMETERS = tuple(str(n) for n in range(1, 33))  # no statement has more
 
 
-class Job:
-    """A piece of work, the future of whoever waits for it, and what came of it."""
+class PendingWork:
+    """A unit of work, the future of its caller, and its result or error."""
 
     __slots__ = ("error", "future", "result", "work")
 
@@ -25,24 +25,24 @@ class Job:
         self.error: Exception | None = None
 
 
-def settle(jobs: Sequence[Job]) -> None:
-    """Tell the waiting callers, in the thread of their event loop. Who was cancelled left."""
-    for job in jobs:
-        if job.future.done():
+def resolve_futures(items: Sequence[PendingWork]) -> None:
+    """Set the results of the futures, in the thread of their event loop. Skips cancelled ones."""
+    for item in items:
+        if item.future.done():
             continue
-        if job.error is None:
-            job.future.set_result(job.result)
+        if item.error is None:
+            item.future.set_result(item.result)
         else:
-            job.future.set_exception(job.error)
+            item.future.set_exception(item.error)
 
 
-def drive(connection: sqlite3.Connection, queries: Mapping[str, str], work: Work) -> Any:
-    """Run the work's statements in the open transaction and return its result.
+def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Work) -> Any:
+    """Execute the statements of a unit of work in the open transaction and return its result.
 
     Raises:
         sqlite3.Error: disk, file or lock failed.
-        StoreError, Conflict: a statement itself was refused.
-        Exception: what the work raises.
+        StoreError, Conflict: a statement failed.
+        Exception: whatever the work raises.
     """
     generator = work()
     query = ""
@@ -52,20 +52,20 @@ def drive(connection: sqlite3.Connection, queries: Mapping[str, str], work: Work
             query, arguments = statement
             sql = queries[query]
             if type(statement) is Batch:
-                connection.executemany(sql, [_bound(values) for values in statement.arguments])
+                connection.executemany(sql, [_bind(values) for values in statement.arguments])
                 rows = []
             else:
-                rows = connection.execute(sql, dict(zip(_NAMES, arguments))).fetchall()  # noqa: B905 - most take fewer
+                rows = connection.execute(sql, dict(zip(_PARAMETERS, arguments))).fetchall()  # noqa: B905 - most take fewer
             statement = generator.send(rows)
     except StopIteration as end:
         return end.value
     except sqlite3.Error as error:
         if errors.is_environment(error):
             raise
-        raise errors.refusal(error, query) from error
+        raise errors.statement_error(error, query) from error
     finally:
         generator.close()
 
 
-def _bound(values: tuple[SqlValue, ...]) -> dict[str, SqlValue]:
-    return dict(zip(_NAMES, values))  # noqa: B905 strict would refuse the names that are left over
+def _bind(values: tuple[SqlValue, ...]) -> dict[str, SqlValue]:
+    return dict(zip(_PARAMETERS, values))  # noqa: B905 - most take fewer

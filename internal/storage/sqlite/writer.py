@@ -1,4 +1,4 @@
-"""The one thread of a process that writes: what waits shares a commit, what fails fails alone."""
+"""The writer thread: waiting units of work share a commit, and each fails alone."""
 
 import asyncio
 import os
@@ -12,19 +12,19 @@ from queue import SimpleQueue
 from internal.agent.domain.errors import StoreUnavailable
 from internal.storage import queries
 from internal.storage.sqlite import errors
-from internal.storage.sqlite.connection import LOCK_SECONDS
-from internal.storage.sqlite.transactions import Job, drive, settle
+from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
+from internal.storage.sqlite.transactions import PendingWork, execute, resolve_futures
 
-_GROUP_WORKS = 512
-_GROUP_SECONDS = 0.05
-"""A commit waits no longer than this for more work, however fast it comes."""
+_MAX_GROUP_SIZE = 512
+_MAX_GROUP_SECONDS = 0.05
+"""How long a commit is delayed at most while more work keeps arriving."""
 
 
 class Writer:
-    """Runs works in the order in which they were put, many in one transaction.
+    """Executes units of work in call order, many in one transaction.
 
-    `commits` counts the transactions. After a failed sync, damage, or when the file was moved away,
-    nothing is written any more: what the disk holds is not certain until it is opened anew.
+    `commits` counts the transactions. After a failed sync, damage, or when the file was moved or
+    replaced, every further write fails: the content of the disk is uncertain until it is reopened.
     """
 
     def __init__(
@@ -32,76 +32,76 @@ class Writer:
     ) -> None:
         self.commits = 0
         self._path = path
-        self._files = _identities(path)
+        self._file_ids = _file_ids(path)
         self._connection = connection
         self._connection.execute("pragma busy_timeout = 0")  # see _begin
         self._queries = queries.load()
         self._loop = loop
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._broken: str | None = None
+        self._queue: SimpleQueue[PendingWork | None] = SimpleQueue()
+        self._permanent_failure: str | None = None
         self._thread = threading.Thread(target=self._run, name="storage-writer", daemon=True)
         self._thread.start()
 
-    def put(self, job: Job) -> None:
-        """Queue a work. Its future is settled when it is on disk."""
-        self._jobs.put(job)
+    def put(self, item: PendingWork) -> None:
+        """Queue a unit of work. Its future is resolved when it is on disk."""
+        self._queue.put(item)
 
-    def end(self) -> None:
-        """Write what was put before this, then close the connection. Blocks until it is done."""
-        self._jobs.put(None)
+    def close(self) -> None:
+        """Write what was queued before, then close the connection. Blocks until it is done."""
+        self._queue.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         with closing(self._connection):
-            while (job := self._jobs.get()) is not None:
-                group = [job]
+            while (item := self._queue.get()) is not None:
+                group = [item]
                 try:
-                    self._transaction(group)
+                    self._write(group)
                 except StoreUnavailable as error:
-                    self._broken = str(error)
+                    self._permanent_failure = str(error)
                     self._fail(group, error)
                 except sqlite3.Error as error:
                     failure = errors.unavailable(error, self._path)
-                    if errors.is_lasting(error):
-                        self._broken = f"{failure} Start Larkspur again to go on."
+                    if errors.is_permanent(error):
+                        self._permanent_failure = f"{failure} Restart Larkspur to continue."
                     self._fail(group, failure)
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                    self._loop.call_soon_threadsafe(settle, group)
+                    self._loop.call_soon_threadsafe(resolve_futures, group)
 
-    def _transaction(self, group: list[Job]) -> None:
-        if self._broken is not None:
-            raise StoreUnavailable(self._broken)
-        execute = self._connection.execute
+    def _write(self, group: list[PendingWork]) -> None:
+        if self._permanent_failure is not None:
+            raise StoreUnavailable(self._permanent_failure)
+        execute_sql = self._connection.execute
         self._begin()
-        deadline = time.monotonic() + _GROUP_SECONDS
-        for job in group:  # the group grows while it is worked through
-            execute("savepoint work")
-            job.result = job.error = None
+        deadline = time.monotonic() + _MAX_GROUP_SECONDS
+        for item in group:  # the group grows while it is processed
+            execute_sql("savepoint work")
+            item.result = item.error = None
             try:
-                job.result = drive(self._connection, self._queries, job.work)
+                item.result = execute(self._connection, self._queries, item.work)
             except sqlite3.Error:
                 raise
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for this work
-                job.error = error
-                execute("rollback to work")
-            execute("release work")
-            if len(group) < _GROUP_WORKS and time.monotonic() < deadline:
-                self._take(group)
-        if _identities(self._path) != self._files:
+            except Exception as error:  # noqa: BLE001 - raised to the caller of this unit of work
+                item.error = error
+                execute_sql("rollback to work")
+            execute_sql("release work")
+            if len(group) < _MAX_GROUP_SIZE and time.monotonic() < deadline:
+                self._add_waiting(group)
+        if _file_ids(self._path) != self._file_ids:
             raise StoreUnavailable(
                 f"The database {self._path} or its -wal file was moved or replaced: "
-                "nothing was written. Start Larkspur again to go on."
+                "nothing was written. Restart Larkspur to continue."
             )
-        execute("commit")
+        execute_sql("commit")
         self.commits += 1
 
     def _begin(self) -> None:
-        """Take the file's lock. Raises when another process keeps it for LOCK_SECONDS.
+        """Take the file's lock, waiting up to LOCK_TIMEOUT_SECONDS for another process.
 
-        Tried often: SQLite's own waiting sleeps 100 ms at a time, through all the short gaps that a
-        busy process leaves.
+        Tries often: SQLite's own wait sleeps 100 ms at a time and misses the short gaps that a busy
+        process leaves.
         """
-        deadline, pause = time.monotonic() + LOCK_SECONDS, 0.0002
+        deadline, pause = time.monotonic() + LOCK_TIMEOUT_SECONDS, 0.0002
         while True:
             try:
                 self._connection.execute("begin immediate")
@@ -113,25 +113,25 @@ class Writer:
             else:
                 return
 
-    def _take(self, group: list[Job]) -> None:
-        if self._jobs.empty():  # nobody else takes from this queue
+    def _add_waiting(self, group: list[PendingWork]) -> None:
+        if self._queue.empty():  # no other thread takes from this queue
             return
-        job = self._jobs.get_nowait()
-        if job is None:
-            self._jobs.put(None)  # stopping comes after this group
+        item = self._queue.get_nowait()
+        if item is None:
+            self._queue.put(None)  # closing comes after this group
         else:
-            group.append(job)
+            group.append(item)
 
-    def _fail(self, group: list[Job], failure: StoreUnavailable) -> None:
-        for job in group:
-            job.error = StoreUnavailable(str(failure))  # one each: a raised one grows a traceback
+    def _fail(self, group: list[PendingWork], failure: StoreUnavailable) -> None:
+        for item in group:
+            item.error = StoreUnavailable(str(failure))  # one each: raising adds a traceback to it
         if self._connection.in_transaction:
             with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                 self._connection.execute("rollback")
 
 
-def _identities(path: Path) -> list[tuple[int, int]]:
-    """Return which files stand under the names of the database and its log."""
+def _file_ids(path: Path) -> list[tuple[int, int]]:
+    """Return device and inode of the database and its log."""
     found = []
     for name in (path, f"{path}-wal"):
         with suppress(OSError):

@@ -388,7 +388,7 @@ async def test_a_question_and_its_end_are_promised_to_the_chat(home: Path) -> No
     async with core(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
-        due = partial(here.house.stores.outbox.list_due, "lark", "app", "9999", 10)
+        due = partial(here.house.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
         (first,) = await here.house.database.read(due)
         assert first.outgoing.key == f"{asked['question_id']}:asked"
         assert first.outgoing.question_id == asked["question_id"]
@@ -573,7 +573,7 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         assert (await here.run(running)).status == "cancelled"
         assert events[-1]["payload"]["final_answer"] == "next"
         assert await recall("m4") == "nothing"
-        due = partial(here.house.stores.outbox.list_due, "lark", "app", "9999", 10)
+        due = partial(here.house.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
         (promised,) = await here.house.database.read(due)
         assert promised.outgoing.body == "next", "nobody is answered who took the message back"
         rows = await gateway.queries.messages(running.session_id, LOCAL_OWNER)

@@ -116,7 +116,7 @@ async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None
         people, past = house.core.house.stores.roles, "2026-01-01T00:00:00.000Z"
         digest = hashlib.sha256(late.encode()).hexdigest()
         await house.core.house.database.write(
-            partial(people.add_pairing_code, digest, "owner", past, past)
+            partial(people.add_pairing_code, digest, "owner", now=past, expires=past)
         )
         for number, text in enumerate(("/pair", "/pair 22222222", f"/配对 {late}"), 1):
             await house.say(text)

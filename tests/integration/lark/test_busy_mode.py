@@ -101,7 +101,7 @@ async def test_nobody_interrupts_the_run_of_somebody_else(tmp_path: Path) -> Non
                 found = await house.core.house.database.read(
                     partial(inbox.get_state, "lark", APP.app_id, waits)
                 )
-                return found is not None and found.status == "taken"
+                return found is not None and found.status == "assigned"
 
             await until(house, taken)
             house.core.model.release("go")

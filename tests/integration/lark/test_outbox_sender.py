@@ -85,7 +85,7 @@ class Desk:
 
     async def until_due(self, count: int) -> None:
         """Return when so many chats have something left to be sent."""
-        due = partial(self.stores.outbox.list_due, "lark", APP.app_id, "9999", 99)
+        due = partial(self.stores.outbox.list_due, "lark", APP.app_id, now="9999", limit=99)
         async with asyncio.timeout(20):
             while len(await self.database.read(due)) != count:
                 await self.sim.lark.changed_within(0.05)
@@ -195,7 +195,7 @@ async def test_doubt_that_cannot_be_resolved_is_a_dead_letter_that_says_so(tmp_p
         desk.clock.ahead = timedelta(minutes=51)
         desk.sender.wake()
         letter = await desk.until_dead()
-        assert letter.doubtful
+        assert letter.unconfirmed
         assert "230027" in letter.failure
 
 
@@ -203,7 +203,7 @@ async def test_what_lark_will_never_take_is_given_up_at_once(tmp_path: Path) -> 
     async with _Open(tmp_path) as desk:
         await desk.promise("1", "oc_nowhere")
         letter = await desk.until_dead()
-        assert not letter.doubtful
+        assert not letter.unconfirmed
         assert "230001" in letter.failure
 
 

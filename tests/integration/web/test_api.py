@@ -145,7 +145,9 @@ async def test_messages_page_back_to_the_beginning_without_thinking(app: WebApp)
     call = ToolCall("call-1", "shell", {"command": "ls"})
     said.append(Message("assistant", (Thinking("hm", "sig"), Text("answer"), call)))
     sessions, now = Stores().sessions, "2026-01-01T00:00:00.000Z"
-    await app.database.write(lambda: sessions.add_messages(run.session_id, run.run_id, said, now))
+    await app.database.write(
+        lambda: sessions.add_messages(run.session_id, run.run_id, said, now=now)
+    )
     newest = (await app.client.get(f"{path}?limit=3")).json()
     assert [message["number"] for message in newest["messages"]] == [2, 3, 4]
     assert newest["messages"][-1]["parts"] == [

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.store.sessions import _PARTS
+from internal.agent.store.sessions import _DELETE_CONTENTS
+from internal.agent.store.usage import _SUM_QUERIES
 from internal.storage import queries
-from internal.storage.migrations import migrations
-from internal.storage.sqlite.connection import connect, prepare
+from internal.storage.sqlite.connection import connect
+from internal.storage.sqlite.schema import prepare_file
 from tests import ROOT
 
 STORES = ROOT / "internal/agent/store"
 NAMES = sorted(queries.load())
-FOR_ONE_ROW = "SCAN log"  # a table that has one row
-SUMS = {"costs_by_day", "costs_by_session", "costs_by_model"}  # of everything, when asked
+FOR_ONE_ROW = "SCAN event_log"  # a table that has one row
+SUMS = set(_SUM_QUERIES.values())
 
 
 def used() -> set[str]:
     """Every name that a store hands to a Statement or Batch."""
-    names = set(_PARTS)
+    names = {*_DELETE_CONTENTS, *_SUM_QUERIES.values()}
     for file in STORES.glob("*.py"):
         text = file.read_text(encoding="utf-8")
         names |= set(re.findall(r'(?:Statement|Batch)\(\s*"(\w+)"', text))
@@ -31,7 +32,7 @@ def used() -> set[str]:
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    prepare(tmp_path / "larkspur.db")
+    prepare_file(tmp_path / "larkspur.db")
     with closing(connect(tmp_path / "larkspur.db", writes=True)) as opened:
         yield opened
 
@@ -67,21 +68,14 @@ def test_a_query_is_one_that_postgresql_takes_too(name: str) -> None:
 
 def test_two_statements_of_one_name_are_refused() -> None:
     twice = "-- name: a\nselect 1;\n\n-- name: a\nselect 2;\n"
-    with pytest.raises(ValueError, match="a name of its own"):
+    with pytest.raises(ValueError, match="unique name"):
         queries.parse(twice)
 
 
 def test_a_statement_without_a_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="a name of its own"):
+    with pytest.raises(ValueError, match="unique name"):
         queries.parse("-- name: a\nselect 1;\n\nselect 2;\n")
 
 
 def test_a_statement_may_span_lines() -> None:
     assert queries.parse("-- about\n\n-- name: a\nselect 1,\n  2;\n") == {"a": "select 1,\n  2"}
-
-
-def test_migrations_are_numbered_from_one() -> None:
-    steps = migrations("sqlite")
-    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
-    assert steps[0].name == "core"
-    assert all(step.statements for step in steps)

@@ -83,9 +83,9 @@ def claim_run(
     stores: Stores, run_id: RunId, owner: str, lease_until: str, now: str
 ) -> Write[Run | None]:
     """Take a queued run whose lane is free; None when it may not be taken now."""
-    run = yield from stores.runs.claim(run_id, owner, lease_until, now)
+    run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now)
     if run is not None:
-        yield from stores.tasks.set_status(run.task_id, "running", None, now)
+        yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
     return run
 
 
@@ -93,5 +93,5 @@ def requeue_run(stores: Stores, run: Run, now: str) -> Write[bool]:
     """Put a running run back into the queue; False when another process has taken it."""
     if not (yield from stores.runs.requeue(run.id, run.fence)):
         return False
-    yield from stores.tasks.set_status(run.task_id, "queued", None, now)
+    yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
     return True

@@ -197,10 +197,10 @@ class RunCompleter:
         question = asked.question
         if not (yield from stores.runs.pause(run.id, run.fence)):
             raise LeaseLost(f"{run.id} is run by another process")
-        yield from stores.tasks.set_status(task.id, "waiting", "await_user_input", now)
+        yield from stores.tasks.set_status(task.id, "waiting", "await_user_input", now=now)
         yield from stores.questions.add(asked)
         if question.plan is not None:
-            yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now)
+            yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now=now)
         deed = AuditEntry(now, run.id, task.origin.channel, "question.asked", question.id)
         yield from stores.audit.add(deed._replace(detail=question.kind))
         yield from queue_question_notice(stores, asked, "asked", now)

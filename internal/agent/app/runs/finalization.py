@@ -56,12 +56,14 @@ def finalize_run(
     end = ending.end
     if not (yield from stores.runs.end(run.id, run.fence, end)):
         raise LeaseLost(f"{run.id} is run by another process")
-    yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, end.ended)
-    yield from stores.sessions.add_messages(task.session_id, run.id, ending.messages, end.ended)
+    yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, now=end.ended)
+    yield from stores.sessions.add_messages(task.session_id, run.id, ending.messages, now=end.ended)
     if ending.title:
         yield from stores.sessions.set_title_if_empty(task.session_id, ending.title)
     for model, (usage, cost) in ending.used.items():
-        yield from stores.usage.add(run.session_id, run.id, model, usage, cost, end.ended)
+        yield from stores.usage.add(
+            run.session_id, run.id, model, usage=usage, cost=cost, now=end.ended
+        )
     yield from stores.questions.close_of_run(run.id, end.ended)
     shown: list[EventRecord] = []
     if end.stop_reason == "user_stop":  # a person's stop is final: what waits for the run goes too

@@ -161,7 +161,7 @@ def apply_answer(
     queued = LifecycleUpdated(status="queued", phase="answer")
     shown = yield from stores.events.append_idle(ids, (answered, queued), now)
     yield from stores.runs.queue_waiting(run.id, now)
-    yield from stores.tasks.set_status(run.task_id, "queued", None, now)
+    yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
     status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
     return asked._replace(status=status, answer=answer), shown
 

@@ -62,7 +62,7 @@ class RunResumer:
         """Store the version of the plan that a person made."""
         run, now = context.run, rfc3339(self._clock.now())
         if turn.plan is not None:
-            yield from self._stores.questions.save_plan(run.id, run.session_id, turn.plan, now)
+            yield from self._stores.questions.save_plan(run.id, run.session_id, turn.plan, now=now)
         return []
 
     async def _answer(self, turn: Turn) -> Answer | None:

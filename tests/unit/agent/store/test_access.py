@@ -42,12 +42,14 @@ async def test_a_rule_is_taken_back_once(database: Database, stores: Stores) -> 
 
 
 async def test_a_code_gives_its_right_once_and_in_time(database: Database, stores: Stores) -> None:
-    await database.write(lambda: stores.roles.add_pairing_code("hash", "operate", T0, T1))
+    await database.write(
+        lambda: stores.roles.add_pairing_code("hash", "operate", now=T0, expires=T1)
+    )
     assert await database.write(lambda: stores.roles.redeem_pairing_code("other", T0)) is None
     assert await database.write(lambda: stores.roles.redeem_pairing_code("hash", T0)) == "operate"
     assert await database.write(lambda: stores.roles.redeem_pairing_code("hash", T0)) is None
 
-    await database.write(lambda: stores.roles.add_pairing_code("late", "talk", T0, T1))
+    await database.write(lambda: stores.roles.add_pairing_code("late", "talk", now=T0, expires=T1))
     assert await database.write(lambda: stores.roles.redeem_pairing_code("late", T1)) is None
 
 

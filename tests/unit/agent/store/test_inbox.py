@@ -104,7 +104,7 @@ async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
     database: Database, stores: Stores, peek: Callable[[str], list[Row]]
 ) -> None:
     await take(database, stores, said("start"), steer=False)
-    for text in ("told", "late"):
+    for text in ("delivered", "late"):
         await take(database, stores, said(text))
     told, late = await untold(database, stores)
     await database.write(lambda: stores.inbox.mark_delivered([told.number]))
@@ -114,9 +114,9 @@ async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
 
     assert await untold(database, stores) == []
     assert await untold(database, stores, NEXT) == [], "it starts the next run, it does not steer"
-    rows = peek("select words, run_id, status from inbox order by number")
+    rows = peek("select text, run_id, status from inbox order by number")
     assert rows == [
-        ("start", RUN, "handled"), ("told", RUN, "handled"), ("late", NEXT, "taken"),
+        ("start", RUN, "handled"), ("delivered", RUN, "handled"), ("late", NEXT, "assigned"),
     ]  # fmt: skip
     await database.write(lambda: stores.inbox.mark_handled(NEXT))
     assert peek("select distinct status from inbox") == [("handled",)]

@@ -26,7 +26,7 @@ async def promised(database: Database, stores: Stores, *replies: OutgoingMessage
 
 
 async def due(database: Database, stores: Stores, now: str = T1) -> list[PendingMessage]:
-    return await database.read(lambda: stores.outbox.list_due("lark", "app", now, 10))
+    return await database.read(lambda: stores.outbox.list_due("lark", "app", now=now, limit=10))
 
 
 async def test_a_promise_is_made_once(database: Database, stores: Stores) -> None:
@@ -35,9 +35,9 @@ async def test_a_promise_is_made_once(database: Database, stores: Stores) -> Non
     )
     await promised(database, stores, first)
     assert not await database.write(lambda: stores.outbox.add(first, T1))
-    ((number, outgoing, attempts, first_tried),) = await due(database, stores)
+    ((number, outgoing, attempts, first_attempt),) = await due(database, stores)
     assert outgoing == msgspec.structs.replace(first, body=HARMLESS, error=HARMLESS)
-    assert (number, attempts, first_tried) == (1, 0, None)
+    assert (number, attempts, first_attempt) == (1, 0, None)
 
 
 async def test_a_chat_is_served_in_order_and_none_waits_for_another(
@@ -55,7 +55,7 @@ async def test_a_chat_is_served_in_order_and_none_waits_for_another(
     assert await numbers(T2) == [1, 3]
     assert await database.write(lambda: stores.outbox.begin_attempt(1, T2)) == 2
     first = (await due(database, stores, T2))[0]
-    assert (first.attempts, first.first_tried) == (2, T1)
+    assert (first.attempts, first.first_attempt) == (2, T1)
     assert await database.write(lambda: stores.outbox.mark_sent(1, "om_reply", T2))
     assert not await database.write(lambda: stores.outbox.mark_sent(1, "om_again", T2))
     assert await database.write(lambda: stores.outbox.begin_attempt(1, T3)) is None
@@ -67,29 +67,35 @@ async def test_what_is_given_up_is_seen_and_blocks_nobody(
 ) -> None:
     await promised(database, stores, reply(1), reply(2), reply(3))
     assert await database.write(
-        lambda: stores.outbox.give_up(1, "no such chat", T1, doubtful=False)
+        lambda: stores.outbox.give_up(1, "no such chat", T1, unconfirmed=False)
     )
-    assert await database.write(lambda: stores.outbox.give_up(2, "no answer", T2, doubtful=True))
-    assert not await database.write(lambda: stores.outbox.give_up(2, "again", T2, doubtful=True))
+    assert await database.write(lambda: stores.outbox.give_up(2, "no answer", T2, unconfirmed=True))
+    assert not await database.write(lambda: stores.outbox.give_up(2, "again", T2, unconfirmed=True))
     assert [pending.number for pending in await due(database, stores)] == [3]
     assert await database.read(lambda: stores.outbox.list_dead_letters(9)) == [
-        DeadLetter(2, reply(2), doubtful=True, failure="no answer", settled=T2),
-        DeadLetter(1, reply(1), doubtful=False, failure="no such chat", settled=T1),
+        DeadLetter(2, reply(2), unconfirmed=True, failure="no answer", settled=T2),
+        DeadLetter(1, reply(1), unconfirmed=False, failure="no such chat", settled=T1),
     ]
 
 
 async def test_a_showing_has_one_owner(database: Database, stores: Stores) -> None:
     async def claim(owner: str, now: str, until: str = T2) -> RunDisplay | None:
-        return await database.write(lambda: stores.run_displays.claim(RUN, DOOR, owner, until, now))
+        return await database.write(
+            lambda: stores.run_displays.claim(RUN, DOOR, owner, lease_until=until, now=now)
+        )
 
     assert await claim("one", T0) == RunDisplay(RUN, 0, "")
     assert await claim("two", T1) is None
     kept = RunDisplay(RUN, 7, '{"card": "om_1"}')
-    assert await database.write(lambda: stores.run_displays.save(kept, DOOR, "one", T2))
-    assert not await database.write(lambda: stores.run_displays.save(kept, DOOR, "two", T2))
+    assert await database.write(lambda: stores.run_displays.save(kept, DOOR, "one", lease_until=T2))
+    assert not await database.write(
+        lambda: stores.run_displays.save(kept, DOOR, "two", lease_until=T2)
+    )
     assert await claim("one", T1) == kept
     assert await claim("two", T3, "2027") == kept
-    assert not await database.write(lambda: stores.run_displays.save(kept, DOOR, "one", T2))
+    assert not await database.write(
+        lambda: stores.run_displays.save(kept, DOOR, "one", lease_until=T2)
+    )
     assert not await database.write(lambda: stores.run_displays.close(kept, DOOR, "one"))
     assert await database.write(lambda: stores.run_displays.close(kept, DOOR, "two"))
     assert await claim("two", T3, "2028") is None
@@ -97,7 +103,9 @@ async def test_a_showing_has_one_owner(database: Database, stores: Stores) -> No
 
 async def test_a_showing_whose_owner_died_is_found(database: Database, stores: Stores) -> None:
     for run, owner, until in (("run-1", "dead", T1), ("run-2", "alive", T3)):
-        claim = partial(stores.run_displays.claim, RunId(run), DOOR, owner, until, T0)
+        claim = partial(
+            stores.run_displays.claim, RunId(run), DOOR, owner, lease_until=until, now=T0
+        )
         await database.write(claim)
     found = await database.read(lambda: stores.run_displays.list_abandoned(DOOR, T2))
     assert found == [RunDisplay(RUN, 0, "")]

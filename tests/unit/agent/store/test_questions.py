@@ -110,7 +110,9 @@ async def test_questions_are_paged_newest_first_and_by_whose_they_are(
         before: str | None = None,
         limit: int = 10,
     ) -> Callable[[], Read[list[QuestionRecord]]]:
-        return partial(stores.questions.list_page, principal, session, status, before, limit)
+        return partial(
+            stores.questions.list_page, principal, session, status, before=before, limit=limit
+        )
 
     assert await database.read(page()) == [second, first]
     assert await database.read(page(limit=1)) == [second]
@@ -138,7 +140,7 @@ async def test_plans_are_kept_by_version(
 ) -> None:
     first, second = (Plan(n, "goal", "complex", number_steps(["look"])) for n in (1, 2))
     for plan, now in ((first, T0), (second, T1), (second.marked("1", "completed"), T2)):
-        await database.write(partial(stores.questions.save_plan, RUN, SESSION, plan, now))
+        await database.write(partial(stores.questions.save_plan, RUN, SESSION, plan, now=now))
 
     rows = peek("select version, updated, plan like '%completed%' from plans order by version")
     assert rows == [(1, T0, 0), (2, T2, 1)]

@@ -32,7 +32,7 @@ def ended(status: Status = "completed", stop_reason: StopReason = "final_answer"
 
 
 async def take(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run | None:
-    return await database.write(lambda: stores.runs.claim(run.id, owner, T1, T0))
+    return await database.write(lambda: stores.runs.claim(run.id, owner, lease_until=T1, now=T0))
 
 
 async def get(database: Database, stores: Stores, run: Run) -> Run:
@@ -373,7 +373,9 @@ async def test_an_answered_run_belongs_to_its_terminal_while_that_is_open(
     for number, (lease, kept) in enumerate(((T2, True), (T0, False)), 1):
         run = a_run(f"run-{number}", f"session-{number}", owner="repl", terminal=True)
         await queued(database, stores, run, lease)
-        taken = await database.write(partial(stores.runs.claim, run.id, "repl", lease, T0))
+        taken = await database.write(
+            partial(stores.runs.claim, run.id, "repl", lease_until=lease, now=T0)
+        )
         assert taken is not None
         await database.write(partial(stores.runs.pause, run.id, taken.fence))
         assert await database.write(partial(stores.runs.queue_waiting, run.id, T1))
@@ -386,7 +388,12 @@ async def test_a_run_of_nobody_is_adopted_once(database: Database, stores: Store
     run = await queued(database, stores, a_run())
     assert await database.write(lambda: stores.runs.adopt(run.id, "a", T2))
     assert not await database.write(lambda: stores.runs.adopt(run.id, "b", T2))
-    assert await database.write(lambda: stores.runs.claim(run.id, "b", T2, T0)) is None
+    assert (
+        await database.write(lambda: stores.runs.claim(run.id, "b", lease_until=T2, now=T0)) is None
+    )
     assert await database.write(lambda: stores.runs.release(run.id, "b")) is False
     assert await database.write(lambda: stores.runs.release(run.id, "a"))
-    assert await database.write(lambda: stores.runs.claim(run.id, "b", T2, T0)) is not None
+    assert (
+        await database.write(lambda: stores.runs.claim(run.id, "b", lease_until=T2, now=T0))
+        is not None
+    )

@@ -117,12 +117,14 @@ async def test_messages_come_back_as_they_were(database: Database, stores: Store
     )
     result = Message("user", (ToolResult("c1", "no", failed=True),))
 
-    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [asked, calls], T1))
+    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [asked, calls], now=T1))
     await database.write(
-        lambda: stores.sessions.add_messages(SESSION, RunId("run-2"), [result], T2)
+        lambda: stores.sessions.add_messages(SESSION, RunId("run-2"), [result], now=T2)
     )
-    await database.write(lambda: stores.sessions.add_messages(SessionId("s-2"), RUN, [asked], T2))
-    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], T0))
+    await database.write(
+        lambda: stores.sessions.add_messages(SessionId("s-2"), RUN, [asked], now=T2)
+    )
+    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], now=T0))
 
     newest = await database.read(lambda: stores.sessions.list_messages(SESSION, None, 9))
     assert newest == [(3, "run-2", result, T2), (2, RUN, calls, T1), (1, RUN, asked, T1)]
@@ -137,7 +139,7 @@ async def test_a_message_with_a_lone_surrogate_is_kept(database: Database, store
     call = ToolCall("c", "shell", {"k\ud800": ["\udc00", {"x": "\ud83d\ude00"}], "n": 1})
 
     await database.write(
-        lambda: stores.sessions.add_messages(SESSION, RUN, [Message("assistant", (call,))], T1)
+        lambda: stores.sessions.add_messages(SESSION, RUN, [Message("assistant", (call,))], now=T1)
     )
 
     ((_, _, message, _),) = await database.read(
@@ -148,7 +150,7 @@ async def test_a_message_with_a_lone_surrogate_is_kept(database: Database, store
 
 TABLES = (
     "sessions", "messages", "events", "runs", "turn_log", "checkpoints", "tasks", "questions",
-    "plans", "costs", "inbox", "grants",
+    "plans", "usage", "inbox", "permission_rules",
 )  # fmt: skip
 
 
@@ -166,13 +168,13 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
     for work in (
         lambda: say(stores, run, 2),
         lambda: stores.runs.save_checkpoint(run.id, CheckpointDelta(b"{}", 0, (b"1",))),
-        lambda: stores.sessions.add_messages(session.id, run.id, [said], T1),
+        lambda: stores.sessions.add_messages(session.id, run.id, [said], now=T1),
         lambda: stores.questions.add(asked),
         lambda: stores.permission_rules.add(
             PermissionRule(0, session.id, "shell(ls)", "local", "web", "", T0)
         ),
-        lambda: stores.questions.save_plan(run.id, session.id, Plan(1, "g", "simple", ()), T0),
-        lambda: stores.usage.add(session.id, run.id, "m", Usage(), None, T0),
+        lambda: stores.questions.save_plan(run.id, session.id, Plan(1, "g", "simple", ()), now=T0),
+        lambda: stores.usage.add(session.id, run.id, "m", usage=Usage(), cost=None, now=T0),
         lambda: stores.inbox.assign(received, session.id, run.id, steer=False),
     ):
         await database.write(work)

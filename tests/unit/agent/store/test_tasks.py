@@ -59,7 +59,14 @@ async def test_a_key_names_one_task_of_a_principal(database: Database, stores: S
     await database.write(lambda: stores.tasks.add(a_task("task-3", origin=ANA), "key"))
     await database.write(lambda: stores.tasks.add(a_task("task-4"), None))
     await database.write(lambda: stores.tasks.add(a_task("task-5"), None))
-    assert len(await database.read(lambda: stores.tasks.list_page(None, None, None, None, 9))) == 4
+    assert (
+        len(
+            await database.read(
+                lambda: stores.tasks.list_page(None, None, None, before=None, limit=9)
+            )
+        )
+        == 4
+    )
 
 
 async def test_pages_are_newest_first(database: Database, stores: Stores) -> None:
@@ -81,7 +88,7 @@ async def test_pages_are_newest_first(database: Database, stores: Stores) -> Non
         limit: int = 9,
     ) -> str:
         tasks = await database.read(
-            lambda: stores.tasks.list_page(principal, session, status, before, limit)
+            lambda: stores.tasks.list_page(principal, session, status, before=before, limit=limit)
         )
         return "".join(task.id.removeprefix("task-") for task in tasks)
 
@@ -106,7 +113,7 @@ async def test_a_status_is_stored(database: Database, stores: Stores) -> None:
     task = a_task()
     await database.write(lambda: stores.tasks.add(task, None))
 
-    await database.write(lambda: stores.tasks.set_status(task.id, "failed", "timeout", T1))
+    await database.write(lambda: stores.tasks.set_status(task.id, "failed", "timeout", now=T1))
 
     stored = await database.read(lambda: stores.tasks.get(task.id))
     assert stored is not None

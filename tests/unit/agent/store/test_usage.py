@@ -18,11 +18,13 @@ async def test_costs_are_added(
     session, run = SessionId("session-1"), RunId("run-1")
     for model, cost, now in (("big", 0.5, T0), ("unknown", None, T0), ("big", 0.25, T1)):
         await database.write(
-            partial(stores.usage.add, session, run, model, Usage(1, 2, 3, 4), cost, now)
+            partial(
+                stores.usage.add, session, run, model, usage=Usage(1, 2, 3, 4), cost=cost, now=now
+            )
         )
 
     used = "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens"
-    rows = peek(f"select model, cost, recorded, {used} from costs order by number")  # noqa: S608 - our own names
+    rows = peek(f"select model, cost, recorded, {used} from usage order by number")  # noqa: S608 - our own names
     assert rows == [
         ("big", 0.5, T0, 1, 2, 3, 4),
         ("unknown", None, T0, 1, 2, 3, 4),
@@ -43,11 +45,13 @@ async def test_costs_are_summed_by_day_session_and_model(
         (other, "big", 0.25, "2026-02-01T09:00:00.000Z"),
     ):
         await database.write(
-            partial(stores.usage.add, session, run, model, Usage(1, 2, 3, 4), cost, now)
+            partial(
+                stores.usage.add, session, run, model, usage=Usage(1, 2, 3, 4), cost=cost, now=now
+            )
         )
 
     async def sums(by: UsageKey, session: SessionId | None, who: str | None) -> list[UsageSum]:
-        return await database.read(partial(stores.usage.sum_by, by, session, who, 50))
+        return await database.read(partial(stores.usage.sum_by, by, session, who, limit=50))
 
     one, two = Usage(1, 2, 3, 4), Usage(2, 4, 6, 8)
     assert await sums("day", None, None) == [
@@ -63,6 +67,6 @@ async def test_costs_are_summed_by_day_session_and_model(
         UsageSum("big", one, 0.5),
     ]
     assert await sums("model", None, "you") == [UsageSum("big", one, 0.25)]
-    assert await database.read(partial(stores.usage.sum_by, "model", None, None, 1)) == [
+    assert await database.read(partial(stores.usage.sum_by, "model", None, None, limit=1)) == [
         UsageSum("big", two, 0.75)
     ]

@@ -19,7 +19,7 @@ def reported(code: int, message: str = "as it says") -> sqlite3.Error:
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "lasting"),
+    ("code", "words", "permanent"),
     [
         (sqlite3.SQLITE_FULL, "is full: nothing was written", False),
         (sqlite3.SQLITE_READONLY, "is read-only", False),
@@ -36,10 +36,10 @@ def reported(code: int, message: str = "as it says") -> sqlite3.Error:
         (sqlite3.SQLITE_IOERR_CORRUPTFS, "reports an error", True),
     ],
 )
-def test_disk_file_and_lock(code: int, words: str, lasting: bool) -> None:
+def test_disk_file_and_lock(code: int, words: str, permanent: bool) -> None:
     error = reported(code)
     assert errors.is_environment(error)
-    assert errors.is_lasting(error) is lasting
+    assert errors.is_permanent(error) is permanent
     assert words in str(errors.unavailable(error, PATH))
     assert "larkspur.db" in str(errors.unavailable(error, PATH))
 
@@ -57,10 +57,10 @@ def test_disk_file_and_lock(code: int, words: str, lasting: bool) -> None:
 def test_the_fault_of_a_statement(code: int, kind: type[Exception]) -> None:
     error = reported(code)
     assert not errors.is_environment(error)
-    assert type(errors.refusal(error, "insert_run")) is kind
+    assert type(errors.statement_error(error, "insert_run")) is kind
 
 
 def test_what_is_not_known_is_still_a_sentence() -> None:
     error = sqlite3.InterfaceError("bad value")
     assert str(errors.unavailable(error, PATH)) == "The database larkspur.db failed: bad value."
-    assert str(errors.refusal(error, "run")) == "The statement run failed: bad value."
+    assert str(errors.statement_error(error, "run")) == "The statement run failed: bad value."

@@ -138,7 +138,7 @@ async def test_damage_ends_all_writing(path: Path) -> None:
         assert "is damaged" in await failure(database, add("a"))
         sentence = await failure(database, add("b"))
 
-    assert sentence.endswith("Start Larkspur again to go on.")
+    assert sentence.endswith("Restart Larkspur to continue.")
 
 
 def overwrite(path: Path) -> None:
@@ -171,7 +171,7 @@ import asyncio, resource, sys
 from internal.agent.domain.errors import StoreUnavailable
 from internal.storage.database_url import open_database
 from internal.agent.store.stores import Stores
-from tests.contract.store_facts import a_session
+from tests.support.store_facts import a_session
 
 async def fill(path, limit_before, limit):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_before, limit_before))

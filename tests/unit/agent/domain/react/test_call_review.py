@@ -217,7 +217,7 @@ def test_an_answer_holds_for_what_was_stored() -> None:
     big = call("a", "write_file", path="a", content="鹭", size=10**30, ratio=0.1, none=None)
     turn = asking(big, ToolCall("b", "write_file", {"path": "b", "odd": float("inf")}))
     point = CheckpointEncoder().encode(turn)
-    again = decode_checkpoint(point.head, list(point.messages))
+    again = decode_checkpoint(point.turn, list(point.messages))
     again.resolve(answer(turn, "approve"))
     assert act(again) == ("a", "b")
 

@@ -269,7 +269,7 @@ class Life:
     def crash(self) -> None:
         """Begin again with what is stored: the rest was never said, never heard."""
         point, said, agreed = self.stored
-        self.turn = decode_checkpoint(point.head, self.rows)
+        self.turn = decode_checkpoint(point.turn, self.rows)
         self.said, self.agreed, self.running = [*said], {*agreed}, set()
         self.checkpoints = CheckpointEncoder(len(self.rows))
 

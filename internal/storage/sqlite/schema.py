@@ -1,0 +1,91 @@
+"""Creation and migration of the database file."""
+
+import os
+import sqlite3
+import stat
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from internal.storage.migrations import migrations
+from internal.storage.sqlite import errors
+from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS, connect
+from internal.storage.sqlite.file_check import (
+    APPLICATION_ID,
+    FileState,
+    check_file,
+    check_version,
+    read_version,
+)
+
+_FILE_MODE = 0o600
+
+
+def prepare_file(path: Path) -> None:
+    """Check the file, create it when it is missing, and migrate its schema.
+
+    Raises:
+        StoreCorrupt: it is damaged, not a database of Larkspur, or has an unknown schema; nothing
+            was changed.
+        StoreUnavailable: it cannot be opened, created or changed.
+    """
+    state = check_file(path)
+    try:
+        if state != FileState(len(migrations("sqlite")), is_wal=True):
+            _migrate(path)
+        if stat.S_IMODE(path.stat().st_mode) != _FILE_MODE:
+            path.chmod(_FILE_MODE)
+    except sqlite3.Error as error:
+        raise errors.unavailable(error, path) from error
+    except OSError as error:
+        raise errors.cannot_open(error, path) from error
+
+
+def _migrate(path: Path) -> None:
+    """Apply the pending migrations, each in an exclusive transaction."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
+    with closing(connect(path, writes=True)) as connection:
+        while _apply_next(path, connection):
+            pass
+        _enable_wal(connection)
+
+
+def _apply_next(path: Path, connection: sqlite3.Connection) -> bool:
+    """Apply the next migration. Return False when none is pending."""
+    connection.execute("begin exclusive")
+    try:
+        ((tables,),) = connection.execute("select count(*) from sqlite_master").fetchall()
+        version = read_version(connection) if tables else 0
+        check_version(path, version)
+        pending = migrations("sqlite")[version:]
+        if pending:
+            number, name, statements = pending[0]
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(
+                "insert into schema_migrations (number, name, applied) values (?, ?, ?)",
+                (number, name, datetime.now(UTC).isoformat(timespec="seconds")),
+            )
+            connection.execute(f"pragma application_id = {APPLICATION_ID}")
+            connection.execute(f"pragma user_version = {number}")
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+    return bool(pending)
+
+
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL mode. SQLite itself does not wait for other processes here."""
+    deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            if time.monotonic() > deadline or errors.is_damage(error):
+                raise
+            time.sleep(0.01)
+        else:
+            return

@@ -1,0 +1,49 @@
+"""Database files of SQLite: create one, change it behind the program's back, read its bytes."""
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from internal.agent.store.stores import Stores
+from internal.storage.database_url import open_database
+from tests.support.store_facts import a_session
+
+
+async def create_database(path: Path, sessions: int = 0) -> None:
+    """Create or open a database and add sessions to it."""
+    stores = Stores()
+    async with open_database(path) as database:
+        for number in range(sessions):
+            session = a_session(f"session-{number}", title="x" * 500)
+            await database.write(partial(stores.sessions.add, session))
+
+
+def execute(path: Path, *statements: str) -> None:
+    """Execute statements on a database file with a plain connection."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement).fetchall()
+
+
+def file_contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file in a folder."""
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def create_unreleased_database(path: Path, version: int) -> None:
+    """Create a database as versions before the first release did; an excerpt of their tables."""
+    execute(
+        path,
+        "pragma journal_mode = wal",
+        "create table schema_migrations (number bigint primary key, name text, applied text)",
+        "create table log (id bigint primary key, epoch text, head bigint, arrivals bigint)",
+        "insert into log (id, epoch, head, arrivals) values (1, 'a1b2c3', 0, 0)",
+        "create table showings (run_id text, door text, primary key (run_id, door))",
+        *(
+            f"insert into schema_migrations values ({number}, 'core', '2026')"  # noqa: S608 - a number
+            for number in range(1, version + 1)
+        ),
+        f"pragma application_id = {0x4C61726B}",
+        f"pragma user_version = {version}",
+    )

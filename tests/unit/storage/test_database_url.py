@@ -1,0 +1,39 @@
+"""Paths and URLs of databases."""
+
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import StoreCorrupt
+from internal.storage.database_url import open_database
+from tests.support.database_files import file_contents
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "larkspur.db"
+
+
+@pytest.mark.parametrize("prefix", ["sqlite:///", ""])
+async def test_an_address_names_a_file(path: Path, prefix: str) -> None:
+    async with open_database(f"{prefix}{path}"):
+        assert path.name in file_contents(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://host/larkspur", "not supported yet"),
+        ("postgres://host/larkspur", "not supported yet"),
+        ("mysql://host/larkspur", "is not a database URL"),
+        ("sqlite://larkspur.db", "is not a database URL"),
+        ("sqlite:///", "does not name a file"),
+        ("", "does not name a file"),
+        ("sqlite:////folder/", "does not name a file"),
+        ("larkspur\0.db", "does not name a file"),
+    ],
+)
+async def test_addresses_that_name_nothing_here(address: str, words: str) -> None:
+    with pytest.raises(StoreCorrupt, match=words):
+        async with open_database(address):
+            pass
