@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from internal.agent.domain.permissions.policy import RuleError, parse_allow_rule, parse_rule
+from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule, parse_rule
 from internal.agent.domain.plans import read_steps
+from internal.agent.domain.tools import targets_by_tool
 from internal.channels.cli.answer_parser import DecisionText, parse_answer
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.exit_codes import CliExit
@@ -86,11 +87,12 @@ def _wanted_language(config: str | None) -> str:
 
 
 def _check_rule(rule: str, allows: bool) -> None:
+    targets = targets_by_tool(each.spec for each in TOOLS)
     try:
         if allows:
-            parse_allow_rule(rule)
+            parse_allow_rule(rule, targets)
         else:
-            parse_rule(rule)
+            parse_rule(rule, targets)
     except RuleError as error:
         raise ValueError(str(error)) from error
 

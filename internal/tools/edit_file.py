@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
 from internal.tools.filesystem import decode_text, encode_text, escape_name, run_to_completion
@@ -34,7 +35,12 @@ async def _previewed(
     return await asyncio.to_thread(diff)
 
 
-@tool(risk="write", preview=_previewed)
+@tool(
+    risk="write",
+    targets=(PathTarget("path"),),
+    title={"en": "Edit a file", "zh": "修改文件"},
+    preview=_previewed,
+)
 async def edit_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "An existing text file inside the workspace."],

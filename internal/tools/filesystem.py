@@ -11,6 +11,7 @@ from typing import Annotated, ParamSpec, TypeVar
 import msgspec
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
 from internal.tools.output_limit import MAX_RESULT_CHARS
@@ -25,7 +26,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@tool(risk="read", idempotent=True)
+@tool(
+    risk="read",
+    targets=(PathTarget("path"),),
+    title={"en": "Read a file", "zh": "读取文件"},
+    idempotent=True,
+)
 async def read_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "A file inside the workspace, such as notes/plan.md."],
@@ -107,7 +113,12 @@ def _standing(workspace: Workspace, path: WorkspacePath) -> str | None:
     return content.decode("utf-8", "replace")
 
 
-@tool(risk="write", preview=_previewed)
+@tool(
+    risk="write",
+    targets=(PathTarget("path"),),
+    title={"en": "Write a file", "zh": "写入文件"},
+    preview=_previewed,
+)
 async def write_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "A file inside the workspace; missing folders are made."],
@@ -156,7 +167,12 @@ async def run_to_completion(function: Callable[P, T], /, *args: P.args, **kwargs
         raise
 
 
-@tool(risk="read", idempotent=True)
+@tool(
+    risk="read",
+    targets=(PathTarget("path", recursive=True),),
+    title={"en": "List a folder", "zh": "列出目录"},
+    idempotent=True,
+)
 async def list_dir(
     context: ToolContext,
     path: Annotated[WorkspacePath, "A folder inside the workspace."] = WorkspacePath(),  # noqa: B008  # frozen

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.filesystem import escape_name
@@ -30,7 +31,13 @@ _LONGEST = 65_536  # a path and a line, far beyond what either engine prints
 _ERROR = 2
 
 
-@tool(risk="read", idempotent=True, timeout_seconds=60.0)
+@tool(
+    risk="read",
+    targets=(PathTarget("path", recursive=True),),
+    title={"en": "Search files", "zh": "搜索文件"},
+    idempotent=True,
+    timeout_seconds=60.0,
+)
 async def search_files(
     context: ToolContext,
     pattern: Annotated[str, msgspec.Meta(min_length=1), "A regular expression, or plain text."],

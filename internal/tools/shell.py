@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.output_limit import OutputBuffer
@@ -15,7 +16,12 @@ _LIVE_CHARACTERS = 200_000  # of a flood no more is shown live; the result keeps
 _ENDING_SECONDS = 30.0
 
 
-@tool(risk="exec", timeout_seconds=MAX_SECONDS + _ENDING_SECONDS)
+@tool(
+    risk="exec",
+    targets=(CommandTarget("command"),),
+    title={"en": "Run a command", "zh": "执行命令"},
+    timeout_seconds=MAX_SECONDS + _ENDING_SECONDS,
+)
 async def shell(
     context: ToolContext,
     command: Annotated[str, msgspec.Meta(min_length=1), "A command line for bash."],

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.permissions.policy import Risk
-from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.permissions.targets import PathTarget, Risk, Target, UrlTarget
+from internal.agent.domain.tools import Language, ToolSpec
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.http_client import Fetcher
@@ -131,6 +131,16 @@ def _convert(workspace: Workspace, name: str, parameter: Parameter, value: objec
         raise ToolError(f"argument {name!r}: {error}") from error
 
 
+_TARGET_OF_GUARD: dict[type, type[PathTarget | UrlTarget]] = {
+    WorkspacePath: PathTarget,
+    PublicUrl: UrlTarget,
+}
+
+
+def _mentions(hint: Any, wanted: type) -> bool:
+    return hint is wanted or any(_mentions(each, wanted) for each in typing.get_args(hint))
+
+
 def _guarded_schema(kind: type) -> dict[str, Any]:
     if kind in {WorkspacePath, PublicUrl}:
         return {"type": "string"}
@@ -140,17 +150,27 @@ def _guarded_schema(kind: type) -> dict[str, Any]:
 def tool(
     *,
     risk: Risk,
+    title: dict[Language, str],
+    targets: tuple[Target, ...] = (),
     idempotent: bool = False,
     timeout_seconds: float | None = None,
     preview: Preview | None = None,
 ) -> Callable[[Body], Tool]:
-    """Make a tool of an async function `(context, **arguments)`; its docstring is for the model.
+    """Return a decorator for async functions `(context, **arguments)`.
+
+    The docstring of the function is the description that the model reads.
 
     Args:
-        risk: what a permission rule judges it by.
-        idempotent: it may run again when nobody knows whether it ran.
-        timeout_seconds: when the tool runner ends it; None for the setting's value.
-        preview: takes the same arguments and says what the function would change.
+        risk: the kind of effect; the permission mode decides by it.
+        title: the name of the tool for people, by language.
+        targets: the arguments that permission rules apply to. Every `WorkspacePath` and `PublicUrl`
+            argument must be one.
+        idempotent: the call may be repeated when its outcome is unknown.
+        timeout_seconds: the time limit of a call; None for the configured value.
+        preview: takes the same arguments and returns what the function would change.
+
+    Raises:
+        TypeError: a target is not an argument, or a path or URL argument is not a target.
     """
 
     def make(body: Body) -> Tool:
@@ -158,13 +178,37 @@ def tool(
         hints = typing.get_type_hints(body, include_extras=True)
         described = list(inspect.signature(body).parameters.values())[1:]
         parameters = {each.name: Parameter(hints[each.name], each.default) for each in described}
+        _check_targets(name, parameters, targets)
         schema = {
             "type": "object",
             "properties": {each: parameters[each].schema() for each in parameters},
             "required": [each for each in parameters if parameters[each].required],
             "additionalProperties": False,
         }
-        spec = ToolSpec(name, inspect.getdoc(body) or "", schema, risk, idempotent, timeout_seconds)
+        spec = ToolSpec(
+            name=name,
+            description=inspect.getdoc(body) or "",
+            parameters=schema,
+            risk=risk,
+            idempotent=idempotent,
+            timeout_seconds=timeout_seconds,
+            targets=targets,
+            title=title,
+        )
         return Tool(spec, parameters, body, preview)
 
     return make
+
+
+def _check_targets(
+    tool: str, parameters: dict[str, Parameter], targets: tuple[Target, ...]
+) -> None:
+    """Check that no path or URL argument escapes the permission rules."""
+    unknown = {each.argument for each in targets} - parameters.keys()
+    if unknown:
+        raise TypeError(f"{tool} has no argument {sorted(unknown)} that its targets name")
+    for name, parameter in parameters.items():
+        for guard, kind in _TARGET_OF_GUARD.items():
+            declared = any(isinstance(t, kind) and t.argument == name for t in targets)
+            if not declared and _mentions(parameter.hint, guard):
+                raise TypeError(f"the argument {name} of {tool} must be a {kind.__name__}")

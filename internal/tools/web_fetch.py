@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.targets import UrlTarget
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.http_client import FetchedPage
@@ -31,7 +32,13 @@ _TEXT = frozenset(
 )
 
 
-@tool(risk="net", idempotent=True, timeout_seconds=60.0)
+@tool(
+    risk="net",
+    targets=(UrlTarget("url"),),
+    title={"en": "Fetch a web page", "zh": "访问网页"},
+    idempotent=True,
+    timeout_seconds=60.0,
+)
 async def web_fetch(
     context: ToolContext,
     url: Annotated[PublicUrl, "An http:// or https:// address on the public internet."],

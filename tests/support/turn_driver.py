@@ -7,6 +7,7 @@ from internal.agent.domain.events.event import Event
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.targets import CommandTarget, PathTarget
 from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.react.run_config import RunConfig
@@ -19,9 +20,9 @@ from internal.agent.domain.usage import RunLimits, Usage
 TASK = "Count the herons."
 _ANY = {"type": "object"}
 TOOLS = (
-    ToolSpec("read_file", "Read.", _ANY, "read", idempotent=True),
-    ToolSpec("write_file", "Write.", _ANY, "write"),
-    ToolSpec("shell", "Run.", _ANY, "exec"),
+    ToolSpec("read_file", "Read.", _ANY, "read", idempotent=True, targets=(PathTarget("path"),)),
+    ToolSpec("write_file", "Write.", _ANY, "write", targets=(PathTarget("path"),)),
+    ToolSpec("shell", "Run.", _ANY, "exec", targets=(CommandTarget("command"),)),
     *CONTROL_SPECS,
 )
 FULL = Policy(mode=Mode.FULL)

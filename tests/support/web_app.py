@@ -23,6 +23,7 @@ from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
@@ -34,6 +35,7 @@ from internal.config.server import ServerSettings
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
+from internal.tools.registry import TOOLS
 from tests.support.http_client import HttpClient
 
 TOKEN = "t0ken-" * 8
@@ -98,6 +100,7 @@ def defaults() -> TaskDefaults:
     return TaskDefaults(
         profiles={"default": Profile(), "brief": Profile(name="brief", tone="short")},
         policy=Policy(),
+        targets=targets_by_tool(each.spec for each in TOOLS),
         limits=RunLimits(),
         gates="strict",
         provider="offline",

@@ -7,7 +7,7 @@ import msgspec
 
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.policy import Mode, Policy
-from internal.agent.domain.permissions.rules import parse_rule
+from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.profiles import Profile
@@ -51,6 +51,7 @@ class TaskDefaults:
     provider: str
     model: str
     prices: PriceTable
+    targets: ToolTargets
     profile: str = "default"
     workspace: str = ""
     plan_review: PlanReview = "off"
@@ -81,9 +82,10 @@ def build_run_spec(
         )
     policy = Policy(
         mode=options.permission_mode or defaults.policy.mode,
-        allow=(*defaults.policy.allow, *_rules(options.allow)),
-        deny=(*defaults.policy.deny, *_rules(options.deny)),
+        allow=(*defaults.policy.allow, *options.allow),
+        deny=(*defaults.policy.deny, *options.deny),
     )
+    policy.check(defaults.targets)
     return RunSpec(
         profile=profile,
         policy=policy,
@@ -142,12 +144,6 @@ def _limits(limits: RunLimits, options: TaskOptions) -> RunLimits:
         max_cost=limits.max_cost if options.max_cost is None else options.max_cost,
         timeout_seconds=options.timeout_seconds or limits.timeout_seconds,
     )
-
-
-def _rules(rules: tuple[str, ...]) -> tuple[str, ...]:
-    for rule in rules:
-        parse_rule(rule)
-    return rules
 
 
 def _workspace(folder: str) -> str:

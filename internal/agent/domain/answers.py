@@ -148,13 +148,15 @@ def _on_calls(question: Question, given: AnswerInput) -> AnswerInput:
     yes = given.decision == "approve"
     approved = [call for call in question.calls if given.items.get(call.call_id, yes)]
     if given.grant != "once" and approved:
-        return msgspec.structs.replace(given, rules=_rules(approved, given.rules))
+        return msgspec.structs.replace(given, rules=_rules(question, approved, given.rules))
     if given.rules:
         raise InvalidRequest("Rules need a yes with the grant session or rule.")
     return msgspec.structs.replace(given, grant="once")
 
 
-def _rules(approved: Sequence[ApprovalItem], wanted: tuple[str, ...]) -> tuple[str, ...]:
+def _rules(
+    question: Question, approved: Sequence[ApprovalItem], wanted: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return the rules that a yes to these calls writes: those wanted, else all offered ones."""
     unruly = next((call for call in approved if not call.rules), None)
     if unruly is not None and not wanted:
@@ -164,7 +166,7 @@ def _rules(approved: Sequence[ApprovalItem], wanted: tuple[str, ...]) -> tuple[s
     rules = wanted or tuple(rule for call in approved for rule in call.rules)
     for rule in rules:
         try:
-            parse_allow_rule(rule)
+            parse_allow_rule(rule, question.targets)
         except RuleError as error:
             raise InvalidRequest(str(error)) from error
     return tuple(dict.fromkeys(rules))

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.permissions.targets import Target, ToolTargets
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.tasks import Attachment, grant_scope
 from internal.agent.domain.text import truncate
@@ -54,7 +55,8 @@ class Question(msgspec.Struct, frozen=True):
 
     `options` are answers to choose from, several when `multiple`. `call_id` is the call that an
     answer of kind `clarify` or `plan` completes. `calls` lists every call that an approval covers,
-    `plan` is what a question of kind `plan` is about.
+    `plan` is what a question of kind `plan` is about. `targets` are the permission targets of the
+    tools of the run: the rules in an answer are parsed with them.
     """
 
     id: QuestionId
@@ -66,6 +68,7 @@ class Question(msgspec.Struct, frozen=True):
     calls: tuple[ApprovalItem, ...] = ()
     multiple: bool = False
     plan: Plan | None = None
+    targets: dict[str, tuple[Target, ...]] = {}
 
     def previewed(self, previews: Mapping[str, Preview]) -> "Question":
         """Return the question with what is seen of its calls besides, by call_id."""
@@ -111,10 +114,12 @@ def plan_question(question_id: QuestionId, plan: Plan, call_id: str) -> Question
     return Question(question_id, "plan", title, call_id=call_id, plan=plan)
 
 
-def approval_question(question_id: QuestionId, asked: tuple[ApprovalItem, ...]) -> Question:
+def approval_question(
+    question_id: QuestionId, asked: tuple[ApprovalItem, ...], targets: ToolTargets
+) -> Question:
     """Return the one question about all calls that need a person's agreement."""
     title = f"Allow {asked[0].tool}?" if len(asked) == 1 else f"Allow {len(asked)} calls?"
-    return Question(question_id, "approval", title, calls=asked)
+    return Question(question_id, "approval", title, calls=asked, targets=dict(targets))
 
 
 def refusal_reason(asking: ApprovalItem, answer: Answer, call_hash: str) -> str | None:

@@ -133,6 +133,7 @@ def _note(missing: int) -> str:
 
 _ESCAPE = r"\\(?=u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _TRICKS = re.compile(rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t\u4e00-\u9fff]")
+_NOT_PRINTABLE_ASCII = re.compile(r"[^ -~\n\t]")
 _FOREIGN = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]+")  # nothing else has two spellings
 _WIDEST_GAP = 80  # blanks in a row; more of them push what follows out of sight
 _MOST_MARKS = 4  # on one letter; more of them cover the lines above and below
@@ -157,6 +158,11 @@ def is_invisible(char: str) -> bool:
     whatever Unicode gives no meaning or draws as nothing.
     """
     return unicodedata.category(char)[0] in "CZ" or char in _UNSEEN
+
+
+def find_invisible(text: str) -> str:
+    """Return the first invisible character other than space, tab and line feed, or ""."""
+    return next((char for char in _NOT_PRINTABLE_ASCII.findall(text) if is_invisible(char)), "")
 
 
 def escape_invisible(text: str) -> str:

@@ -1,16 +1,20 @@
-"""What the model may call: a tool's specification, frozen in prepare and stored with the Turn."""
+"""Tool specifications: what the model may call, frozen when a run is prepared."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import msgspec
 
-from internal.agent.domain.permissions.policy import Risk
+from internal.agent.domain.permissions.targets import CommandTarget, Risk, Target, ToolTargets
+
+Language = Literal["en", "zh"]
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A callable as the model sees it. `parameters` is a JSON Schema object.
+    """A tool as the model sees it. `parameters` is a JSON Schema object.
 
-    An `idempotent` call may be run again when nobody knows whether it ran.
+    An `idempotent` call may be repeated when its outcome is unknown. `targets` are the arguments
+    that permission rules apply to, `title` what people read in place of the name, by language.
     """
 
     name: str
@@ -19,3 +23,19 @@ class ToolSpec(msgspec.Struct, frozen=True):
     risk: Risk
     idempotent: bool = False
     timeout_seconds: float | None = None
+    targets: tuple[Target, ...] = ()
+    title: dict[Language, str] = {}
+
+    def command(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return the command line of a call of a tool that runs nothing else, else None."""
+        match self.targets:
+            case (CommandTarget(argument),):
+                text = arguments.get(argument)
+                return text if isinstance(text, str) else None
+            case _:
+                return None
+
+
+def targets_by_tool(specs: Iterable[ToolSpec]) -> ToolTargets:
+    """Return the permission targets of the tools, as the rule parser takes them."""
+    return {spec.name: spec.targets for spec in specs}

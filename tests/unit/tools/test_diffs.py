@@ -177,12 +177,12 @@ async def test_a_preview_that_breaks_or_hangs_does_not_cost_the_run(tmp_path: Pa
         return f"{path} and {context}"
 
     arguments = {"path": "a"}
-    broken = box(tool(risk="write", preview=breaks)(kept))
+    broken = box(tool(risk="write", title={"en": "Sample", "zh": "示例"}, preview=breaks)(kept))
     assert await broken.preview(context(tmp_path), "kept", arguments) == "[no preview]"
     slow = ToolBox(
         sandbox=NativeSandbox(),
         fetcher=Fetcher(),
-        tools=(tool(risk="write", preview=hangs)(kept),),
+        tools=(tool(risk="write", title={"en": "Sample", "zh": "示例"}, preview=hangs)(kept),),
         preview_seconds=0.01,
     )
     shown = await slow.preview(context(tmp_path), "kept", arguments)

@@ -1,13 +1,15 @@
 """The decorator: schemas from signatures, arguments checked, guards that hang on types."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.permissions.targets import PathTarget, UrlTarget
+from internal.agent.domain.tools import Language
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 from internal.sandbox.native import NativeSandbox
@@ -17,10 +19,17 @@ from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
 
+TITLE: dict[Language, str] = {"en": "Sample", "zh": "示例"}
 CONTEXT = CallContext(SessionId("s"), RunId("r"), "c", "/files", lambda _: None)
 
 
-@tool(risk="read", idempotent=True, timeout_seconds=5.0)
+@tool(
+    risk="read",
+    targets=(PathTarget("path"), PathTarget("more", multiple=True), UrlTarget("url")),
+    title=TITLE,
+    idempotent=True,
+    timeout_seconds=5.0,
+)
 async def sample(  # noqa: PLR0913 - one of every kind
     context: ToolContext,
     path: Annotated[WorkspacePath, "A path."],
@@ -41,7 +50,7 @@ async def sample(  # noqa: PLR0913 - one of every kind
     )
 
 
-@tool(risk="read")
+@tool(risk="read", title=TITLE)
 async def plain(context: ToolContext) -> str:
     """Say something."""
     return context.call.call_id
@@ -122,8 +131,30 @@ def test_a_type_without_a_guard_is_no_parameter() -> None:
     async def broken(context: ToolContext, sandbox: Sandbox) -> str:
         return ""
 
-    with pytest.raises(TypeError):
-        tool(risk="read")(broken)
+    with pytest.raises(TypeError, match="no guard is known"):
+        tool(risk="read", title=TITLE)(broken)
+
+
+def test_a_path_or_url_argument_must_be_a_permission_target() -> None:
+    async def copy(context: ToolContext, path: WorkspacePath, more: list[WorkspacePath]) -> str:
+        return ""
+
+    async def get(context: ToolContext, url: PublicUrl | None = None) -> str:
+        return ""
+
+    with pytest.raises(TypeError, match="argument path of copy must be a PathTarget"):
+        tool(risk="write", title=TITLE)(copy)
+    with pytest.raises(TypeError, match="argument more of copy must be a PathTarget"):
+        tool(risk="write", title=TITLE, targets=(PathTarget("path"),))(copy)
+    with pytest.raises(TypeError, match="argument url of get must be a UrlTarget"):
+        tool(risk="net", title=TITLE)(get)
+    with pytest.raises(TypeError, match=r"copy has no argument \['to'\]"):
+        tool(risk="write", title=TITLE, targets=(PathTarget("to"),))(copy)
+
+
+def test_every_tool_has_a_title_in_both_languages() -> None:
+    for each in TOOLS:
+        assert all(each.spec.title[language] for language in get_args(Language)), each.spec.name
 
 
 async def test_text_is_an_outcome() -> None:

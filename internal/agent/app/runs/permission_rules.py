@@ -4,7 +4,7 @@ import logging
 from functools import partial
 
 from internal.agent.domain.errors import NotFound
-from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule
+from internal.agent.domain.permissions.rules import RuleError, split_rule
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel, Task
 from internal.agent.store.access import AuditEntry, PermissionRule
@@ -27,7 +27,7 @@ async def load_rules(database: Database, stores: Stores, task: Task) -> list[str
 
 def _readable(rule: str) -> bool:
     try:
-        parse_allow_rule(rule)
+        split_rule(rule)
     except RuleError as error:
         logger.warning("a written rule is not read any more", extra={"reason": str(error)})
         return False

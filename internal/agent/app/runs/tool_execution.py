@@ -13,6 +13,7 @@ from internal.agent.domain.events.types import ToolCompleted, ToolProgress, Tool
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.review_state import byte_budget, call_text
+from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
@@ -110,19 +111,19 @@ class ToolExecutor:
             return
         share = byte_budget(len(turn.calls))
         previews = {
-            call.call_id: await self._preview(context, turn.config.workspace, call, share)
+            call.call_id: await self._preview(context, turn.config, call, share)
             for call in turn.calls
             if call.call_id in turn.pending_approvals
         }
         turn.set_previews(previews)
 
     async def _preview(
-        self, context: RunContext, workspace: str, call: ToolCall, share: int
+        self, context: RunContext, config: RunConfig, call: ToolCall, share: int
     ) -> Preview:
         ids = context.ids
-        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, _to_nobody)
+        where = CallContext(ids.session_id, ids.run_id, call.call_id, config.workspace, _to_nobody)
         diff = await self._tools.preview(where, call.name, call.arguments)
-        text, whole = call_text(call), None
+        text, whole = call_text(call, config.tool(call.name)), None
         if truncate_json(text, share // 2) != text:
             content = text.encode("utf-8", "replace")
             whole = await self._attachments.put("call.txt", "text/plain; charset=utf-8", content)

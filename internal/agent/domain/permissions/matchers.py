@@ -1,31 +1,39 @@
-"""A tool call as the rules see it: a command, a path, an address, or only a tool's name."""
+"""Match the targets of one tool call against rules.
+
+Each kind of target has a matcher. `CallMatcher` combines them: a call is denied if one target is
+denied, and allowed if every target is allowed.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from internal.agent.domain.permissions import path_host_rules
+from internal.agent.domain.permissions import hosts, paths
 from internal.agent.domain.permissions.rules import (
-    PATH_TOOLS,
-    HostRule,
-    PathRule,
+    CommandPattern,
+    HostPattern,
+    PathPattern,
+    Pattern,
+    RedirectPattern,
     Rule,
     RuleError,
-    ToolRule,
     parse_allow_rule,
 )
-from internal.agent.domain.permissions.shell import matcher
-from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, read_script
+from internal.agent.domain.permissions.shell import matcher as shell
+from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, parse_script
+from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, Target, UrlTarget
 from internal.agent.domain.text import escape_invisible
+from internal.agent.domain.tools import ToolSpec
 
-_SHOWN = 120  # characters of a command or path in a sentence
-_PARTS = 16  # uncovered parts of a command in a sentence; with more of them no rules are offered
+_MAX_SHOWN_CHARS = 120  # of a command or path in a message
+_MAX_PARTS = 16  # uncovered parts of a command in a message; beyond that no rules are suggested
 
 
 class MissingPermission(NamedTuple):
-    """Why a call may not run by itself, and the rules that together would let it.
+    """Why a call needs approval, and the rules that together would allow it.
 
-    `reason_detail` is what of the reason is news to a person who sees the call, None for all of it.
+    `reason_detail` is the part of the reason that the call itself does not show, None for all of
+    it.
     """
 
     reason: str
@@ -33,128 +41,232 @@ class MissingPermission(NamedTuple):
     reason_detail: str | None = None
 
 
-class RuledCall:
-    """One call and the text in it that rules with a pattern are about, if it has one."""
+class TargetMatcher(Protocol):
+    """The rules that apply to one target of a call."""
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any]) -> None:
-        self.tool = tool
-        self.shown = tool  # for a sentence
-        self._text = self._argument(arguments)
-        if self._text is not None:
-            self.shown = f"{tool} {_shown(self._text)}"
+    text: str | None
+    """The value of the argument, None if it is missing or not a string."""
 
-    def _argument(self, arguments: Mapping[str, Any]) -> str | None:
-        if self.tool == "shell":
-            value = arguments.get("command")
-        elif self.tool == "web_fetch":
-            value = arguments.get("url")
-        elif self.tool in PATH_TOOLS:
-            value = arguments.get("path", ".")
-        else:
-            return None
-        return value if isinstance(value, str) else None
+    def is_denied(self, rule: Rule) -> bool | None:
+        """Return True if a deny rule matches, None if that cannot be determined."""
+        ...
 
-    @cached_property
-    def script(self) -> Script:
-        """The command, parsed once and only if somebody asks."""
-        return read_script(self._text or "")
+    def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
+        """Return the rules that allow the target, or what is missing. `label` names the call."""
+        ...
 
-    @cached_property
-    def reach(self) -> tuple[matcher.Part, ...]:
-        """The parts of the command and those hidden in their arguments."""
-        return matcher.reach(self.script)
 
-    def denied(self, rule: Rule) -> bool | None:
-        """Whether a deny rule matches; None if nobody can tell."""
+class CallMatcher:
+    """One call and its targets."""
+
+    def __init__(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
+        self.tool = spec.name
+        self._has_targets = bool(spec.targets)
+        self._matchers = [
+            _matcher(spec.name, target, value)
+            for target in spec.targets
+            for value in _values(target, arguments)
+        ]
+        texts = [each.text for each in self._matchers if each.text is not None]
+        self.label = " ".join([spec.name, *map(_shorten, texts)])
+        """The call in a message."""
+
+    @property
+    def protected_path(self) -> str | None:
+        """The first path in a folder that no tool may change."""
+        texts = [each.text for each in self._matchers if isinstance(each, _PathMatcher)]
+        found = (text for text in texts if text is not None and paths.is_protected(text))
+        return next((_shorten(text) for text in found), None)
+
+    def is_denied(self, rule: Rule) -> bool | None:
+        """Return True if a deny rule matches a target, None if that cannot be determined."""
         if rule.tool != self.tool:
             return False
-        if isinstance(rule, ToolRule):
+        if rule.patterns is None:
             return True
-        if self._text is None:
-            return None
-        if isinstance(rule, PathRule):
-            return path_host_rules.denies_place(rule, self._text)
-        if isinstance(rule, HostRule):
-            return path_host_rules.denies_host(rule, path_host_rules.read_url(self._text))
-        denied = matcher.denies(rule, self.reach)
-        return None if self.script.trouble and not denied else denied
+        verdicts = [each.is_denied(rule) for each in self._matchers]
+        return True if True in verdicts else (None if None in verdicts else False)
 
-    def missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
-        """What is missing; else the rules that allow the call, or None if it needs no rule."""
+    def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
+        """Return what is missing; else the rules that allow the call, None if it needs no rule."""
         rules = [rule for rule in allow if rule.tool == self.tool]
-        if self.tool == "shell":
-            return self._missing_shell(rules)
-        for rule in rules:
-            if self._covered(rule):
-                return rule.text
-        offered = self._suggested()
-        reason = f"{self.shown} needs a person's agreement."
-        return MissingPermission(reason, (offered,) if offered else (), "")
+        if not self._has_targets:
+            return self._find_missing_tool(rules)
+        results = [each.find_missing(self.label, rules) for each in self._matchers]
+        missing = [each for each in results if isinstance(each, MissingPermission)]
+        if not missing:
+            used = [rule for each in results if isinstance(each, list) for rule in each]
+            return " and ".join(dict.fromkeys(used)) or None
+        first = missing[0]
+        offered = all(each.rules for each in missing)
+        suggested = dict.fromkeys(rule for each in missing for rule in each.rules)
+        return first._replace(rules=tuple(suggested) if offered else ())
 
-    def _covered(self, rule: Rule) -> bool:
-        match rule:
-            case ToolRule():
-                return True
-            case PathRule() if self._text is not None:
-                return path_host_rules.covers_path(rule.glob, self._text)
-            case HostRule() if self._text is not None:
-                return path_host_rules.covers_host(rule, path_host_rules.read_url(self._text))
-            case _:
-                return False
+    def _find_missing_tool(self, rules: Sequence[Rule]) -> str | MissingPermission:
+        if rules:
+            return rules[0].text
+        reason = f"{self.label} needs a person's agreement."
+        try:
+            parse_allow_rule(self.tool, {})
+        except RuleError:
+            return MissingPermission(reason, (), "")
+        return MissingPermission(reason, (self.tool,), "")
 
-    def _suggested(self) -> str:
-        if self._text is None:
-            known = self.tool == "web_fetch" or self.tool in PATH_TOOLS
-            return "" if known else _tool_rule(self.tool)
-        if self.tool == "web_fetch":
-            return path_host_rules.suggested_host(path_host_rules.read_url(self._text))
-        return path_host_rules.suggested_path(self.tool, self._text)
 
-    def _missing_shell(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
-        script = self.script
-        if script.trouble:
-            return MissingPermission(f"{self.shown} cannot be judged: {script.trouble}.")
+def _values(target: Target, arguments: Mapping[str, Any]) -> list[str | None]:
+    """Return the values of a target; None for a value that is not a string."""
+    if not isinstance(target, PathTarget):
+        found = [arguments.get(target.argument)]
+    elif target.multiple and isinstance(value := arguments.get(target.argument, []), list):
+        found = value
+    else:
+        found = [arguments.get(target.argument, ".")]
+    return [each if isinstance(each, str) else None for each in found]
+
+
+def _matcher(tool: str, target: Target, value: str | None) -> TargetMatcher:
+    match target:
+        case PathTarget(recursive=recursive):
+            return _PathMatcher(tool, value, recursive=recursive)
+        case UrlTarget():
+            return _UrlMatcher(tool, value)
+        case CommandTarget():
+            return _CommandMatcher(tool, value)
+
+
+class _PathMatcher:
+    def __init__(self, tool: str, text: str | None, *, recursive: bool) -> None:
+        self.text = text
+        self._tool = tool
+        self._recursive = recursive
+
+    def is_denied(self, rule: Rule) -> bool | None:
+        if self.text is None:
+            return None
+        return any(
+            paths.denies_path(pattern.glob, self.text, recursive=self._recursive)
+            for pattern in _patterns(rule)
+            if isinstance(pattern, PathPattern)
+        )
+
+    def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
+        rule = next((rule for rule in allow if self._is_allowed(rule)), None)
+        if rule is not None:
+            return [rule.text]
+        text = self.text
+        suggested = "" if text is None else paths.suggest_path_rule(self._tool, text)
+        return _missing(label, suggested)
+
+    def _is_allowed(self, rule: Rule) -> bool:
+        return rule.patterns is None or any(
+            isinstance(pattern, PathPattern)
+            and self.text is not None
+            and paths.allows_path(pattern.glob, self.text)
+            for pattern in rule.patterns
+        )
+
+
+class _UrlMatcher:
+    def __init__(self, tool: str, text: str | None) -> None:
+        self.text = text
+        self._tool = tool
+        self._site = None if text is None else hosts.parse_url(text)
+
+    def is_denied(self, rule: Rule) -> bool | None:
+        if self._site is None:
+            return None
+        verdicts = [
+            hosts.denies_site(pattern, self._site)
+            for pattern in _patterns(rule)
+            if isinstance(pattern, HostPattern)
+        ]
+        return True if True in verdicts else (None if None in verdicts else False)
+
+    def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
+        rule = next((rule for rule in allow if self._is_allowed(rule)), None)
+        if rule is not None:
+            return [rule.text]
+        site = self._site
+        return _missing(label, "" if site is None else hosts.suggest_host_rule(self._tool, site))
+
+    def _is_allowed(self, rule: Rule) -> bool:
+        return rule.patterns is None or any(
+            isinstance(pattern, HostPattern)
+            and self._site is not None
+            and hosts.allows_site(pattern, self._site)
+            for pattern in rule.patterns
+        )
+
+
+class _CommandMatcher:
+    def __init__(self, tool: str, text: str | None) -> None:
+        self.text = text
+        self._tool = tool
+
+    @cached_property
+    def _script(self) -> Script:
+        return parse_script(self.text or "")
+
+    @cached_property
+    def _expanded(self) -> tuple[shell.Part, ...]:
+        return shell.expand_parts(self._script)
+
+    def is_denied(self, rule: Rule) -> bool | None:
+        if self.text is None:
+            return None
+        denied = shell.denies(
+            [p for p in _patterns(rule) if isinstance(p, CommandPattern | RedirectPattern)],
+            self._expanded,
+        )
+        return None if self._script.problem and not denied else denied
+
+    def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
+        script = self._script
+        if script.problem:
+            return MissingPermission(f"{label} cannot be checked: {script.problem}.")
         if not script.parts:
-            return MissingPermission(f"{self.shown} holds no command.")
+            return MissingPermission(f"{label} contains no command.")
         used: list[str] = []
-        uncovered = []
+        uncovered: list[shell.Part] = []
         for part in script.parts:
-            if matcher.harmless(part):
+            if shell.needs_no_rule(part):
                 continue
-            rule = next((rule for rule in allow if matcher.covers(rule, part)), None)
+            rule = next((rule for rule in allow if shell.allows_part(rule, part)), None)
             if rule is None:
                 uncovered.append(part)
             else:
                 used.append(rule.text)
-        if not uncovered:
-            return " and ".join(dict.fromkeys(used)) or None
-        needs = "; ".join(_part_shown(part) for part in uncovered[:_PARTS])
-        if more := len(uncovered[_PARTS:]):
+        return self._missing_parts(label, uncovered) if uncovered else used
+
+    def _missing_parts(self, label: str, parts: Sequence[shell.Part]) -> MissingPermission:
+        needs = "; ".join(_describe_part(part) for part in parts[:_MAX_PARTS])
+        if more := len(parts[_MAX_PARTS:]):
             needs = f"{needs}; and {more} more"
-        rules = [matcher.suggestion(part) for part in uncovered[:_PARTS]]
+        rules = [shell.suggest_rule(self._tool, part) for part in parts[:_MAX_PARTS]]
         offered = tuple(dict.fromkeys(rules)) if all(rules) and not more else ()
-        reason_detail = "" if self.shown == f"{self.tool} {needs}" else f"no rule allows {needs}"
+        detail = "" if label == f"{self._tool} {needs}" else f"no rule allows {needs}"
         return MissingPermission(
-            f"{self.shown} needs a person's agreement for: {needs}.", offered, reason_detail
+            f"{label} needs a person's agreement for: {needs}.", offered, detail
         )
 
 
-def _tool_rule(tool: str) -> str:
-    try:
-        return parse_allow_rule(tool).text
-    except RuleError:
-        return ""
+def _patterns(rule: Rule) -> tuple[Pattern, ...]:
+    return rule.patterns or ()
 
 
-def _part_shown(part: matcher.Part) -> str:
+def _missing(label: str, rule: str) -> MissingPermission:
+    return MissingPermission(f"{label} needs a person's agreement.", (rule,) if rule else (), "")
+
+
+def _describe_part(part: shell.Part) -> str:
     if isinstance(part, ParsedCommand):
         words = (*part.assignments, *part.words)
         text = " ".join(word.source for word in words)
-        return f"{_shown(text)} ({part.asks})" if part.asks else _shown(text)
-    return f"{'write' if part.writes else 'read'} {_shown(part.target.source)}"
+        return f"{_shorten(text)} ({part.no_rule})" if part.no_rule else _shorten(text)
+    return f"{'write' if part.writes else 'read'} {_shorten(part.target.source)}"
 
 
-def _shown(text: str) -> str:
-    """The beginning of a text as one line that shows what it is."""
-    line = escape_invisible(text[:_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
-    return f"{line}…" if len(text) > _SHOWN else line
+def _shorten(text: str) -> str:
+    """Return the beginning of a text on one line, with invisible characters escaped."""
+    line = escape_invisible(text[:_MAX_SHOWN_CHARS]).replace("\n", "\\n").replace("\t", "\\t")
+    return f"{line}…" if len(text) > _MAX_SHOWN_CHARS else line

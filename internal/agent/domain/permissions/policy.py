@@ -1,36 +1,27 @@
-"""Who must agree before a tool call runs: nobody, a person, or no one can.
+"""The permission policy of a run: decide whether a tool call runs, needs approval or is denied.
 
-`evaluate_call` is pure: it maps the policy, the tool, its risk and its arguments to a verdict.
+`evaluate_call` is pure: it maps the policy, the specification of the tool and the arguments of the
+call to a verdict.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from internal.agent.domain.permissions.matchers import MissingPermission, RuledCall
-from internal.agent.domain.permissions.rules import Rule, RuleError, parse_allow_rule, parse_rule
-
-__all__ = [
-    "Allowed",
-    "ApprovalNeeded",
-    "Denied",
-    "Mode",
-    "Policy",
-    "Risk",
-    "Rule",
-    "RuleError",
-    "Verdict",
-    "call_hash",
-    "evaluate_call",
-    "parse_allow_rule",
-    "parse_rule",
-]
-
-Risk = Literal["read", "write", "exec", "net", "ui"]
+from internal.agent.domain.permissions.matchers import CallMatcher, MissingPermission
+from internal.agent.domain.permissions.rules import (
+    Rule,
+    RuleError,
+    parse_allow_rule,
+    parse_rule,
+    split_rule,
+)
+from internal.agent.domain.permissions.targets import Risk, ToolTargets
+from internal.agent.domain.tools import ToolSpec
 
 
 class Mode(StrEnum):
@@ -50,14 +41,14 @@ _PASSES: dict[Mode, frozenset[Risk]] = {
     Mode.DENY: frozenset({"read", "ui"}),
     Mode.FULL: frozenset({"read", "ui", "write", "exec", "net"}),
 }
+_CHANGES_NOTHING: frozenset[Risk] = frozenset({"read", "ui"})
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """The permissions of a run, stored in its Turn. A deny rule wins over all else, in every mode.
+    """The permissions of a run, stored in its Turn. A deny rule wins over all else in every mode.
 
     Raises:
-        RuleError: A rule cannot be read or may not allow anything. (From stored bytes, msgspec
-            reports it as a ValidationError.)
+        RuleError: a text is not a rule. From stored bytes, msgspec raises a ValidationError.
     """
 
     mode: Mode = Mode.ASK
@@ -65,28 +56,37 @@ class Policy(msgspec.Struct, frozen=True):
     deny: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for text in (*self.allow, *self.deny):
+            split_rule(text)
+
+    def check(self, targets: ToolTargets) -> None:
+        """Check that every rule is valid for these tools.
+
+        Raises:
+            RuleError: a rule cannot be parsed or may not allow anything.
+        """
         for text in self.allow:
-            parse_allow_rule(text)
+            parse_allow_rule(text, targets)
         for text in self.deny:
-            parse_rule(text)
+            parse_rule(text, targets)
 
 
 class Allowed(msgspec.Struct, frozen=True, tag="allowed"):
-    """The call may run: by `rule`, or by the mode alone (None)."""
+    """The call may run: because of `rule`, or because of the mode alone (None)."""
 
     rule: str | None = None
 
 
 class Denied(msgspec.Struct, frozen=True, tag="denied"):
-    """The call may not run, whoever agrees. `reason` is a sentence for the model and the person."""
+    """The call may not run and cannot be approved. `reason` is a sentence."""
 
     reason: str
 
 
 class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
-    """A person must agree. `rules` together would allow this call; empty if none may be offered.
+    """A person must approve. `rules` together would allow this call; () if none may be offered.
 
-    `reason_detail` is what of the reason is news to a person who sees the call.
+    `reason_detail` is the part of the reason that the call itself does not show.
     """
 
     reason: str
@@ -102,46 +102,68 @@ class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
 Verdict = Allowed | Denied | ApprovalNeeded
 
 
-def evaluate_call(policy: Policy, tool: str, risk: Risk, arguments: Mapping[str, Any]) -> Verdict:
-    """Decide about one call. Never raises, whatever the arguments hold."""
-    call = RuledCall(tool, arguments)
-    vague = ""
-    for rule in map(parse_rule, policy.deny):
-        denied = call.denied(rule)
+def evaluate_call(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> Verdict:
+    """Return the verdict on one call. Never raises, whatever the arguments hold.
+
+    A deny rule that cannot be parsed for this tool makes the call need approval; such an allow rule
+    allows nothing.
+    """
+    call = CallMatcher(spec, arguments)
+    undecided = ""
+    for text in _rules_for(spec, policy.deny):
+        try:
+            denied = call.is_denied(parse_rule(text, {spec.name: spec.targets}))
+        except RuleError:
+            denied = None
         if denied:
-            return Denied(f"{call.shown} is denied by the rule {rule.text}.")
+            return Denied(f"{call.label} is denied by the rule {text}.")
         if denied is None:
-            vague = vague or rule.text
-    if policy.mode is Mode.PLAN and risk not in _PASSES[Mode.PLAN]:
-        return Denied(f"plan mode: nothing is changed or run, so {tool} is not available.")
-    if vague:
-        reason = f"{call.shown} cannot be checked against the deny rule {vague}."
+            undecided = undecided or text
+    if policy.mode is Mode.PLAN and spec.risk not in _PASSES[Mode.PLAN]:
+        return Denied(f"plan mode: nothing is changed or run, so {spec.name} is not available.")
+    path = None if spec.risk in _CHANGES_NOTHING else call.protected_path
+    if path is not None:
+        return Denied(f"{call.label} is denied: {path} is protected and may not be changed.")
+    if undecided:
+        reason = f"{call.label} cannot be checked against the deny rule {undecided}."
         return _need(policy.mode, MissingPermission(reason))
-    if risk in _PASSES[policy.mode]:
+    if spec.risk in _PASSES[policy.mode]:
         return Allowed()
-    missing = call.missing([parse_allow_rule(text) for text in policy.allow])
+    missing = call.find_missing(list(_parsed_allow_rules(spec, policy.allow)))
     return (
         _need(policy.mode, missing) if isinstance(missing, MissingPermission) else Allowed(missing)
     )
 
 
 def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
-    """The identity of a call that an answer is bound to: SHA-256 in hex, whatever the key order.
+    """Return the identity of a call that an answer is bound to: SHA-256 in hex.
 
-    The arguments are JSON values; an object that is none counts by its `repr`.
+    The order of keys does not matter. An argument that is not a JSON value counts by its `repr`.
     """
     text = json.dumps([tool, dict(arguments), workspace], sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:
+    return (text for text in rules if split_rule(text)[0] == spec.name)
+
+
+def _parsed_allow_rules(spec: ToolSpec, rules: Iterable[str]) -> Iterator[Rule]:
+    for text in _rules_for(spec, rules):
+        try:
+            yield parse_allow_rule(text, {spec.name: spec.targets})
+        except RuleError:
+            continue
+
+
 def _need(mode: Mode, missing: MissingPermission) -> Denied | ApprovalNeeded:
     if mode is not Mode.DENY:
-        reason_detail = missing.reason if missing.reason_detail is None else missing.reason_detail
-        return ApprovalNeeded(missing.reason, missing.rules, reason_detail)
-    hint = " ".join(f"--allow '{_quoted(rule)}'" for rule in missing.rules)
+        detail = missing.reason if missing.reason_detail is None else missing.reason_detail
+        return ApprovalNeeded(missing.reason, missing.rules, detail)
+    hint = " ".join(f"--allow '{_quote(rule)}'" for rule in missing.rules)
     tail = f"{hint} would allow it." if hint else "No rule may allow it."
     return Denied(f"{missing.reason} In deny mode nobody is asked. {tail}")
 
 
-def _quoted(rule: str) -> str:
+def _quote(rule: str) -> str:
     return rule.replace("'", "'\\''")

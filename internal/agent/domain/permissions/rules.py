@@ -1,6 +1,7 @@
-"""Permission rules as text: `tool` or `tool(pattern)`. One reader for every door and for `judge`.
+"""Permission rules as text: `tool` or `tool(pattern)`.
 
-What a rule covers or denies is decided beside the things it names: `shell_rules`, `place_rules`.
+The kind of a pattern follows from the targets of the tool: a path glob for a path, a host name for
+an address, a command for a command line. A pattern covers every target of its kind.
 """
 
 import re
@@ -9,179 +10,206 @@ from functools import lru_cache
 import msgspec
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.agent.domain.permissions.shell.parser import ParsedCommand, read_script
+from internal.agent.domain.permissions.shell.parser import ParsedCommand, parse_script
 from internal.agent.domain.permissions.shell.programs import INTERPRETERS, WRAPPERS, program_name
-from internal.agent.domain.permissions.shell.raw_text import odd_character
 from internal.agent.domain.permissions.shell.words import Word
+from internal.agent.domain.permissions.targets import (
+    CommandTarget,
+    PathTarget,
+    Target,
+    ToolTargets,
+    UrlTarget,
+)
+from internal.agent.domain.text import find_invisible
 
-PATH_TOOLS = ("read_file", "write_file", "edit_file", "list_dir", "search_files")
-_ABOUT = ("--version", "--help", "-V")
+_INFO_OPTIONS = ("--version", "--help", "-V")
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_.:-]*)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HOST = re.compile(r"(?P<any>\*\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?")
 
 
 class RuleError(InvalidRequest, ValueError):  # a ValueError, so that msgspec reports it as bad data
-    """A permission rule that cannot be read. The sentence says why and gives an example."""
+    """A permission rule that cannot be parsed. The message says why and gives an example."""
 
 
-class ToolRule(msgspec.Struct, frozen=True):
-    """Every call of a tool."""
+class CommandPattern(msgspec.Struct, frozen=True):
+    """A command: these words; with `more`, followed by any known words."""
 
-    text: str
-    tool: str
-
-
-class CommandRule(msgspec.Struct, frozen=True):
-    """A shell command: these words, and with `more` any known words after them."""
-
-    text: str
     words: tuple[Word, ...]
     more: bool
     assignments: tuple[Word, ...] = ()
-    tool: str = "shell"
 
 
-class RedirectRule(msgspec.Struct, frozen=True):
-    """Files the shell itself opens, for writing or for reading only. `glob` is of path segments."""
+class RedirectPattern(msgspec.Struct, frozen=True):
+    """Files that the shell itself opens, for writing or for reading only."""
 
-    text: str
     writes: bool
     glob: str
-    tool: str = "shell"
 
 
-class PathRule(msgspec.Struct, frozen=True):
-    """Calls of a file tool on paths that match a glob: `*` within a segment, `**` any segments."""
+class PathPattern(msgspec.Struct, frozen=True):
+    """Paths that match a glob: `*` within a segment, `**` across segments."""
+
+    glob: str
+
+
+class HostPattern(msgspec.Struct, frozen=True):
+    """One host, or with `subdomains` every host below it. `port` None is the default port."""
+
+    host: str
+    subdomains: bool
+    port: int | None
+
+
+Pattern = CommandPattern | RedirectPattern | PathPattern | HostPattern
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A parsed rule. `patterns` is None for every call of the tool.
+
+    A tool with targets of several kinds has a pattern for each kind that the text can be read as.
+    """
 
     text: str
     tool: str
-    glob: str
+    patterns: tuple[Pattern, ...] | None = None
 
 
-class HostRule(msgspec.Struct, frozen=True):
-    """Fetches from one host, or with `below` from every host under it. `port` None: the usual."""
-
-    text: str
-    host: str
-    below: bool
-    port: int | None
-    tool: str = "web_fetch"
-
-
-Rule = ToolRule | CommandRule | RedirectRule | PathRule | HostRule
-
-
-def parse_rule(text: str) -> Rule:
-    """Read a rule.
+def split_rule(text: str) -> tuple[str, str | None]:
+    """Return the tool of a rule and its pattern, None for a rule without one.
 
     Raises:
-        RuleError: The text is no rule; the sentence says what is wrong and shows one that works.
+        RuleError: the text is not a rule.
     """
-    return _parse(text)
-
-
-@lru_cache(maxsize=1024)
-def parse_allow_rule(text: str) -> Rule:
-    """Read a rule that is to allow something; stricter, as not every rule may.
-
-    Raises:
-        RuleError: As `parse_rule`, or the rule would hand over the whole shell in disguise.
-    """
-    rule = _parse(text)
-    if isinstance(rule, CommandRule):
-        _check_runner(rule)
-    if isinstance(rule, PathRule) and rule.glob.startswith("/"):
-        raise RuleError(f"{text}: tools stay inside the workspace; write {rule.tool}(notes/**)")
-    return rule
-
-
-@lru_cache(maxsize=1024)
-def _parse(text: str) -> Rule:
-    found = _RULE.fullmatch(text.strip())
-    if not found or odd_character(text):
+    match = _RULE.fullmatch(text.strip())
+    if not match or find_invisible(text):
         raise RuleError(
-            f"{text[:80]!a} is not a rule; write a tool or tool(pattern), such as {_EG}"
+            f"{text[:80]!a} is not a rule; write the name of a tool, or tool(pattern)"
+            " for some of its calls"
         )
-    tool, pattern = found["tool"], found["pattern"]
+    pattern = match["pattern"]
+    return match["tool"], None if pattern is None else pattern.strip()
+
+
+def parse_rule(text: str, targets: ToolTargets) -> Rule:
+    """Parse a rule that denies.
+
+    Raises:
+        RuleError: the text is not a rule for one of these tools.
+    """
+    tool, _ = split_rule(text)
+    return _parse(text, targets.get(tool, ()), allow=False)
+
+
+def parse_allow_rule(text: str, targets: ToolTargets) -> Rule:
+    """Parse a rule that allows; not every rule may.
+
+    Raises:
+        RuleError: as `parse_rule`, or the rule would in effect allow every command.
+    """
+    tool, _ = split_rule(text)
+    return _parse(text, targets.get(tool, ()), allow=True)
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str, targets: tuple[Target, ...], *, allow: bool) -> Rule:
+    tool, pattern = split_rule(text)
     if pattern is None:
-        return ToolRule(text, tool)
-    pattern = pattern.strip()
-    if tool == "shell":
-        return _shell_rule(text, pattern)
-    if tool in PATH_TOOLS:
-        return _path_rule(text, tool, pattern)
-    if tool == "web_fetch":
-        return _host_rule(text, pattern)
+        return Rule(text, tool)
+    patterns: list[Pattern] = []
+    errors: list[RuleError] = []
+    for target in {type(target): target for target in targets}.values():
+        try:
+            patterns.append(_parse_pattern(target, text, tool, pattern, allow=allow))
+        except RuleError as error:
+            errors.append(error)
+    if patterns:
+        return Rule(text, tool, tuple(patterns))
+    if errors:
+        raise errors[0]
     raise RuleError(f"{text}: {tool} takes no pattern; write {tool} alone for every call of it")
 
 
-_EG = "read_file, shell(git status) or write_file(notes/**)"
+def _parse_pattern(target: Target, text: str, tool: str, pattern: str, *, allow: bool) -> Pattern:
+    match target:
+        case PathTarget():
+            return _path_pattern(text, tool, pattern, allow=allow)
+        case UrlTarget():
+            return _host_pattern(text, tool, pattern)
+        case CommandTarget():
+            parsed = _shell_pattern(text, tool, pattern)
+            if allow and isinstance(parsed, CommandPattern):
+                _check_runner(text, tool, parsed)
+            return parsed
 
 
-def _shell_rule(text: str, pattern: str) -> CommandRule | RedirectRule:
-    script = read_script(pattern)
-    if script.trouble:
-        raise RuleError(f"{text}: {script.trouble}; write one command, such as shell(git log *)")
+def _shell_pattern(text: str, tool: str, pattern: str) -> CommandPattern | RedirectPattern:
+    script = parse_script(pattern)
+    if script.problem:
+        raise RuleError(f"{text}: {script.problem}; write one command, such as {tool}(git log *)")
     if len(script.parts) != 1:
         raise RuleError(f"{text}: a rule is one command; write a rule for each part")
     part = script.parts[0]
     if isinstance(part, ParsedCommand):
-        return _command_rule(text, part)
+        return _command_pattern(text, tool, part)
     if part.target.kind not in {"plain", "glob"}:
-        raise RuleError(f"{text}: name the file, such as shell(> out/*)")
+        raise RuleError(f"{text}: name the file, such as {tool}(> out/*)")
     literal = part.target.kind == "plain"
     glob = re.sub(r"([*?])", r"[\1]", part.target.text) if literal else part.target.text
     if ".." in glob.split("/"):
-        raise RuleError(f"{text}: write the path without .., such as shell(> out/*)")
-    return RedirectRule(text, part.writes, glob)
+        raise RuleError(f"{text}: write the path without .., such as {tool}(> out/*)")
+    return RedirectPattern(part.writes, glob)
 
 
-def _command_rule(text: str, command: ParsedCommand) -> CommandRule:
+def _command_pattern(text: str, tool: str, command: ParsedCommand) -> CommandPattern:
     words = command.words
     more = bool(words) and words[-1].source == "*"
     words = words[:-1] if more else words
     if not words or words[0].kind != "plain" or not words[0].text:
-        raise RuleError(f"{text}: begin with a program, such as shell(git log *); shell allows all")
+        raise RuleError(
+            f"{text}: begin with a program, such as {tool}(git log *); {tool} allows all"
+        )
     if any(word.kind not in {"plain", "glob"} for word in (*words, *command.assignments)):
         raise RuleError(
-            f"{text}: * stands alone at the end, such as shell(git log *); no variables"
+            f"{text}: * stands alone at the end, such as {tool}(git log *); no variables"
         )
-    return CommandRule(text, words, more, command.assignments)
+    return CommandPattern(words, more, command.assignments)
 
 
-def _check_runner(rule: CommandRule) -> None:
-    name = program_name(rule.words[0].text)
+def _check_runner(text: str, tool: str, pattern: CommandPattern) -> None:
+    name = program_name(pattern.words[0].text)
     if name == "[[":
-        raise RuleError(f"{rule.text}: [[ evaluates what it compares; write test, shell(test *)")
-    rest = [word.text for word in rule.words[1:]]
-    if name in WRAPPERS and rule.more:
+        raise RuleError(f"{text}: [[ evaluates what it compares; write test, {tool}(test *)")
+    rest = [word.text for word in pattern.words[1:]]
+    if name in WRAPPERS and pattern.more:
         raise RuleError(
-            f"{rule.text}: {name} runs any program; allow the exact command, such as"
-            f" shell({name} git status), or everything with shell"
+            f"{text}: {name} runs any program; allow the exact command, such as"
+            f" {tool}({name} git status), or everything with {tool}"
         )
     module = rest[:1] == ["-m"] and len(rest) > 1
-    script = bool(rest) and (not rest[0].startswith("-") or rest[0] in _ABOUT)
-    if name in INTERPRETERS and not (module or script or (rest[1:] and not rule.more)):
+    script = bool(rest) and (not rest[0].startswith("-") or rest[0] in _INFO_OPTIONS)
+    if name in INTERPRETERS and not (module or script or (rest[1:] and not pattern.more)):
         raise RuleError(
-            f"{rule.text}: {name} runs any code; name the script, such as"
-            f" shell({name} scripts/build *), or allow everything with shell"
+            f"{text}: {name} runs any code; name the script, such as"
+            f" {tool}({name} scripts/build *), or allow everything with {tool}"
         )
 
 
-def _path_rule(text: str, tool: str, pattern: str) -> PathRule:
+def _path_pattern(text: str, tool: str, pattern: str, *, allow: bool) -> PathPattern:
     if not pattern or "\\" in pattern or ".." in pattern.split("/"):
         raise RuleError(
             f"{text}: write a path with / and * and without .., such as {tool}(notes/**)"
         )
-    return PathRule(text, tool, pattern)
+    if allow and pattern.startswith("/"):
+        raise RuleError(f"{text}: tools stay inside the workspace; write {tool}(notes/**)")
+    return PathPattern(pattern)
 
 
-def _host_rule(text: str, pattern: str) -> HostRule:
-    found = _HOST.fullmatch(pattern.lower())
-    if not found:
+def _host_pattern(text: str, tool: str, pattern: str) -> HostPattern:
+    match = _HOST.fullmatch(pattern.lower())
+    if not match:
         raise RuleError(
-            f"{text}: write a host name in ASCII, such as web_fetch(example.com),"
-            " web_fetch(*.example.com) or web_fetch(example.com:8443)"
+            f"{text}: write a host name in ASCII, such as {tool}(example.com),"
+            f" {tool}(*.example.com) or {tool}(example.com:8443)"
         )
-    port = int(found["port"]) if found["port"] else None
-    return HostRule(text, found["host"], bool(found["any"]), port)
+    port = int(match["port"]) if match["port"] else None
+    return HostPattern(match["host"], bool(match["any"]), port)

@@ -108,7 +108,7 @@ class _Judge:
         if not self._ui.is_agreed():
             self._refuse(call, UNAGREED, ())
             return
-        match evaluate_call(self._terms.policy, call.name, spec.risk, call.arguments):
+        match evaluate_call(self._terms.policy, spec, call.arguments):
             case Allowed():
                 pass
             case Denied(reason):
@@ -132,7 +132,7 @@ class _Judge:
         self._out.needs[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
-            what=truncate_json(display_call(call), share // 2),
+            what=truncate_json(display_call(call, spec), share // 2),
             risk=spec.risk,
             reason=truncate_json(needed.reason_detail, share // 10),
             call_hash=call_hash(call.name, call.arguments, self._terms.workspace),
@@ -144,7 +144,9 @@ class _Judge:
         hint = f" The rule that would allow it: {rule}" if rule else ""
         sentence = f"{truncate_json(reason, MAX_SENTENCE_BYTES)}{hint}"
         self._out.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
-        self._out.events.append(denied_event(call, sentence, rules if rule else ()))
+        self._out.events.append(
+            denied_event(call, self._specs.get(call.name), sentence, rules if rule else ())
+        )
 
     def _fail(self, call: ToolCall, sentence: str) -> None:
         self._out.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)

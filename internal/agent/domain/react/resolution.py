@@ -9,6 +9,7 @@ from internal.agent.domain.permissions.policy import call_hash
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Answer, Question, refusal_reason
 from internal.agent.domain.react.review_state import denied_event, plan_updated
+from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import replace_surrogates
@@ -36,12 +37,12 @@ def resolve(
     answer: Answer,
     plan: Plan | None,
     asked: Sequence[ToolCall],
-    workspace: str,
+    config: RunConfig,
 ) -> Resolution:
     """Rule on an answer. `asked` are the calls in need, as they are now."""
     match question.kind:
         case "approval":
-            return _on_calls(question, answer, plan, asked, workspace)
+            return _on_calls(question, answer, plan, asked, config)
         case "clarify":
             refused = answer.decision in ("reject", "expired")
             said = "The person gave no answer." if refused else "Yes, go on."
@@ -58,19 +59,21 @@ def _on_calls(
     answer: Answer,
     plan: Plan | None,
     asked: Sequence[ToolCall],
-    workspace: str,
+    config: RunConfig,
 ) -> Resolution:
     needs = {asking.call_id: asking for asking in question.calls}
     results: dict[str, ToolResult] = {}
     events: list[Event] = []
     for call in asked:
         asking = needs[call.call_id]
-        sentence = refusal_reason(asking, answer, call_hash(call.name, call.arguments, workspace))
+        sentence = refusal_reason(
+            asking, answer, call_hash(call.name, call.arguments, config.workspace)
+        )
         if sentence is not None:
             results[call.call_id] = ToolResult(
                 call.call_id, replace_surrogates(sentence), failed=True
             )
-            events.append(denied_event(call, sentence, asking.rules))
+            events.append(denied_event(call, config.tool(call.name), sentence, asking.rules))
     return Resolution(plan, results, events)
 
 

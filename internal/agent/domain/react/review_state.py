@@ -10,6 +10,7 @@ from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import ApprovalItem, Question
 from internal.agent.domain.text import escape_invisible, truncate, truncate_json
+from internal.agent.domain.tools import ToolSpec
 
 MAX_APPROVAL_ITEMS = 16
 """So many calls fit into one approval question; the model is to call the others again."""
@@ -80,7 +81,9 @@ def plan_updated(plan: Plan) -> PlanUpdated:
     )
 
 
-def denied_event(call: ToolCall, sentence: str, rules: tuple[str, ...] = ()) -> ToolCompleted:
+def denied_event(
+    call: ToolCall, spec: ToolSpec | None, sentence: str, rules: tuple[str, ...] = ()
+) -> ToolCompleted:
     """Return the event of a call that may not run; `rules` together would allow it."""
     return ToolCompleted(
         call_id=call.call_id,
@@ -89,23 +92,23 @@ def denied_event(call: ToolCall, sentence: str, rules: tuple[str, ...] = ()) -> 
         error=truncate_json(sentence, 2 * MAX_SENTENCE_BYTES),
         metadata={
             "denied": True,
-            "what": truncate_json(display_call(call), MAX_SENTENCE_BYTES),
+            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
             "rules": list(rules),
         },
     )
 
 
-def display_call(call: ToolCall) -> str:
+def display_call(call: ToolCall, spec: ToolSpec | None) -> str:
     """Return a call as a person reads it: the command itself, or the tool with its arguments.
 
     What nobody could see stands escaped. Clipped first: escaping megabytes takes seconds.
     """
-    return escape_invisible(truncate(call_text(call), MAX_SHOWN_CHARS))
+    return escape_invisible(truncate(call_text(call, spec), MAX_SHOWN_CHARS))
 
 
-def call_text(call: ToolCall) -> str:
+def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
     """Return a call as it is: the command, or the tool with its arguments as JSON."""
-    command = call.arguments.get("command")
-    if call.name == "shell" and isinstance(command, str):
+    command = None if spec is None else spec.command(call.arguments)
+    if command is not None:
         return command
     return f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}"

@@ -28,3 +28,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     people: bool = False
     approvals: bool = True
     plan_review: PlanReview = "off"
+
+    def tool(self, name: str) -> ToolSpec | None:
+        """Return the specification of a tool, None if the run does not offer it."""
+        return next((spec for spec in self.tools if spec.name == name), None)

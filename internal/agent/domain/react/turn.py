@@ -56,6 +56,7 @@ from internal.agent.domain.react.steps import (
 )
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import replace_surrogates
+from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
 
 MAX_EMPTY_REPLIES = 3
@@ -168,7 +169,7 @@ class Turn(msgspec.Struct, kw_only=True):
             return []
         self.question = None
         asked = [call for call in self.calls if call.call_id in self.pending_approvals]
-        ruling = resolve(question, answer, self.plan, asked, self.config.workspace)
+        ruling = resolve(question, answer, self.plan, asked, self.config)
         self.pending_approvals = {} if question.kind == "approval" else self.pending_approvals
         self.results.update(ruling.results)
         self.plan, self.closing_reason = ruling.plan, ruling.closing or self.closing_reason
@@ -199,7 +200,7 @@ class Turn(msgspec.Struct, kw_only=True):
         for call in self.calls:
             if call.call_id in self.results or call.call_id not in self.started:
                 continue
-            spec = next((tool for tool in self.config.tools if tool.name == call.name), None)
+            spec = self.config.tool(call.name)
             if spec is not None and spec.idempotent:
                 again.append(call)
             else:
@@ -306,7 +307,9 @@ class Turn(msgspec.Struct, kw_only=True):
         return []
 
     def _open_approval(self) -> None:
-        self.question = approval_question(self._fresh_id(), tuple(self.pending_approvals.values()))
+        targets = targets_by_tool(self.config.tools)
+        items = tuple(self.pending_approvals.values())
+        self.question = approval_question(self._fresh_id(), items, targets)
 
     def _fresh_id(self) -> QuestionId:
         self.question_count += 1

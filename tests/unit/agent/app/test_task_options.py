@@ -18,8 +18,11 @@ from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Price, PriceTable, RunLimits
+from internal.tools.registry import TOOLS
 
+TARGETS = targets_by_tool(each.spec for each in TOOLS)
 READER = Profile("reader", tools=("read_file",), model="claude-small")
 DEFAULTS = TaskDefaults(
     profiles={"default": Profile(), "reader": READER},
@@ -29,6 +32,7 @@ DEFAULTS = TaskDefaults(
     provider="anthropic",
     model="claude-x",
     prices=PriceTable({"claude-x": Price(1.0, 1.0)}),
+    targets=TARGETS,
     workspace="/work",
 )
 TALKER = Principal("lark:a:ou_1", roles=frozenset({"talk"}))
@@ -144,6 +148,7 @@ def test_a_settings_workspace_must_be_absolute_too() -> None:
         "p",
         "m",
         PriceTable(),
+        TARGETS,
         workspace="here",
     )
     with pytest.raises(InvalidRequest, match="absolute"):

@@ -1,8 +1,8 @@
-"""A shell command as parts: every command and every file redirection that running it would touch.
+"""Parse a shell command into its parts: every command and redirection that running it would reach.
 
-Read from the parse tree of tree-sitter-bash, wherever they stand: pipelines, lists, subshells,
-loops, conditions, functions, substitutions, here-documents. What the parser does not know, what
-stands between its tokens, and each token itself is checked again; any doubt is `Script.trouble`.
+The parts come from the parse tree of tree-sitter-bash: pipelines, lists, subshells, loops,
+conditions, functions, substitutions, here-documents. Unknown nodes, the text between tokens and
+every token are checked again; any doubt becomes `Script.problem`.
 """
 
 import re
@@ -14,22 +14,29 @@ import msgspec
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from internal.agent.domain.permissions.shell.programs import changes_folder
-from internal.agent.domain.permissions.shell.raw_text import cut, heredoc_holds, odd_text
+from internal.agent.domain.permissions.shell.programs import changes_directory
 from internal.agent.domain.permissions.shell.words import (
-    HOLES,
+    EXPANSIONS,
     Word,
-    for_parser,
-    read_word,
-    source_of,
+    decode_from_parser,
+    encode_for_parser,
+    node_source,
+    parse_word,
 )
+from internal.agent.domain.text import find_invisible
 
 MAX_DEPTH = 60
+MAX_BYTES = 64 * 1024
+MAX_MARKS = 4_000  # punctuation and blanks; beyond that the parser's error recovery takes seconds
+_MARK = re.compile(r"[^\w\s]|\s+")
+_DELIMITER = re.compile(r"(\\?)(['\"]?)(\w+)\2")
 _BLANKS = re.compile(rb"[ \t]+")
 _ANY_BLANKS = re.compile(rb"[ \t]*")
 _SPACE = re.compile(rb"[ \t\n]*")
 _NAMED_DESCRIPTOR = re.compile(rb"\{\w+\}$")
-_DIGITS = frozenset(b"%d" % digit for digit in range(10))  # two are a word to a POSIX shell
+_DIGITS = frozenset(
+    b"%d" % digit for digit in range(10)
+)  # a POSIX shell reads two digits as a word
 _LOOP_VARIABLE = re.compile(r"[a-z_][a-z0-9_]*")
 _RESERVED = re.compile(
     r"if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|coproc|in"
@@ -42,36 +49,36 @@ _TRANSPARENT = frozenset(
 )
 _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation", "extglob_pattern"})
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-_TEST_SHAPES = frozenset(
+_TEST_NODES = frozenset(
     {"unary_expression", "binary_expression", "negation_expression", "parenthesized_expression"}
 )
-_SUMS = _TEST_SHAPES | {"postfix_expression", "ternary_expression", "subscript"}
+_ARITHMETIC = _TEST_NODES | {"postfix_expression", "ternary_expression", "subscript"}
 
 
 class ParsedCommand(msgspec.Struct, frozen=True):
-    """A simple command. `asks` says why no rule can ever cover it ("" = one can)."""
+    """A simple command. `no_rule` is the reason why no rule can cover it, "" if one can."""
 
     words: tuple[Word, ...]
     assignments: tuple[Word, ...] = ()
-    asks: str = ""
+    no_rule: str = ""
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """A file opened by the shell itself, for writing or only for reading.
+    """A file that the shell itself opens, for writing or for reading only.
 
-    `adrift`: by a path from a folder that another part of the command may have changed.
+    `folder_unknown`: the path is relative and another part of the command may change the folder.
     """
 
     writes: bool
     target: Word
-    adrift: bool = False
+    folder_unknown: bool = False
 
 
 class Script(msgspec.Struct, frozen=True):
-    """All parts of a command text. With `trouble` they are a best effort, not the whole."""
+    """The parts of a command text. With a `problem` they may be incomplete."""
 
     parts: tuple[ParsedCommand | Redirect, ...]
-    trouble: str
+    problem: str
 
 
 @cache
@@ -79,40 +86,40 @@ def _language() -> Language:
     return Language(tree_sitter_bash.language())
 
 
-def read_script(text: str) -> Script:
-    """Take a command text apart. Never raises and never runs anything; linear in the text."""
-    trouble = odd_text(text)
-    raw = for_parser(cut(text))
+def parse_script(text: str) -> Script:
+    """Return the parts of a command text. Never raises; the time is linear in the length."""
+    problem = _text_problem(text)
+    raw = encode_for_parser(_truncate(text))
     reader = _Reader(raw)
     reader.read(Parser(_language()).parse(raw).root_node)
-    return Script(tuple(_settled(reader.parts)), trouble or reader.trouble)
+    return Script(tuple(_mark_unknown_folders(reader.parts)), problem or reader.problem)
 
 
-def _settled(parts: list[ParsedCommand | Redirect]) -> list[ParsedCommand | Redirect]:
-    """Return the parts; once one of them changes the folder, relative paths mean nothing known."""
-    moved = any(isinstance(part, ParsedCommand) and changes_folder(part.words) for part in parts)
-    return [_adrift(part) for part in parts] if moved else parts
+def _mark_unknown_folders(parts: list[ParsedCommand | Redirect]) -> list[ParsedCommand | Redirect]:
+    """Return the parts, with relative paths marked if one part changes the folder."""
+    moved = any(isinstance(part, ParsedCommand) and changes_directory(part.words) for part in parts)
+    return [_mark_unknown_folder(part) for part in parts] if moved else parts
 
 
-def _adrift(part: ParsedCommand | Redirect) -> ParsedCommand | Redirect:
+def _mark_unknown_folder(part: ParsedCommand | Redirect) -> ParsedCommand | Redirect:
     if isinstance(part, Redirect):
-        return msgspec.structs.replace(part, adrift=not part.target.text.startswith("/"))
+        return msgspec.structs.replace(part, folder_unknown=not part.target.text.startswith("/"))
     program = part.words[0].text if part.words else ""
     if "/" not in program.lstrip("/") or program.startswith("/"):
         return part
-    return msgspec.structs.replace(part, asks="which program that is depends on the folder")
+    return msgspec.structs.replace(part, no_rule="which program that is depends on the folder")
 
 
 class _Reader:
-    """Walks a tree with its own stack, so that depth costs no Python frames."""
+    """Walks a parse tree with an explicit stack: a deep tree must not exhaust the Python stack."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         self.parts: list[ParsedCommand | Redirect] = []
-        self.trouble = ""
+        self.problem = ""
         self._stack: list[tuple[Node, int]] = []
         self._depth = 0
-        self._shapes: dict[str, Callable[[Node], None]] = {
+        self._handlers: dict[str, Callable[[Node], None]] = {
             "command": self._command,
             "declaration_command": self._declaration,
             "unset_command": self._declaration,
@@ -129,54 +136,54 @@ class _Reader:
         }
 
     def read(self, root: Node) -> None:
-        """Read the whole tree into `parts` and `trouble`."""
+        """Fill `parts` and `problem` from the whole tree."""
         if root.has_error:
-            self._doubt("it is not valid shell syntax")
+            self._add_problem("it is not valid shell syntax")
         covered = self.raw[: root.start_byte] + self.raw[root.end_byte :]
         if not _SPACE.fullmatch(covered):
-            self._doubt("the parser passed over a part of it")
+            self._add_problem("the parser skipped a part of it")
         self._stack.append((root, 0))
         while self._stack:
             node, self._depth = self._stack.pop()
             if self._depth > MAX_DEPTH:
-                self._doubt("it is nested too deep")
+                self._add_problem("it is nested too deep")
             self._visit(node)
 
     def _visit(self, node: Node) -> None:
         if node.type in _WORDS:
             self._word(node)
-        elif shape := self._shapes.get(node.type):
-            shape(node)
-        elif node.type in _TRANSPARENT or node.type in HOLES:
+        elif handler := self._handlers.get(node.type):
+            handler(node)
+        elif node.type in _TRANSPARENT or node.type in EXPANSIONS:
             self._structure(node)
-        elif node.type in _SUMS:
+        elif node.type in _ARITHMETIC:
             self._push(node.children)
         elif node.is_named and node.child_count:
-            self._doubt(f"the shape {node.type.replace('_', ' ')} has no rule")
+            self._add_problem(f"the syntax {node.type.replace('_', ' ')} is not supported")
             self._push(node.children)
 
     def _structure(self, node: Node) -> None:
-        if node.type not in HOLES and not self._gaps_hold(node.children, _SPACE):
-            self._doubt("the parser passed over a part of it")
+        if node.type not in EXPANSIONS and not self._gaps_match(node.children, _SPACE):
+            self._add_problem("the parser skipped a part of it")
         self._push(node.children)
 
-    def _doubt(self, reason: str) -> None:
-        self.trouble = self.trouble or reason
+    def _add_problem(self, reason: str) -> None:
+        self.problem = self.problem or reason
 
     def _push(self, nodes: list[Node] | tuple[Node, ...]) -> None:
         self._stack.extend((node, self._depth + 1) for node in reversed(nodes))
 
-    def _gaps_hold(self, nodes: list[Node], pattern: re.Pattern[bytes]) -> bool:
+    def _gaps_match(self, nodes: list[Node], pattern: re.Pattern[bytes]) -> bool:
         return all(
             pattern.fullmatch(self.raw[left.end_byte : right.start_byte])
             for left, right in pairwise(nodes)
         )
 
     def _word(self, node: Node) -> Word:
-        reading = read_word(node)
-        if reading.trouble:
-            self._doubt(reading.trouble)
-        self._push(reading.holes)
+        reading = parse_word(node)
+        if reading.problem:
+            self._add_problem(reading.problem)
+        self._push(reading.expansions)
         return reading.word
 
     def _command(self, node: Node) -> None:
@@ -191,10 +198,10 @@ class _Reader:
                 words.append(self._word(child))
         for pair in pairwise(node.children):
             redirected = any(child.type in _REDIRECTS for child in pair)
-            if not self._gaps_hold(list(pair), _ANY_BLANKS if redirected else _BLANKS):
-                self._doubt("the parser passed over a part of it")
+            if not self._gaps_match(list(pair), _ANY_BLANKS if redirected else _BLANKS):
+                self._add_problem("the parser skipped a part of it")
         if words and _RESERVED.fullmatch(words[0].source):
-            self._doubt(f"{words[0].source} is a word of the shell's own grammar")
+            self._add_problem(f"{words[0].source} is a reserved word of the shell")
         self.parts.append(ParsedCommand(tuple(words), tuple(assignments)))
 
     def _assignment(self, node: Node) -> Word:
@@ -206,8 +213,8 @@ class _Reader:
             known = Word("", "plain" if value.type == "=" else "unknown", "")
         if node.children[0].type == "subscript":
             self._push(node.children[0].children)
-        name = source_of(node).partition("=")[0]
-        return Word(f"{name}={known.text}", known.kind, source_of(node))
+        name = node_source(node).partition("=")[0]
+        return Word(f"{name}={known.text}", known.kind, node_source(node))
 
     def _lone_assignment(self, node: Node) -> None:
         nodes = [node] if node.type == "variable_assignment" else node.children
@@ -220,28 +227,28 @@ class _Reader:
             self._assignment(child) if child.type == "variable_assignment" else self._word(child)
             for child in node.children[1:]
         )
-        name = source_of(node.children[0])
+        name = node_source(node.children[0])
         first = Word(name, "plain", name)
         self.parts.append(
             ParsedCommand((first, *words), (), f"{name} changes the shell's variables")
         )
 
     def _test(self, node: Node) -> None:
-        leaves = _flat(node)
-        if not self._gaps_hold(leaves, _BLANKS):
-            self._doubt("the parser passed over a part of it")
+        leaves = _leaves(node)
+        if not self._gaps_match(leaves, _BLANKS):
+            self._add_problem("the parser skipped a part of it")
         words = tuple(self._test_word(leaf) for leaf in leaves)
-        asks = "" if words[0].text == "[" else f"{words[0].text} evaluates what it compares"
-        self.parts.append(ParsedCommand(words, (), asks))
+        no_rule = "" if words[0].text == "[" else f"{words[0].text} evaluates what it compares"
+        self.parts.append(ParsedCommand(words, (), no_rule))
 
     def _test_word(self, leaf: Node) -> Word:
         if leaf.is_named:
             return self._word(leaf)
-        source = source_of(leaf)
+        source = node_source(leaf)
         return Word(source, "plain", source)
 
     def _for(self, node: Node) -> None:
-        name = next((source_of(c) for c in node.children if c.type == "variable_name"), "")
+        name = next((node_source(c) for c in node.children if c.type == "variable_name"), "")
         if node.children[0].type == "select" or not _LOOP_VARIABLE.fullmatch(name):
             self.parts.append(ParsedCommand((), (), "it sets a variable for what follows"))
         self._structure(node)
@@ -258,7 +265,7 @@ class _Reader:
     def _comment(self, node: Node) -> None:
         before = self.raw[: node.start_byte]
         if b"\n" in (node.text or b"") or (before and before[-1:] not in b" \t\n;&|()"):
-            self._doubt("a comment can be read in two ways")
+            self._add_problem("a comment is ambiguous")
 
     def _file_redirect(self, node: Node) -> None:
         children = list(node.children)
@@ -267,13 +274,13 @@ class _Reader:
             before = self.raw[: descriptor.start_byte][-1:]
             sound = descriptor.text in _DIGITS and (not before or before in b" \t\n;&|(){}")
             if not sound or descriptor.end_byte != children[0].start_byte:
-                self._doubt("a redirection can be read in two ways")
+                self._add_problem("a redirection is ambiguous")
         if _NAMED_DESCRIPTOR.search(self.raw[: node.start_byte]):
-            self._doubt("a redirection sets a variable")
+            self._add_problem("a redirection sets a variable")
         operator, *targets = children
         words = [self._word(target) for target in targets]
         if len(words) > 1:
-            self._doubt("words follow a redirection; put the redirection last")
+            self._add_problem("words follow a redirection; put the redirection last")
             self.parts.append(ParsedCommand(tuple(words[1:])))
         duplicates = operator.type in {">&", "<&"} and _is_descriptor(words)
         if words and not duplicates:
@@ -283,26 +290,70 @@ class _Reader:
         start = next(child for child in node.children if child.type == "heredoc_start")
         body = [child for child in node.children if child.type == "heredoc_body"]
         others = [c for c in node.children if c.type in _WORDS]
-        if others or not heredoc_holds(self.raw, node, start):
-            self._doubt("a here-document can be read in two ways")
-        inert = source_of(start)[:1] in "'\"\\"
-        if not inert and any(mark in source_of(part) for part in body for mark in "$`"):
-            self._doubt("a here-document substitutes; quote its delimiter")
+        if others or not _is_heredoc_unambiguous(self.raw, node, start):
+            self._add_problem("a here-document is ambiguous")
+        inert = node_source(start)[:1] in "'\"\\"
+        if not inert and any(mark in node_source(part) for part in body for mark in "$`"):
+            self._add_problem("a here-document substitutes; quote its delimiter")
         self._push([c for c in node.children if c.type not in _WORDS and c.type != "heredoc_body"])
-        self._push([hole for part in body for hole in part.children if hole.type in HOLES])
+        self._push(
+            [
+                expansion
+                for part in body
+                for expansion in part.children
+                if expansion.type in EXPANSIONS
+            ]
+        )
 
 
 def _is_descriptor(words: list[Word]) -> bool:
     return all(word.kind == "plain" and re.fullmatch(r"[0-9]+", word.text) for word in words)
 
 
-def _flat(node: Node) -> list[Node]:
+def _leaves(node: Node) -> list[Node]:
     leaves: list[Node] = []
     stack = [*reversed(node.children)]
     while stack:
         child = stack.pop()
-        if child.type in _TEST_SHAPES:
+        if child.type in _TEST_NODES:
             stack.extend(reversed(child.children))
         else:
             leaves.append(child)
     return leaves
+
+
+def _text_problem(text: str) -> str:
+    """Return why a command text cannot be checked at all, or ""."""
+    if len(text.encode("utf-8", "replace")) > MAX_BYTES or _truncate(text) != text:
+        return "it is too long to be checked"
+    if char := find_invisible(text):
+        return f"it contains the invisible character {char!a}"
+    if "\\\n" in text:
+        return "it continues a line with a backslash; write it on one line"
+    return ""
+
+
+def _truncate(text: str) -> str:
+    """Return the beginning of the text that can be parsed in bounded time, or all of it."""
+    text = text[:MAX_BYTES]
+    for count, mark in enumerate(_MARK.finditer(text)):
+        if count == MAX_MARKS:
+            return text[: mark.start()]
+    return text
+
+
+def _is_heredoc_unambiguous(raw: bytes, node: Node, start: Node) -> bool:
+    """Return True if the parser ends the document at the line where the shell ends it."""
+    delimiter = _DELIMITER.fullmatch(node_source(start))
+    ends = [child for child in node.children if child.type == "heredoc_end"]
+    at = raw.find(b"\n", start.end_byte) + 1
+    if not delimiter or len(ends) != 1 or b"<<" in raw[start.end_byte : at] or not at:
+        return False
+    tabs = b"\t" if node_source(node).startswith("<<-") else b""
+    while at < len(raw):
+        line, _, _ = raw[at:].partition(b"\n")
+        text = line.lstrip(tabs) if tabs else line
+        if decode_from_parser(text) == delimiter[3]:
+            return ends[0].start_byte == at + len(line) - len(text)
+        at += len(line) + 1
+    return False

@@ -1,7 +1,7 @@
-"""Words of a shell command: what a word is once the shell has removed its quotes, if that is known.
+"""Words of a shell command and their values after quote removal, as far as they are known.
 
-The parser's leaves are checked a second time here, against the shell's own lexical rules, because a
-word that the parser and the shell cut differently is how a permission rule is fooled.
+Each leaf of the parse tree is checked again against the lexical rules of the shell: a word that the
+parser and the shell split differently could bypass a permission rule.
 """
 
 import re
@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 WordKind = Literal["plain", "glob", "open", "unknown"]
 
-HOLES = frozenset(
+EXPANSIONS = frozenset(
     {
         "simple_expansion",
         "expansion",
@@ -33,19 +33,19 @@ _QUOTED_TEXT = re.compile(r'(?:[^"\\`$]|\\[^\n])*')
 _QUOTED_END = re.compile(_QUOTED_TEXT.pattern + r"\$?")  # "foo$" ends in a dollar sign
 _QUOTED_ESCAPE = re.compile(r'\\([$`"\\])')
 _BARE_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_SIMPLE_HOLE = re.compile(r"\$\w+|\$\{\w+\}|\$\(.*\)|`.*`", re.DOTALL)
+_SIMPLE_EXPANSION = re.compile(r"\$\w+|\$\{\w+\}|\$\(.*\)|`.*`", re.DOTALL)
 _BRACES = re.compile(r"\{.*(?:,|\.\.)", re.DOTALL)
 _GLOB = re.compile(r"[*?\[]|^~")
-_HOLE = "\0"  # stands in a mask for a value nobody knows; NUL never reaches this point in a word
-_QUOTED_HOLE = "\1"
+_UNKNOWN = "\0"  # marks an unknown value in a mask; a word never contains NUL
+_QUOTED_UNKNOWN = "\1"
 
 
 class Word(msgspec.Struct, frozen=True):
-    """One word. `text` is its value if `kind` is plain, else the part of it that is known.
+    """One word. `text` is its value if `kind` is "plain", else the known part of it.
 
-    plain: exactly `text`. glob: file names that begin like `text` (never with `-`).
-    open: one quoted word that begins with the known `text` (never with `-`) and goes on unknown.
-    unknown: anything, also several words or an option.
+    plain: exactly `text`. glob: file names that start like `text` (never with `-`). open: one
+    quoted word that starts with `text` (never with `-`) and continues with an unknown value.
+    unknown: any value, also several words or an option.
     """
 
     text: str
@@ -54,55 +54,55 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class WordReading(NamedTuple):
-    """A word, the nodes inside it that hold further commands, and why it may be misread ("")."""
+    """A word, the expansions inside it, and why it is ambiguous ("" if it is not)."""
 
     word: Word
-    holes: tuple[Node, ...] = ()
-    trouble: str = ""
+    expansions: tuple[Node, ...] = ()
+    problem: str = ""
 
 
 class _Piece(NamedTuple):
     text: str
-    mask: str  # one mark a character: itself when bare, `x` when quoted, a hole mark when unknown
-    holes: tuple[Node, ...] = ()
-    sound: bool = True
+    mask: str  # per character: itself if bare, `x` if quoted, a mark if unknown
+    expansions: tuple[Node, ...] = ()
+    is_consistent: bool = True
 
 
-def for_parser(text: str) -> bytes:
-    """Return a text as the parser may see it: every byte of UTF-8 is a sign of its own below 256.
+def encode_for_parser(text: str) -> bytes:
+    """Return the text for the parser, with every UTF-8 byte as one character below 256.
 
-    The grammar looks signs up in a table that ends at 255 and reads past it for higher ones, which
-    may end the process. 0x85 and 0xA0 would count as blanks; two bytes that UTF-8 never has stand
-    for them.
+    The grammar's lookup table has 256 entries and is read out of bounds for other characters, which
+    can crash the process. 0x85 and 0xA0 would count as blanks and are replaced by two bytes that
+    never occur in UTF-8.
     """
-    return text.encode("utf-8", "replace").translate(_SEEN).decode("latin-1").encode("utf-8")
+    return text.encode("utf-8", "replace").translate(_TO_PARSER).decode("latin-1").encode("utf-8")
 
 
-def from_parser(raw: bytes) -> str:
-    """Return what a piece of such bytes was in the text; what is no UTF-8 shows as U+FFFD."""
+def decode_from_parser(raw: bytes) -> str:
+    """Return the original text of bytes from `encode_for_parser`; invalid UTF-8 becomes U+FFFD."""
     signs = raw.decode("utf-8", "replace").encode("latin-1", "replace")
-    return signs.translate(_MEANT).decode("utf-8", "replace")
+    return signs.translate(_FROM_PARSER).decode("utf-8", "replace")
 
 
-_SEEN = bytes.maketrans(b"\x85\xa0", b"\xf5\xf6")
-_MEANT = bytes.maketrans(b"\xf5\xf6", b"\x85\xa0")
+_TO_PARSER = bytes.maketrans(b"\x85\xa0", b"\xf5\xf6")
+_FROM_PARSER = bytes.maketrans(b"\xf5\xf6", b"\x85\xa0")
 
 
-def source_of(node: Node) -> str:
-    """The text under a node; bytes that are no UTF-8 show as U+FFFD."""
-    return from_parser(node.text or b"")
+def node_source(node: Node) -> str:
+    """Return the text of a node; invalid UTF-8 becomes U+FFFD."""
+    return decode_from_parser(node.text or b"")
 
 
-def read_word(node: Node) -> WordReading:
-    """Read a node that stands where a word stands. Never raises; an odd node is trouble."""
+def parse_word(node: Node) -> WordReading:
+    """Read a node that stands where a word stands. Never raises; an odd node is problem."""
     pieces = [_piece(child) for child in _pieces_of(node)]
     text = "".join(piece.text for piece in pieces)
     mask = "".join(piece.mask for piece in pieces)
-    holes = tuple(hole for piece in pieces for hole in piece.holes)
-    sound = all(piece.sound for piece in pieces) and not mask.startswith("#")
-    source = source_of(node)
-    trouble = "" if sound else f"the word {source[:40]!a} can be read in two ways"
-    return WordReading(Word(text, _kind(text, mask), source), holes, trouble)
+    expansions = tuple(expansion for piece in pieces for expansion in piece.expansions)
+    is_consistent = all(piece.is_consistent for piece in pieces) and not mask.startswith("#")
+    source = node_source(node)
+    problem = "" if is_consistent else f"the word {source[:40]!a} is ambiguous"
+    return WordReading(Word(text, _kind(text, mask), source), expansions, problem)
 
 
 def _pieces_of(node: Node) -> list[Node]:
@@ -114,18 +114,18 @@ def _pieces_of(node: Node) -> list[Node]:
 
 
 def _kind(text: str, mask: str) -> WordKind:
-    if _HOLE in mask or _BRACES.search(mask):
+    if _UNKNOWN in mask or _BRACES.search(mask):
         return "unknown"
     globbed = bool(_GLOB.search(mask))
-    if not globbed and _QUOTED_HOLE not in mask:
+    if not globbed and _QUOTED_UNKNOWN not in mask:
         return "plain"
-    if mask[0] in f"*?[{_QUOTED_HOLE}" or text[0] == "-":
-        return "unknown"  # it may turn out to be an option
-    return "open" if _QUOTED_HOLE in mask else "glob"
+    if mask[0] in f"*?[{_QUOTED_UNKNOWN}" or text[0] == "-":
+        return "unknown"  # it may expand to an option
+    return "open" if _QUOTED_UNKNOWN in mask else "glob"
 
 
 def _piece(node: Node) -> _Piece:
-    source = source_of(node)
+    source = node_source(node)
     if node.type in _BARE:
         text = _BARE_ESCAPE.sub(r"\1", source)
         return _Piece(text, _BARE_ESCAPE.sub("x", source), (), bool(_BARE_TEXT.fullmatch(source)))
@@ -135,26 +135,26 @@ def _piece(node: Node) -> _Piece:
     if node.type == "string":
         return _string(node)
     if node.type == "ansi_c_string":
-        return _Piece(_ansi_c(source), _HOLE)
-    return _Piece("", _HOLE, (node,), node.type in HOLES)
+        return _Piece(_ansi_c(source), _UNKNOWN)
+    return _Piece("", _UNKNOWN, (node,), node.type in EXPANSIONS)
 
 
 def _string(node: Node) -> _Piece:
     raw = node.text or b""
-    text, mask, sound, place = "", "", raw[:1] == b'"' == raw[-1:] and len(raw) > 1, 1
-    holes = tuple(child for child in node.children if child.type in HOLES)
-    for hole in holes:
-        start, end = hole.start_byte - node.start_byte, hole.end_byte - node.start_byte
-        part = from_parser(raw[place:start])
-        sound = sound and bool(_QUOTED_TEXT.fullmatch(part))
+    text, mask, is_consistent, at = "", "", raw[:1] == b'"' == raw[-1:] and len(raw) > 1, 1
+    expansions = tuple(child for child in node.children if child.type in EXPANSIONS)
+    for expansion in expansions:
+        start, end = expansion.start_byte - node.start_byte, expansion.end_byte - node.start_byte
+        part = decode_from_parser(raw[at:start])
+        is_consistent = is_consistent and bool(_QUOTED_TEXT.fullmatch(part))
         value = _QUOTED_ESCAPE.sub(r"\1", part)
-        simple = _SIMPLE_HOLE.fullmatch(source_of(hole))
-        text, mask, place = text + value, mask + "x" * len(value), end
-        mask += _QUOTED_HOLE if simple else _HOLE
-    last = from_parser(raw[place:-1])
-    sound = sound and bool(_QUOTED_END.fullmatch(last))
+        simple = _SIMPLE_EXPANSION.fullmatch(node_source(expansion))
+        text, mask, at = text + value, mask + "x" * len(value), end
+        mask += _QUOTED_UNKNOWN if simple else _UNKNOWN
+    last = decode_from_parser(raw[at:-1])
+    is_consistent = is_consistent and bool(_QUOTED_END.fullmatch(last))
     value = _QUOTED_ESCAPE.sub(r"\1", last)
-    return _Piece(text + value, mask + "x" * len(value), holes, sound)
+    return _Piece(text + value, mask + "x" * len(value), expansions, is_consistent)
 
 
 def _ansi_c(source: str) -> str:
@@ -166,7 +166,7 @@ def _ansi_c(source: str) -> str:
 
 
 def _known_escape(escape: re.Match[str]) -> str:
-    """Return an escape as Python spells it; one that the shell does not know stays as it is."""
+    """Return an escape in Python syntax; one that the shell does not know is kept verbatim."""
     sign = escape[1]
     if sign[0] in "01234567":
         return f"\\x{int(sign, 8) & 0xFF:02x}"

@@ -13,22 +13,30 @@ from internal.agent.domain.permissions.policy import (
     Denied,
     Mode,
     Policy,
-    Risk,
-    RuleError,
     Verdict,
     call_hash,
     evaluate_call,
-    parse_allow_rule,
-    parse_rule,
 )
+from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule, parse_rule
+from internal.agent.domain.permissions.targets import Risk
+from internal.agent.domain.tools import ToolSpec, targets_by_tool
+from internal.tools.registry import TOOLS
 from tests import ROOT
 from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING, Row
 
+SPECS = {each.spec.name: each.spec for each in TOOLS}
+TARGETS = targets_by_tool(SPECS.values())
 _LETTERS = {Allowed: "A", Denied: "D", ApprovalNeeded: "N"}
 
 
 def shell(policy: Policy, command: str) -> Verdict:
-    return evaluate_call(policy, "shell", "exec", {"command": command})
+    return evaluate_call(policy, SPECS["shell"], {"command": command})
+
+
+def evaluate(policy: Policy, tool: str, risk: Risk, arguments: dict[str, Any]) -> Verdict:
+    """Evaluate a call of a tool as if it had this risk."""
+    spec = SPECS.get(tool) or ToolSpec(tool, "", {}, risk)
+    return evaluate_call(policy, msgspec.structs.replace(spec, risk=risk), arguments)
 
 
 def named(row: Row) -> str:
@@ -143,7 +151,7 @@ ARGUMENTS: dict[str, Any] = {"command": "ls", "path": "a", "url": "https://a.exa
     ],
 )
 def test_modes(mode: Mode, expected: str) -> None:
-    verdicts = [evaluate_call(Policy(mode=mode), t, r, ARGUMENTS) for r, t in RISKS.items()]
+    verdicts = [evaluate(Policy(mode=mode), t, r, ARGUMENTS) for r, t in RISKS.items()]
     assert "".join(_LETTERS[type(verdict)] for verdict in verdicts) == expected
 
 
@@ -151,7 +159,7 @@ def test_deny_wins_in_every_mode() -> None:
     for mode in Mode:
         for risk, tool in RISKS.items():
             policy = Policy(mode=mode, allow=(tool,), deny=(tool,))
-            assert isinstance(evaluate_call(policy, tool, risk, ARGUMENTS), Denied)
+            assert isinstance(evaluate(policy, tool, risk, ARGUMENTS), Denied)
 
 
 def test_plan_mode_stands_above_allow_rules() -> None:
@@ -212,9 +220,9 @@ PATHS = [
 @pytest.mark.parametrize(("glob", "path", "expected"), PATHS)
 def test_path_allow(glob: str, path: str, expected: str) -> None:
     policy = Policy(allow=(f"write_file({glob})",))
-    verdict = evaluate_call(policy, "write_file", "write", {"path": path})
+    verdict = evaluate(policy, "write_file", "write", {"path": path})
     assert _LETTERS[type(verdict)] == expected
-    other = evaluate_call(policy, "edit_file", "write", {"path": path})
+    other = evaluate(policy, "edit_file", "write", {"path": path})
     assert isinstance(other, ApprovalNeeded)
 
 
@@ -248,16 +256,16 @@ def test_path_allow(glob: str, path: str, expected: str) -> None:
 )
 def test_path_deny(glob: str, path: str, denied: bool) -> None:
     policy = Policy(mode=Mode.FULL, deny=(f"read_file({glob})",))
-    verdict = evaluate_call(policy, "read_file", "read", {"path": path})
+    verdict = evaluate(policy, "read_file", "read", {"path": path})
     assert isinstance(verdict, Denied) is denied
 
 
 def test_a_search_does_not_begin_above_a_denied_place() -> None:
     policy = Policy(mode=Mode.FULL, deny=("search_files(a/secret/*)",))
     for path, denied in [(".", 1), ("a", 1), ("./a", 1), ("..", 1), ("b", 0), ("a/b", 0)]:
-        verdict = evaluate_call(policy, "search_files", "read", {"path": path})
+        verdict = evaluate(policy, "search_files", "read", {"path": path})
         assert isinstance(verdict, Denied) is bool(denied), path
-    assert isinstance(evaluate_call(policy, "search_files", "read", {}), Denied)
+    assert isinstance(evaluate(policy, "search_files", "read", {}), Denied)
 
 
 @pytest.mark.parametrize(
@@ -276,11 +284,11 @@ def test_a_search_does_not_begin_above_a_denied_place() -> None:
     ],
 )
 def test_path_suggestions(path: str, rule: str) -> None:
-    verdict = evaluate_call(Policy(), "write_file", "write", {"path": path})
+    verdict = evaluate(Policy(), "write_file", "write", {"path": path})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rule == rule
     if rule:
-        again = evaluate_call(Policy(allow=verdict.rules), "write_file", "write", {"path": path})
+        again = evaluate(Policy(allow=verdict.rules), "write_file", "write", {"path": path})
         assert again == Allowed(rule)
 
 
@@ -350,7 +358,7 @@ HOSTS = [
 
 @pytest.mark.parametrize(("host", "url", "expected"), HOSTS)
 def test_host_allow(host: str, url: str, expected: str) -> None:
-    verdict = evaluate_call(Policy(allow=(f"web_fetch({host})",)), "web_fetch", "net", {"url": url})
+    verdict = evaluate(Policy(allow=(f"web_fetch({host})",)), "web_fetch", "net", {"url": url})
     assert _LETTERS[type(verdict)] == expected
 
 
@@ -383,7 +391,7 @@ def test_host_allow(host: str, url: str, expected: str) -> None:
 )
 def test_host_deny(host: str, url: str, expected: str) -> None:
     policy = Policy(mode=Mode.FULL, deny=(f"web_fetch({host})",))
-    verdict = evaluate_call(policy, "web_fetch", "net", {"url": url})
+    verdict = evaluate(policy, "web_fetch", "net", {"url": url})
     assert _LETTERS[type(verdict)] == expected
 
 
@@ -396,13 +404,11 @@ def test_host_deny(host: str, url: str, expected: str) -> None:
     ],
 )
 def test_host_suggestions(url: str, rule: str) -> None:
-    verdict = evaluate_call(Policy(), "web_fetch", "net", {"url": url})
+    verdict = evaluate(Policy(), "web_fetch", "net", {"url": url})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rule == rule
     if rule:
-        assert evaluate_call(Policy(allow=(rule,)), "web_fetch", "net", {"url": url}) == Allowed(
-            rule
-        )
+        assert evaluate(Policy(allow=(rule,)), "web_fetch", "net", {"url": url}) == Allowed(rule)
 
 
 @pytest.mark.parametrize(
@@ -412,21 +418,21 @@ def test_host_suggestions(url: str, rule: str) -> None:
 def test_odd_arguments_are_never_allowed_by_a_pattern(tool: str, rule: str) -> None:
     for odd in (None, 1, ["a"], {"a": "a"}, True):
         arguments = {"command": odd, "path": odd, "url": odd}
-        asked = evaluate_call(Policy(allow=(rule,)), tool, "exec", arguments)
+        asked = evaluate(Policy(allow=(rule,)), tool, "exec", arguments)
         assert isinstance(asked, ApprovalNeeded)
         assert not asked.rules
-        vague = evaluate_call(Policy(mode=Mode.FULL, deny=(rule,)), tool, "exec", arguments)
+        vague = evaluate(Policy(mode=Mode.FULL, deny=(rule,)), tool, "exec", arguments)
         assert isinstance(vague, ApprovalNeeded)
 
 
 def test_other_tools_are_judged_whole() -> None:
-    verdict = evaluate_call(Policy(), "crm.update", "write", {"path": "x"})
+    verdict = evaluate(Policy(), "crm.update", "write", {"path": "x"})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rules == ("crm.update",)
-    assert evaluate_call(Policy(allow=("crm.update",)), "crm.update", "write", {}) == Allowed(
+    assert evaluate(Policy(allow=("crm.update",)), "crm.update", "write", {}) == Allowed(
         "crm.update"
     )
-    odd = evaluate_call(Policy(), "no tool (", "write", {})
+    odd = evaluate(Policy(), "no tool (", "write", {})
     assert isinstance(odd, ApprovalNeeded)
     assert not odd.rules
 
@@ -446,12 +452,12 @@ def test_other_tools_are_judged_whole() -> None:
 )  # fmt: skip
 def test_bad_rules_are_errors(text: str) -> None:
     with pytest.raises(RuleError) as caught:
-        parse_rule(text)
+        parse_rule(text, TARGETS)
     assert len(str(caught.value)) > 20
     with pytest.raises(RuleError):
-        Policy(allow=(text,))
+        Policy(allow=(text,)).check(TARGETS)
     with pytest.raises(RuleError):
-        Policy(deny=(text,))
+        Policy(deny=(text,)).check(TARGETS)
 
 
 @pytest.mark.parametrize(
@@ -466,12 +472,12 @@ def test_bad_rules_are_errors(text: str) -> None:
     ],
 )  # fmt: skip
 def test_rules_that_would_give_the_whole_shell_may_only_deny(text: str) -> None:
-    parse_rule(text)
-    Policy(deny=(text,))
+    parse_rule(text, TARGETS)
+    Policy(deny=(text,)).check(TARGETS)
     with pytest.raises(RuleError):
-        parse_allow_rule(text)
+        parse_allow_rule(text, TARGETS)
     with pytest.raises(RuleError):
-        Policy(allow=(text,))
+        Policy(allow=(text,)).check(TARGETS)
 
 
 @pytest.mark.parametrize(
@@ -533,7 +539,7 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
     page = ROOT / "docs" / "permissions.md"
     rules = re.findall(r"^\| `([^`]+\([^`]+\))` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rules) >= 9
-    assert Policy(allow=tuple(rules), deny=tuple(rules)).allow == tuple(rules)
+    Policy(allow=tuple(rules), deny=tuple(rules)).check(TARGETS)
 
 
 @pytest.mark.parametrize(
@@ -542,14 +548,12 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
         ("make x", ""),
         ("git log && make x", "no rule allows make x"),
         ("make x && make y", "no rule allows make x; make y"),
-        ("if true", "shell if true cannot be judged: it is not valid shell syntax."),
+        ("if true", "shell if true cannot be checked: it is not valid shell syntax."),
     ],
 )
 def test_whoever_sees_the_call_is_told_what_else_there_is_to_know(
     command: str, detail: str
 ) -> None:
-    verdict = evaluate_call(
-        Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command}
-    )
+    verdict = evaluate(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.reason_detail == detail

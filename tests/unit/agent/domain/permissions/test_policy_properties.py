@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +19,13 @@ from internal.agent.domain.permissions.policy import (
     Verdict,
     evaluate_call,
 )
-from internal.agent.domain.permissions.shell.parser import ParsedCommand, read_script
-from internal.agent.domain.permissions.shell.words import for_parser, from_parser
+from internal.agent.domain.permissions.shell.parser import ParsedCommand, parse_script
+from internal.agent.domain.permissions.shell.words import decode_from_parser, encode_for_parser
+from internal.agent.domain.tools import ToolSpec
+from internal.tools.registry import TOOLS
 from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING
 
+SPECS = {each.spec.name: each.spec for each in TOOLS}
 COMMANDS = [row.command for row in (*ALLOWING, *DENYING) if len(row.command) < 500]
 PIECES = [
     "git", "status", "rm", "x", "echo", "sudo", "sh", "-c", "find", "-exec", "a*", "*", "$X", " ",
@@ -52,7 +56,7 @@ words = st.one_of(
 
 
 def shell(policy: Policy, command: str) -> Verdict:
-    return evaluate_call(policy, "shell", "exec", {"command": command})
+    return evaluate_call(policy, SPECS["shell"], {"command": command})
 
 
 def openness(verdict: Verdict) -> int:
@@ -66,10 +70,12 @@ def test_judge_never_raises(
 ) -> None:
     verdict = shell(Policy(mode=mode, allow=allow, deny=deny), text)
     assert openness(verdict) in {0, 1, 2}
-    for tool in ("read_file", "web_fetch", "search_files", "plan", text):
-        evaluate_call(Policy(mode=mode), tool, "net", {"path": text, "url": text})
+    specs = [SPECS[name] for name in ("read_file", "web_fetch", "search_files")]
+    for known in (*specs, ToolSpec("plan", "", {}, "net"), ToolSpec(text, "", {}, "net")):
+        spec = msgspec.structs.replace(known, risk="net")
+        evaluate_call(Policy(mode=mode), spec, {"path": text, "url": text})
         rules = ("read_file(a/**)", "web_fetch(a.example)", "search_files(**/x)")
-        evaluate_call(Policy(deny=rules, allow=rules), tool, "net", {"path": text, "url": text})
+        evaluate_call(Policy(deny=rules, allow=rules), spec, {"path": text, "url": text})
 
 
 @given(texts, modes, allow_rules, allow_rules, deny_rules)
@@ -121,8 +127,8 @@ def test_quoting_changes_nothing(
 @given(st.lists(words, min_size=1, max_size=6))
 @settings(max_examples=300, deadline=None)
 def test_quoted_words_are_read_as_they_are(parts: list[str]) -> None:
-    script = read_script(shlex.join(parts))
-    assert not script.trouble
+    script = parse_script(shlex.join(parts))
+    assert not script.problem
     (command,) = script.parts
     assert isinstance(command, ParsedCommand)
     if "=" not in parts[0]:
@@ -143,9 +149,9 @@ def test_what_follows_is_always_judged(text: str, joint: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_the_parser_sees_no_sign_beyond_its_tables_and_nothing_is_lost(text: str) -> None:
-    seen = for_parser(text)
+    seen = encode_for_parser(text)
     assert all(ord(sign) < 256 and ord(sign) not in {0x85, 0xA0} for sign in seen.decode())
-    assert from_parser(seen) == text
+    assert decode_from_parser(seen) == text
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,100 @@
+"""Paths and globs of the workspace, matched on their text alone.
+
+Where a path really leads (links, mounts) is checked by the tool that opens it; a rule only decides
+which paths need no approval. An allow glob is strict about spelling, a deny glob also matches every
+other spelling of the path.
+"""
+
+import posixpath
+import re
+import unicodedata
+from functools import lru_cache
+
+from internal.agent.domain.text import find_invisible, is_invisible
+
+PROTECTED_FOLDERS = (".git",)
+"""Folders that no tool may change: git runs programs that are configured there."""
+
+
+@lru_cache(maxsize=1024)
+def _compile_glob(pattern: str, *, fold: bool) -> re.Pattern[str]:
+    pattern = unicodedata.normalize("NFKC", pattern) if fold else pattern
+    parts: list[str] = []
+    for piece in re.findall(r"\*\*/?|\[[*?]\]|.", normalize_path(pattern), re.DOTALL):
+        match piece:
+            case "**" | "**/":
+                parts.append(r"(?s:.*)" if piece == "**" else r"(?:(?s:.*)/)?")
+            case "*":
+                parts.append(r"[^/]*")
+            case "?":
+                parts.append(r"[^/]")
+            case "[*]" | "[?]":
+                parts.append(re.escape(piece[1]))
+            case _:
+                parts.append(re.escape(piece))
+    return re.compile("".join(parts), re.IGNORECASE if fold else re.NOFLAG)
+
+
+def normalize_path(path: str) -> str:
+    """Return the path without `.`, empty segments and `a/..`. Lexical: links are not followed."""
+    return posixpath.normpath(re.sub(r"/+", "/", path))
+
+
+def allows_path(glob: str, path: str) -> bool:
+    """Return True if an allow glob covers a path.
+
+    A path with `..`, a backslash or an invisible character is never covered. An absolute path is
+    covered only by an absolute glob.
+    """
+    if find_invisible(path) or "\\" in path or ".." in path.split("/"):
+        return False
+    if path.startswith("/") and not glob.startswith("/"):
+        return False
+    return bool(path) and bool(_compile_glob(glob, fold=False).fullmatch(normalize_path(path)))
+
+
+def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool:
+    """Return True if a deny glob matches a path in any spelling.
+
+    `..`, absolute paths, other letter case and equivalent Unicode characters all match. With
+    `recursive`, a folder above a denied path matches as well, because a search would descend into
+    it.
+    """
+    folded = _fold(path)
+    if folded != path and denies_path(glob, folded, recursive=recursive):
+        return True
+    path = re.sub(
+        r"^(?:\.\./|\.\.$)+", "/", normalize_path(path.replace("\\", "/"))
+    )  # may lead anywhere
+    segments = path.split("/")
+    tails = ["/".join(segments[start:]) or "/" for start in range(len(segments))]
+    if any(_compile_glob(glob, fold=True).fullmatch(tail) for tail in tails):
+        return True
+    fixed = re.split(r"[*?\[]", glob, maxsplit=1)[0]
+    return recursive and any(_is_above(tail, normalize_path(fixed)) for tail in tails)
+
+
+def is_protected(path: str) -> bool:
+    """Return True if a path in any spelling is a protected folder or inside one."""
+    return any(
+        denies_path(glob, path) for folder in PROTECTED_FOLDERS for glob in (folder, f"{folder}/**")
+    )
+
+
+def _fold(path: str) -> str:
+    """Return the path as some file systems see it: no invisible characters, folded letters."""
+    visible = "".join(char for char in path if char == " " or not is_invisible(char))
+    return unicodedata.normalize("NFKC", visible)
+
+
+def _is_above(folder: str, path: str) -> bool:
+    return folder in {".", "/", ""} or f"{path}/".casefold().startswith(f"{folder}/".casefold())
+
+
+def suggest_path_rule(tool: str, path: str) -> str:
+    """Return the narrowest rule that allows the tool on this path, or "" if there is none."""
+    glob = normalize_path(path)
+    is_plain = (
+        not re.search(r"[*?\[\]]", glob) and glob == glob.strip() and not glob.startswith("/")
+    )
+    return f"{tool}({glob})" if is_plain and allows_path(glob, path) else ""

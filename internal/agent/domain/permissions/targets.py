@@ -1,0 +1,41 @@
+"""What the arguments of a tool call touch: paths, addresses and commands.
+
+A tool declares its targets in its specification. Rules are matched against targets only, so a new
+tool is covered by the same rules as every other tool with such a target.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+Risk = Literal["read", "write", "exec", "net", "ui"]
+
+
+class PathTarget(msgspec.Struct, frozen=True, tag="path"):
+    """An argument that holds a path in the workspace; a missing one is the workspace itself.
+
+    `recursive`: the tool also reads what is below the path. `multiple`: the argument is a list.
+    """
+
+    argument: str
+    recursive: bool = False
+    multiple: bool = False
+
+
+class UrlTarget(msgspec.Struct, frozen=True, tag="url"):
+    """An argument that holds an http or https address."""
+
+    argument: str
+
+
+class CommandTarget(msgspec.Struct, frozen=True, tag="command"):
+    """An argument that holds a command line for bash."""
+
+    argument: str
+
+
+Target = PathTarget | UrlTarget | CommandTarget
+
+ToolTargets = Mapping[str, tuple[Target, ...]]
+"""The targets of every known tool, by tool name."""
