@@ -153,6 +153,21 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
     assert matching(ours(), r"(?<![\w.}])/(wor" + r"k|roo" + r"t)/") == []
 
 
+def test_permission_rules_know_no_tool_by_name() -> None:
+    source = [path for path in modules("internal") if "permissions" in path.parent.parts]
+    constants = [
+        (path.name, node.value)
+        for path in source
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert len(constants) > 100
+    for name in (each.spec.name for each in TOOLS):
+        # `shell` is also a word of English; as a name it stands alone or before a parenthesis
+        named = re.compile(rf"\b{name}\b" if "_" in name else rf"^{name}$|\b{name}\(")
+        assert [where for where, text in constants if named.search(text)] == [], name
+
+
 def test_rosters_are_complete() -> None:
     for name, listed, there in ROSTERS:
         assert (name, listed) == (name, there)

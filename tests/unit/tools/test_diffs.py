@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import escape_invisible
+from internal.agent.domain.tools import Language
 from internal.agent.ports.tools import CallContext, ToolSource
 from internal.sandbox.native import NativeSandbox
 from internal.tools.diffs import MAX_PREVIEW_BYTES, unified_diff
@@ -19,6 +21,7 @@ from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import Tool, ToolContext, tool
 from internal.tools.workspace import WorkspacePath
 
+TITLE: dict[Language, str] = {"en": "Sample", "zh": "示例"}
 Preview = Callable[..., Any]
 
 
@@ -177,12 +180,13 @@ async def test_a_preview_that_breaks_or_hangs_does_not_cost_the_run(tmp_path: Pa
         return f"{path} and {context}"
 
     arguments = {"path": "a"}
-    broken = box(tool(risk="write", title={"en": "Sample", "zh": "示例"}, preview=breaks)(kept))
+    targets = (PathTarget("path"),)
+    broken = box(tool(risk="write", targets=targets, title=TITLE, preview=breaks)(kept))
     assert await broken.preview(context(tmp_path), "kept", arguments) == "[no preview]"
     slow = ToolBox(
         sandbox=NativeSandbox(),
         fetcher=Fetcher(),
-        tools=(tool(risk="write", title={"en": "Sample", "zh": "示例"}, preview=hangs)(kept),),
+        tools=(tool(risk="write", targets=targets, title=TITLE, preview=hangs)(kept),),
         preview_seconds=0.01,
     )
     shown = await slow.preview(context(tmp_path), "kept", arguments)

@@ -12,15 +12,21 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit, number_steps, read_steps
 from internal.agent.domain.questions import ApprovalItem, Question
+from internal.agent.domain.tools import targets_by_tool
+from internal.tools.registry import TOOLS
 
 PLAN = Plan(1, "tidy", "complex", number_steps(["look", "act"]))
 ABOUT_PLAN = Question(QuestionId("q1"), "plan", "tidy", call_id="p", plan=PLAN)
 OPEN = Question(QuestionId("q2"), "clarify", "which?", call_id="c")
 ONE_OF = msgspec.structs.replace(OPEN, options=("red", "green", "3"))
 SOME_OF = msgspec.structs.replace(ONE_OF, multiple=True)
+TARGETS = targets_by_tool(each.spec for each in TOOLS)
 RULED = ApprovalItem("a", "shell", "git log", "exec", "no rule", "h1", ("shell(git log)",))
-UNRULED = ApprovalItem("b", "shell", "sh x", "exec", "runs anything", "h2")
-CALLS = Question(QuestionId("q3"), "approval", "Allow 2 calls?", calls=(RULED, UNRULED))
+UNTARGETS = targets_by_tool(each.spec for each in TOOLS)
+RULED = ApprovalItem("b", "shell", "sh x", "exec", "runs anything", "h2")
+CALLS = Question(
+    QuestionId("q3"), "approval", "Allow 2 calls?", calls=(RULED, UNRULED), targets=TARGETS
+)
 ONE_CALL = msgspec.structs.replace(CALLS, calls=(RULED,))
 YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
 

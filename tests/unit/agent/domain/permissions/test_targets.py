@@ -132,8 +132,7 @@ def test_a_pattern_covers_the_targets_of_the_kinds_it_can_be_read_as() -> None:
     some = Policy(allow=verdict.rules[:2])
     assert isinstance(evaluate_call(some, DOWNLOAD, call), ApprovalNeeded)
     for rule in ("download(*.com)", "download(out/**)", "download(wc *)"):
-        denied = evaluate_call(Policy(mode=Mode.FULL, deny=(rule,)), DOWNLOAD, call)
-        assert isinstance(denied, Denied) is (rule != "download(*.com)"), rule
+        assert isinstance(evaluate_call(Policy(Mode.FULL, deny=(rule,)), DOWNLOAD, call), Denied)
 
 
 def test_a_rule_that_does_not_fit_the_tool_is_safe() -> None:
@@ -171,7 +170,7 @@ def test_a_turn_offers_the_rules_for_both_paths_and_runs_the_approved_call() -> 
     turn = begin(config(Policy()))
     hear(turn, moving("c1", "a", "b"))
     stored = msgspec.json.decode(msgspec.json.encode(turn), type=Turn)
-    assert stored == turn
+    assert (stored.config.tools[-1], stored.question) == (move_file.spec, turn.question)
     (item,) = paused(stored).calls
     assert item.rules == ("move_file(a)", "move_file(b)")
     stored.resolve(answered(stored, grant="session", rules=item.rules))
