@@ -20,10 +20,9 @@ ABOUT_PLAN = Question(QuestionId("q1"), "plan", "tidy", call_id="p", plan=PLAN)
 OPEN = Question(QuestionId("q2"), "clarify", "which?", call_id="c")
 ONE_OF = msgspec.structs.replace(OPEN, options=("red", "green", "3"))
 SOME_OF = msgspec.structs.replace(ONE_OF, multiple=True)
-TARGETS = targets_by_tool(each.spec for each in TOOLS)
+TARGETS = dict(targets_by_tool(each.spec for each in TOOLS))
 RULED = ApprovalItem("a", "shell", "git log", "exec", "no rule", "h1", ("shell(git log)",))
-UNTARGETS = targets_by_tool(each.spec for each in TOOLS)
-RULED = ApprovalItem("b", "shell", "sh x", "exec", "runs anything", "h2")
+UNRULED = ApprovalItem("b", "shell", "sh x", "exec", "runs anything", "h2")
 CALLS = Question(
     QuestionId("q3"), "approval", "Allow 2 calls?", calls=(RULED, UNRULED), targets=TARGETS
 )
