@@ -171,7 +171,7 @@ function anyRow(log: Log, kind: number, run: string, k: number, n: number): Row 
         run,
         'workflow.tool.started',
         { call_id: 'c', tool_name: 't', arguments: {}, iteration: 1, risk: 'read', attachments: [] },
-        { is_subtask: true, subtask_index: n },
+        { is_subtask: true },
       );
     case 5:
       return log.durable(run, 'workflow.question.asked', question(`${run}-${n}`));

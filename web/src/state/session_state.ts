@@ -100,8 +100,6 @@ export interface EndLine extends Placed {
 /** A subagent's run: one line that opens to its own lines. */
 export interface SubtaskLine extends Placed {
   kind: 'subtask';
-  index: number;
-  preview: string;
   ended: boolean;
   failed: boolean;
   thread: Thread;

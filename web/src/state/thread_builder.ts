@@ -20,18 +20,13 @@ export class ThreadBuilder {
   /** Write a subagent's event into its lane. */
   applySubtask(event: Envelope): void {
     const key = keyOf(event.run_id, 'subtask');
-    const index = event.subtask_index ?? 0;
     const known = this.lineAt(key);
-    const before: SubtaskLine =
-      known?.kind === 'subtask'
-        ? known
-        : newSubtask(event, key, index);
+    const before: SubtaskLine = known?.kind === 'subtask' ? known : newSubtask(event, key);
     const nested = new ThreadBuilder(before.thread);
     nested.apply(event);
     const ended = event.event.startsWith('workflow.result.');
     const failed = ended && nested.lines.some((line) => line.kind === 'end' && line.error !== '');
-    const preview = event.subtask_preview ?? before.preview;
-    this.put({ ...before, preview, ended, failed, thread: nested.thread() }, !ended);
+    this.put({ ...before, ended, failed, thread: nested.thread() }, !ended);
   }
 
   /** Write an event as a line, or into the line that it belongs to. */
@@ -161,14 +156,12 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
   };
 }
 
-function newSubtask(event: Envelope, key: string, index: number): SubtaskLine {
+function newSubtask(event: Envelope, key: string): SubtaskLine {
   return {
     kind: 'subtask',
     key,
     run: event.run_id,
     time: event.timestamp,
-    index,
-    preview: '',
     ended: false,
     failed: false,
     thread: { lines: [], open: {} },

@@ -310,10 +310,6 @@ export interface Head {
   node_id?: string;
   node_kind?: "artifact" | "diagnostic" | "generation" | "iteration" | "plan" | "question" | "result" | "step" | "subflow" | "tool";
   is_subtask: boolean;
-  subtask_index?: number;
-  total_subtasks?: number;
-  subtask_preview?: string;
-  max_parallel?: number;
 }
 
 export interface Payloads {

@@ -135,7 +135,7 @@ describe('words that are being said', () => {
 
 test('a subtask is one line that holds its own', () => {
   const log = new Log();
-  const sub = { is_subtask: true, subtask_index: 1, subtask_preview: 'prices' };
+  const sub = { is_subtask: true };
   const started = log.durable(
     'S',
     'workflow.tool.started',
@@ -151,7 +151,7 @@ test('a subtask is one line that holds its own', () => {
   const state = reduceEvents(EMPTY, [started, done]);
   expect(lines(state)).toEqual(['subtask']);
   const [lane] = state.thread.lines;
-  expect(lane).toMatchObject({ index: 1, preview: 'prices', ended: false });
+  expect(lane).toMatchObject({ kind: 'subtask', ended: false });
   expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done' }]);
 });
 

@@ -43,10 +43,6 @@ class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     node_id: str | UnsetType = UNSET
     node_kind: NodeKind | UnsetType = UNSET
     is_subtask: bool
-    subtask_index: int | UnsetType = UNSET
-    total_subtasks: int | UnsetType = UNSET
-    subtask_preview: str | UnsetType = UNSET
-    max_parallel: int | UnsetType = UNSET
     payload: Event
 
 

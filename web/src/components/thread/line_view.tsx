@@ -208,10 +208,9 @@ function SubtaskRow({ line, ...row }: RowProps & { line: SubtaskLine }) {
     setOpen(next);
   };
   const state = line.ended ? (line.failed ? '✕' : '✓') : '●';
-  const name = `${String.fromCharCode(65 + (line.index % 26))} ${state}`;
   const tools = line.thread.lines.filter((one) => one.kind === 'tool').length;
   return (
-    <ExpandableRow {...row} id={line.key} glyph="├" tone="text-dim" title={name} hint={line.preview || t.subtask} end={t.steps(tools)}>
+    <ExpandableRow {...row} id={line.key} glyph="├" tone="text-dim" title={state} hint={t.subtask} end={t.steps(tools)}>
       {line.thread.lines.map((one) => (
         <LineView key={one.key} line={one} live={undefined} open={open.has(one.key)} here={false} onToggle={toggle} />
       ))}
