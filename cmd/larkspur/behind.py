@@ -24,7 +24,7 @@ from internal.config.loader import Loaded, load
 from internal.config.terminal_env import TerminalFacts
 from internal.config.types import ConfigError
 from internal.i18n.catalog import resolve_language
-from internal.observability.logs import log_to
+from internal.observability.logs import configure_logging
 from internal.tools.registry import TOOLS
 from larkspur.build import terminal_house
 from larkspur.doctor import checks, line_of
@@ -113,6 +113,6 @@ def _log_beside(loaded: Loaded) -> None:
         how |= os.O_TRUNC
     opened = os.open(Path(path), how, 0o600)
     stream = os.fdopen(opened, "a", encoding="utf-8", buffering=1)
-    log_to(stream, [] if key is None else [key.get_secret_value()])
+    configure_logging(stream, [] if key is None else [key.get_secret_value()])
     for name in ("internal", "larkspur"):
         logging.getLogger(name).setLevel(logging.ERROR)

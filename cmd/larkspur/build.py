@@ -27,9 +27,8 @@ from internal.channels.lark.channel import House, LarkChannel
 from internal.channels.lark.connection import AppCredentials
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
-from internal.dispatch.leases import Leases
+from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.local import LocalDispatcher
-from internal.dispatch.queue import Queue
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
@@ -54,7 +53,7 @@ class _Frame:
     model: RetryingModel
     book: ModelBook
     recovery: Recovery
-    leases: Leases
+    leases: LeaseKeeper
     defaults: TaskDefaults
 
     def coordinator(self) -> AgentCoordinator:
@@ -103,7 +102,7 @@ class GatewayHouse:
     defaults: TaskDefaults
     dispatcher: LocalDispatcher
     coordinator: AgentCoordinator
-    leases: Leases
+    leases: LeaseKeeper
     clock: SystemClock
 
 
@@ -120,7 +119,7 @@ class TerminalHouse:
     defaults: TaskDefaults
     dispatcher: TerminalDispatcher
     coordinator: AgentCoordinator
-    leases: Leases
+    leases: LeaseKeeper
     interrupted: tuple[TaskId, ...] = ()
 
     @property
@@ -138,11 +137,11 @@ class TerminalHouse:
 
     def lease(self) -> str:
         """Return until when a run submitted now is ours, RFC 3339."""
-        return self.leases.until()
+        return self.leases.expiry()
 
     async def run_own(self, run_id: RunId, *, waits: bool = True) -> None:
-        """Run our queued run to its end, through its pauses; see `TerminalDispatcher.run_own`."""
-        await self.dispatcher.run_own(run_id, self.coordinator, waits=waits)
+        """Run our queued run to its end, through its pauses; see `TerminalDispatcher.execute`."""
+        await self.dispatcher.execute(run_id, self.coordinator, wait_for_answers=waits)
 
     async def adopt(self, run_id: RunId) -> bool:
         """Make a queued run ours that belongs to nobody; False when somebody else takes it."""
@@ -162,9 +161,14 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
     """
     async with _frame(loaded, "gateway") as frame:
         services = frame.services
-        queue = Queue(services.database, services.stores, services.clock)
-        concurrency = loaded.settings.dispatch.concurrency
-        dispatcher = LocalDispatcher(queue, frame.leases, frame.recovery, concurrency)
+        dispatcher = LocalDispatcher(
+            services.database,
+            services.stores,
+            services.clock,
+            leases=frame.leases,
+            recovery=frame.recovery,
+            concurrency=loaded.settings.dispatch.concurrency,
+        )
         yield GatewayHouse(
             gateway=frame.gateway(dispatcher),
             broadcaster=services.broadcaster,
@@ -206,8 +210,13 @@ async def terminal_house(loaded: Loaded) -> AsyncGenerator[TerminalHouse]:
     """
     async with _frame(loaded, "terminal") as frame:
         services = frame.services
-        queue = Queue(services.database, services.stores, services.clock)
-        dispatcher = TerminalDispatcher(queue, frame.leases, frame.recovery)
+        dispatcher = TerminalDispatcher(
+            services.database,
+            services.stores,
+            services.clock,
+            leases=frame.leases,
+            recovery=frame.recovery,
+        )
         lost = await frame.recovery.recover_expired_leases()
         yield TerminalHouse(
             gateway=frame.gateway(dispatcher),
@@ -245,6 +254,12 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
             model=model,
             book=book,
             recovery=Recovery(database, stores, broadcaster, clock),
-            leases=Leases(owner, settings.dispatch.lease_seconds, database, stores, clock),
+            leases=LeaseKeeper(
+                owner,
+                settings.dispatch.lease_seconds,
+                database=database,
+                stores=stores,
+                clock=clock,
+            ),
             defaults=briefing_defaults(settings, book),
         )

@@ -27,8 +27,7 @@ from internal.channels.cli.repl.lookups import Lookups
 from internal.channels.cli.repl.remote_client import RemoteHost
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
-from internal.dispatch.leases import Leases
-from internal.dispatch.queue import Queue
+from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.i18n.catalog import MessageCatalog
 from internal.llm.model_catalog import make_model_book
@@ -180,9 +179,11 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
         await stack.enter_async_context(background_task(broadcaster.follow()))
         stack.callback(broadcaster.close)
         seconds = settings.dispatch.lease_seconds
-        leases = Leases(f"desk-{Ksuid()}", seconds, database, stores, clock)
+        leases = LeaseKeeper(
+            f"desk-{Ksuid()}", seconds, database=database, stores=stores, clock=clock
+        )
         recovery = Recovery(database, stores, broadcaster, clock)
-        dispatcher = TerminalDispatcher(Queue(database, stores, clock), leases, recovery)
+        dispatcher = TerminalDispatcher(database, stores, clock, leases=leases, recovery=recovery)
         yield Desk(
             gateway=Gateway(database, stores, broadcaster, dispatcher, clock),
             broadcaster=broadcaster,

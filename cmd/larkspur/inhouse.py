@@ -10,7 +10,7 @@ from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.task_request import OneShotRequest
 from internal.config.home import prepare
 from internal.config.loader import Loaded, load
-from internal.observability.logs import log_to
+from internal.observability.logs import configure_logging
 from larkspur.build import TerminalHouse, terminal_house
 from larkspur.failing import sentences
 
@@ -61,6 +61,6 @@ def in_house(config: str | None, work: Callable[[TerminalHouse], Awaitable[T]]) 
 
 def _log_only_trouble(loaded: Loaded) -> None:
     key = loaded.settings.llm.api_key
-    log_to(secrets=[] if key is None else [key.get_secret_value()])
+    configure_logging(secrets=[] if key is None else [key.get_secret_value()])
     for name in ("internal", "larkspur"):
         logging.getLogger(name).setLevel(logging.ERROR)

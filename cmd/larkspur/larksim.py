@@ -6,7 +6,7 @@ import secrets
 import signal
 
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
-from internal.observability.logs import log_to
+from internal.observability.logs import configure_logging
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
 
@@ -26,7 +26,7 @@ def lark_sim(port: int, app_id: str | None = None, app_secret: str | None = None
     app = App(_plain(app_id, APP_ID), _plain(app_secret, secrets.token_hex(16)))
     if not 0 <= port <= HIGHEST_PORT:
         raise CliExit(USAGE, f"--port is 0 to {HIGHEST_PORT}.")
-    log_to(secrets=[app.secret])
+    configure_logging(secrets=[app.secret])
     try:
         asyncio.run(_serve(LarkSim([app], port=port)))
     except OSError as error:

@@ -21,7 +21,7 @@ from internal.config import home
 from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded
 from internal.dispatch.lock import dispatcher_lock
-from internal.observability.logs import log_to
+from internal.observability.logs import configure_logging
 from internal.sandbox.process_privacy import close_to_children
 from larkspur.build import GatewayHouse, gateway_house, lark_door
 from larkspur.version import VERSION
@@ -43,7 +43,7 @@ def serve(loaded: Loaded, local_lark: str = "") -> int:
     home.prepare(loaded.home)
     token = home.ensure_token(loaded.home)
     keys = (loaded.settings.llm.api_key, loaded.settings.channels.lark.app_secret)
-    log_to(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
+    configure_logging(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
     close_to_children()
     sys.setswitchinterval(SWITCH_SECONDS)
     with (
@@ -110,7 +110,7 @@ def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | N
             status="failing" if failure else "ok",
             database=ComponentHealth(not failure, house.leases.since, failure),
             dispatcher=ComponentHealth(
-                not dispatcher.stopping, since, f"{dispatcher.at_work} runs at work"
+                not dispatcher.is_stopping, since, f"{dispatcher.active_count} runs at work"
             ),
             lark=UNSET if lark is None else _lark_health(lark),
         )

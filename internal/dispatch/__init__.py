@@ -1,1 +1,9 @@
-"""Who runs which run, and when."""
+"""Dispatch: which process executes which run, and when.
+
+In reading order:
+
+- `local`: `LocalDispatcher`, starts the queued runs of a data folder
+- `terminal`: `TerminalDispatcher`, executes the runs of one terminal
+- `leases`: lease renewal and stop requests of other processes
+- `lock`: the lock that allows one `LocalDispatcher` per data folder
+"""

@@ -1,4 +1,4 @@
-"""Leases: a process says that it is alive, and hears what is asked of its runs."""
+"""Leases: a process renews them while it is alive, and receives stop requests for its runs."""
 
 import asyncio
 import logging
@@ -14,18 +14,22 @@ from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
 
-LISTEN_SECONDS = 0.5
-"""How often stop requests of other processes are looked for."""
+POLL_INTERVAL_SECONDS = 0.5
+"""How often stop requests of other processes are read."""
 
-RENEWALS = 3
-"""A lease is renewed so many times in its length."""
+RENEWALS_PER_LEASE = 3
 
 
-class Leases:
-    """The leases of one owner: a process that runs things."""
+class LeaseKeeper:
+    """Keeps the leases of one owner, a process that executes runs.
+
+    Args:
+        owner: the name that the process claims runs with.
+        seconds: the length of a lease.
+    """
 
     def __init__(
-        self, owner: str, seconds: float, database: Database, stores: Stores, clock: Clock
+        self, owner: str, seconds: float, *, database: Database, stores: Stores, clock: Clock
     ) -> None:
         self.owner = owner
         self._seconds = seconds
@@ -33,35 +37,38 @@ class Leases:
         self._runs = stores.runs
         self._clock = clock
         self.failure = ""
-        """Why the database could not be used at the last look; "" when it could."""
+        """Why the database could not be used at the last attempt, "" when it could."""
         self.since = rfc3339(clock.now())
-        """Since when that is so."""
+        """Since when `failure` has been empty, or not empty."""
 
-    def until(self) -> str:
-        """Return the end of a lease that begins now."""
+    def expiry(self) -> str:
+        """Return the end of a lease that starts now, RFC 3339."""
         return rfc3339(self._clock.now() + timedelta(seconds=self._seconds))
 
-    async def keep(self, active: ActiveRuns) -> None:
-        """Renew the leases and make stopped runs leave, until cancelled."""
+    async def run(self, active: ActiveRuns) -> None:
+        """Renew the leases and cancel runs that were asked to stop, until cancelled."""
         renewed = self._clock.monotonic()
         while True:
-            await asyncio.sleep(LISTEN_SECONDS)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
             try:
                 for run_id, stop in await self._database.read(
                     partial(self._runs.list_stop_requests, self.owner)
                 ):
                     active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
-                if self._clock.monotonic() - renewed >= self._seconds / RENEWALS:
+                if self._clock.monotonic() - renewed >= self._seconds / RENEWALS_PER_LEASE:
                     await self._database.write(
-                        partial(self._runs.renew_leases, self.owner, self.until())
+                        partial(self._runs.renew_leases, self.owner, self.expiry())
                     )
                     renewed = self._clock.monotonic()
-                self._note("")
+                self._set_failure("")
             except StoreUnavailable as error:
-                self._note(str(error))
+                self._set_failure(str(error))
 
-    def _note(self, failure: str) -> None:
+    def _set_failure(self, failure: str) -> None:
         if bool(failure) != bool(self.failure):
             self.since = rfc3339(self._clock.now())
-            logger.warning("leases kept again" if not failure else f"leases not kept: {failure}")
+            if failure:
+                logger.warning("leases cannot be renewed", extra={"reason": failure})
+            else:
+                logger.warning("leases are renewed again")
         self.failure = failure

@@ -1,4 +1,4 @@
-"""LocalDispatcher: starts queued runs in this process, the first of each free lane."""
+"""The dispatcher of a data folder: starts queued runs in this process."""
 
 import asyncio
 import itertools
@@ -12,66 +12,83 @@ from internal.agent.domain.errors import LarkspurError, RunExit, RunHandedOver, 
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
-from internal.dispatch.leases import Leases
-from internal.dispatch.queue import Queue
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from internal.dispatch.leases import LeaseKeeper
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-SWEEP_BEATS = 10
+POLL_INTERVAL_SECONDS = 1.0
+POLLS_PER_RECOVERY = 10
 
 
 class LocalDispatcher:
-    """One per data folder. `concurrency` runs at once; waiting ones do not count."""
+    """Starts the first queued run of each free lane. A data folder has one dispatcher.
 
-    def __init__(self, queue: Queue, leases: Leases, recovery: Recovery, concurrency: int) -> None:
-        self._queue = queue
+    Args:
+        concurrency: how many runs are executed at once. Waiting runs do not count.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        clock: Clock,
+        *,
+        leases: LeaseKeeper,
+        recovery: Recovery,
+        concurrency: int,
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._clock = clock
         self._leases = leases
         self._recovery = recovery
         self._concurrency = concurrency
         self._active = ActiveRuns()
         self._starting: set[RunId] = set()
-        self._woken = asyncio.Event()
-        self._stopping = False
+        self._wake_event = asyncio.Event()
+        self._is_stopping = False
 
     @property
-    def stopping(self) -> bool:
-        """Whether nothing is started any more."""
-        return self._stopping
+    def is_stopping(self) -> bool:
+        """Whether no more runs are started."""
+        return self._is_stopping
 
     @property
-    def at_work(self) -> int:
-        """How many runs are at work here."""
+    def active_count(self) -> int:
+        """The number of runs that this process executes."""
         return len(self._active)
 
     def wake(self) -> None:
-        """Say that there may be something to start."""
-        self._woken.set()
+        """Look for queued runs now."""
+        self._wake_event.set()
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
-        """Make a run of this process leave; False when it is not at work here."""
+        """Cancel a run of this process. False when this process does not execute it."""
         return self._active.cancel(run_id, reason)
 
     def stop(self) -> None:
-        """Start nothing more and hand over what is at work; `run` returns when that is stored."""
-        self._stopping = True
-        for live in self._active:
-            live.cancel(RunHandedOver("the process stops"))
-        self._woken.set()
+        """Start no more runs and hand over the active ones. `run` returns when they are stored."""
+        self._is_stopping = True
+        for active in self._active:
+            active.cancel(RunHandedOver("the process stops"))
+        self._wake_event.set()
 
     async def run(self, coordinator: AgentCoordinator) -> None:
-        """Take over what an earlier dispatcher left, then dispatch until `stop`."""
+        """Recover the runs of an earlier dispatcher, then dispatch until `stop`."""
         await self._recovery.recover_after_restart()
         background = [
-            asyncio.create_task(self._leases.keep(self._active)),
-            asyncio.create_task(self._keep_looking()),
+            asyncio.create_task(self._leases.run(self._active)),
+            asyncio.create_task(self._poll()),
         ]
         try:
             async with asyncio.TaskGroup() as runs:
-                while not self._stopping:
-                    self._woken.clear()
+                while not self._is_stopping:
+                    self._wake_event.clear()
                     await self._start_ready(runs, coordinator)
-                    await self._woken.wait()
+                    await self._wake_event.wait()
         finally:
             for task in background:
                 task.cancel()
@@ -81,57 +98,52 @@ class LocalDispatcher:
         free = self._concurrency - len(self._starting)
         if free <= 0:
             return
-        ready = partial(
-            self._queue.stores.runs.list_ready, self._leases.owner, free + len(self._starting)
-        )
+        limit = free + len(self._starting)
+        list_ready = partial(self._stores.runs.list_ready, self._leases.owner, limit)
         try:
-            found = await self._queue.database.read(ready)
+            ready = await self._database.read(list_ready)
         except StoreUnavailable as error:
-            logger.warning("queue not read", extra={"reason": str(error)})
+            logger.warning("queued runs cannot be read", extra={"reason": str(error)})
             return
-        fresh = [run for run in found if run.id not in self._starting]
-        for run in fresh[:free]:
+        new = [run for run in ready if run.id not in self._starting]
+        for run in new[:free]:
             self._starting.add(run.id)
-            runs.create_task(self._run(run, coordinator))
+            runs.create_task(self._execute(run, coordinator))
 
-    async def _run(self, run: Run, coordinator: AgentCoordinator) -> None:
-        """Claim and execute one run. Whatever happens to it, the others go on."""
+    async def _execute(self, run: Run, coordinator: AgentCoordinator) -> None:
+        """Claim and execute one run. Its failure does not affect other runs."""
         try:
             claimed = await self._claim(run.id)
-            if claimed is not None and not self._stopping:
-                live = self._active.add(claimed)
-                await coordinator.execute_task(live)
+            if claimed is not None and not self._is_stopping:
+                await coordinator.execute_task(self._active.add(claimed))
             elif claimed is not None:
-                now = rfc3339(self._queue.clock.now())
-                await self._queue.database.write(
-                    partial(requeue_run, self._queue.stores, claimed, now)
-                )
+                now = rfc3339(self._clock.now())
+                await self._database.write(partial(requeue_run, self._stores, claimed, now))
         except LarkspurError as error:
-            logger.error("run left", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - a sentence says it
+            logger.error("run abandoned", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - the message explains it
         except Exception:
-            logger.exception("run broke", extra={"run_id": run.id})
+            logger.exception("run failed unexpectedly", extra={"run_id": run.id})
         finally:
             self._active.remove(run.id)
             self._starting.discard(run.id)
-            self._woken.set()
+            self._wake_event.set()
 
     async def _claim(self, run_id: RunId) -> Run | None:
-        queue, leases = self._queue, self._leases
-        now = rfc3339(queue.clock.now())
-        return await queue.database.write(
-            partial(claim_run, queue.stores, run_id, leases.owner, leases.until(), now)
+        now = rfc3339(self._clock.now())
+        return await self._database.write(
+            partial(claim_run, self._stores, run_id, self._leases.owner, self._leases.expiry(), now)
         )
 
-    async def _keep_looking(self) -> None:
-        """Look for what nobody said: lanes that another process left, runs that were lost."""
-        for beat in itertools.count(1):
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _poll(self) -> None:
+        """Look for lanes that another process freed and for runs of dead processes."""
+        for count in itertools.count(1):
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
             self.wake()
-            if beat % SWEEP_BEATS:
+            if count % POLLS_PER_RECOVERY:
                 continue
             try:
                 await self._recovery.recover_expired_leases(self._starting)
                 await self._recovery.expire_questions()
                 await self._recovery.requeue_orphaned(self._leases.owner, self._starting)
             except StoreUnavailable as error:
-                logger.warning("sweep failed", extra={"reason": str(error)})
+                logger.warning("recovery failed", extra={"reason": str(error)})

@@ -1,4 +1,4 @@
-"""A terminal's own runs: taken by nobody else, executed in the terminal's process."""
+"""The dispatcher of a terminal: executes the terminal's own runs in its process."""
 
 import asyncio
 import logging
@@ -12,103 +12,115 @@ from internal.agent.domain.errors import NotFound, RunExit, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
-from internal.dispatch.leases import Leases
-from internal.dispatch.queue import Queue
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from internal.dispatch.leases import LeaseKeeper
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 0.2
-"""How often a run whose lane is taken looks again."""
+CLAIM_INTERVAL_SECONDS = 0.2
+"""How often a run whose lane is not free is claimed again."""
 
-LOOK_SECONDS = 1.0
-"""How often a waiting run is looked at for an answer that came from another process."""
+ANSWER_POLL_SECONDS = 1.0
+"""How often a waiting run is checked for an answer given in another process."""
 
 
 class TerminalDispatcher:
-    """Runs what its terminal submits, beside other terminals on the same data folder."""
+    """Executes the runs of its terminal, beside other processes on the same data folder."""
 
-    def __init__(self, queue: Queue, leases: Leases, recovery: Recovery) -> None:
-        self._queue = queue
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        clock: Clock,
+        *,
+        leases: LeaseKeeper,
+        recovery: Recovery,
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._clock = clock
         self._leases = leases
         self._recovery = recovery
         self._active = ActiveRuns()
-        self._woken = asyncio.Event()
+        self._wake_event = asyncio.Event()
 
     def wake(self) -> None:
-        """Say that something changed: a question may be answered."""
-        self._woken.set()
+        """Check waiting runs for an answer now."""
+        self._wake_event.set()
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
-        """Make a run of this process leave; False when it is not at work here."""
+        """Cancel a run of this process. False when this process does not execute it."""
         return self._active.cancel(run_id, reason)
 
-    async def run_own(
-        self, run_id: RunId, coordinator: AgentCoordinator, *, waits: bool = True
+    async def execute(
+        self, run_id: RunId, coordinator: AgentCoordinator, *, wait_for_answers: bool = True
     ) -> None:
-        """Execute a queued run of this terminal once its lane is free; return when it is over.
+        """Execute a queued run of this terminal when its lane is free. Return when it has ended.
 
-        While it waits for a person nothing of it stays at work, and it goes on here whoever
-        answers; cancel this to wait no more. Without `waits` it is left to whoever goes on with it.
+        While the run waits for an answer it stays with this terminal, whoever answers, and can be
+        abandoned by cancelling the call. Without `wait_for_answers` it is released instead, so that
+        another process resumes it.
 
         Raises:
             NotFound: there is no such run.
             StoreError: it cannot be stored any more.
         """
-        async with background_task(self._leases.keep(self._active)):
-            while (run := await self._claimed(run_id)) is not None:
+        async with background_task(self._leases.run(self._active)):
+            while (run := await self._claim_when_free(run_id)) is not None:
                 try:
                     await coordinator.execute_task(self._active.add(run))
                 finally:
                     self._active.remove(run_id)
-                if not waits:
+                if not wait_for_answers:
                     await self.release(run_id)
                     return
-                await self._answered(run_id)
+                await self._wait_for_answer(run_id)
 
     async def adopt(self, run_id: RunId) -> bool:
-        """Make a queued run this terminal's that belongs to nobody; False when it may not be."""
-        adopt = partial(
-            self._queue.stores.runs.adopt, run_id, self._leases.owner, self._leases.until()
-        )
-        return await self._queue.database.write(adopt)
+        """Give a queued run without an owner to this terminal. False when it is not such a run."""
+        adopt = partial(self._stores.runs.adopt, run_id, self._leases.owner, self._leases.expiry())
+        return await self._database.write(adopt)
 
     async def release(self, run_id: RunId) -> None:
-        """Leave a waiting run to whoever goes on with it; any other one stays as it is."""
-        release = partial(self._queue.stores.runs.release, run_id, self._leases.owner)
-        await self._queue.database.write(release)
+        """Let other processes resume a waiting run. A run in another state is not changed."""
+        release = partial(self._stores.runs.release, run_id, self._leases.owner)
+        await self._database.write(release)
 
-    async def _claimed(self, run_id: RunId) -> Run | None:
-        """Wait until the run is ours; None when it has ended or is somebody else's."""
-        queue, leases = self._queue, self._leases
+    async def _claim_when_free(self, run_id: RunId) -> Run | None:
+        """Claim the run when its lane is free. None when it is not queued any more."""
         while True:
-            now = rfc3339(queue.clock.now())
-            run = await queue.database.write(
-                partial(claim_run, queue.stores, run_id, leases.owner, leases.until(), now)
+            now = rfc3339(self._clock.now())
+            run = await self._database.write(
+                partial(
+                    claim_run, self._stores, run_id, self._leases.owner, self._leases.expiry(), now
+                )
             )
             if run is not None:
                 return run
-            if (await self._stored(run_id)).status != "queued":
+            if (await self._load(run_id)).status != "queued":
                 return None
-            await asyncio.sleep(PATIENCE_SECONDS)
+            await asyncio.sleep(CLAIM_INTERVAL_SECONDS)
 
-    async def _answered(self, run_id: RunId) -> None:
-        """Return when the run does not wait any more."""
+    async def _wait_for_answer(self, run_id: RunId) -> None:
+        """Return when the run does not wait for an answer any more."""
         while True:
-            self._woken.clear()
+            self._wake_event.clear()
             try:
-                if (await self._stored(run_id)).status != "waiting":
+                if (await self._load(run_id)).status != "waiting":
                     return
                 await self._recovery.expire_questions()
             except StoreUnavailable as error:
-                logger.warning("question not looked at", extra={"reason": str(error)})
+                logger.warning("questions cannot be read", extra={"reason": str(error)})
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._woken.wait()
+                async with asyncio.timeout(ANSWER_POLL_SECONDS):
+                    await self._wake_event.wait()
             except TimeoutError:
                 pass
 
-    async def _stored(self, run_id: RunId) -> Run:
-        run = await self._queue.database.read(partial(self._queue.stores.runs.get, run_id))
+    async def _load(self, run_id: RunId) -> Run:
+        run = await self._database.read(partial(self._stores.runs.get, run_id))
         if run is None:
             raise NotFound(f"There is no run {run_id}.")
         return run

@@ -1,1 +1,5 @@
-"""What is seen of the program from outside: its time, its log."""
+"""Time and logs of the process.
+
+- `clock`: the system clock
+- `logs`: the log format, and the setup of logging
+"""

@@ -1,16 +1,16 @@
-"""The machine's clock."""
+"""The system clock."""
 
 import time
 from datetime import UTC, datetime
 
 
 class SystemClock:
-    """Fills `Clock` with the machine's time."""
+    """The `Clock` of the machine."""
 
     def now(self) -> datetime:
-        """Return the time of day, in UTC."""
+        """Return the current time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that only rise, for durations."""
+        """Return seconds that never decrease, for durations."""
         return time.monotonic()

@@ -1,19 +1,25 @@
-"""Logs: one line an event on stderr, with its fields, and without any secret."""
+"""Logging to a stream: one line per event with its fields, without secrets."""
 
 import logging
 import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-_KNOWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
-HIDDEN = "•••"
+REDACTED = "•••"
+
+_STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {
+    "message",
+    "asctime",
+    "taskName",
+}
 
 
-class Lines(logging.Formatter):
-    """`2026-01-31T08:00:00Z INFO run finished run_id=run-… stop=final_answer`, then a traceback.
+class LineFormatter(logging.Formatter):
+    """Formats `2026-01-31T08:00:00Z INFO run finished run_id=run-… stop=final_answer`.
 
-    Control characters of a value are escaped: a message cannot forge a line or drive a terminal.
-    Whatever is in `secrets` is replaced, wherever it stands.
+    A traceback follows on further lines. Control characters in messages and values are escaped, so
+    that a value cannot forge a line or control a terminal. Every occurrence of a secret is
+    replaced.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -21,24 +27,26 @@ class Lines(logging.Formatter):
         self._secrets = [secret for secret in secrets if secret]
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line, and the traceback when there is one."""
         fields = " ".join(
-            f"{key}={_plain(value)}" for key, value in record.__dict__.items() if key not in _KNOWN
+            f"{key}={_format_value(value)}"
+            for key, value in record.__dict__.items()
+            if key not in _STANDARD_FIELDS
         )
         line, newline, traceback = super().format(record).partition("\n")
-        text = f"{_escaped(line)} {fields}".rstrip() + newline + traceback
+        text = f"{_escape(line)} {fields}".rstrip() + newline + traceback
         for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
+            text = text.replace(secret, REDACTED)
         return text
 
 
-def log_to(stream: TextIO = sys.stderr, secrets: Iterable[str] = ()) -> None:
-    """Send the log of the whole process to a stream; nothing else writes there.
+def configure_logging(stream: TextIO = sys.stderr, secrets: Iterable[str] = ()) -> None:
+    """Send the log of the process to a stream: Larkspur from INFO on, libraries from WARNING on.
 
-    Libraries are heard from WARNING on, Larkspur from INFO on.
+    Replaces all handlers of the root logger.
     """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Lines(secrets))
+    handler.setFormatter(LineFormatter(secrets))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -48,12 +56,12 @@ def log_to(stream: TextIO = sys.stderr, secrets: Iterable[str] = ()) -> None:
     logging.getLogger("larkspur").setLevel(logging.INFO)
 
 
-def _plain(value: object) -> str:
-    text = _escaped(str(value))
+def _format_value(value: object) -> str:
+    text = _escape(str(value))
     return repr(text) if " " in text or not text else text
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text)
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

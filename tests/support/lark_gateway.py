@@ -81,7 +81,7 @@ class Rig:
                 lambda: house.stores.outbox.list_due("lark", APP.app_id, now="9999", limit=10)
             )
             heard = all(push.done for push in self.sim.pushes)
-            if heard and not accepted and not due and not house.dispatcher.at_work:
+            if heard and not accepted and not due and not house.dispatcher.active_count:
                 return
             await self.sim.lark.changed_within(0.05)
 

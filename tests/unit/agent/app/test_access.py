@@ -145,17 +145,17 @@ async def test_only_the_owner_gives_and_takes(access: Access) -> None:
 
 
 async def test_every_deed_is_noted_and_no_code_is_kept(
-    access: Access, database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    access: Access, database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
-    kept = peek("select * from pairing_codes")
+    kept = select("select * from pairing_codes")
     assert len(kept) == 1
     assert code not in str(kept)
     with pytest.raises(WrongCode):
         await access.redeem_code("22222222", BOB, "Bob", "lark")
     await access.redeem_code(code, ANN, "Ann", "lark")
     await access.remove_role(ANN, LOCAL_OWNER, "web")
-    assert peek("select * from pairing_codes") == []
+    assert select("select * from pairing_codes") == []
     deeds = await database.read(partial(stores.audit.list_page, 10))
     assert [(deed.action, deed.principal, deed.via, deed.target) for deed in deeds] == [
         ("person.removed", "local", "web", ANN),

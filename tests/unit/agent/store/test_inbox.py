@@ -41,7 +41,7 @@ async def untold(database: Database, stores: Stores, run: RunId = RUN) -> list[S
 
 
 async def test_a_message_is_accepted_once(
-    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     message = said("hi", "om_1", "lark", "app")
 
@@ -52,7 +52,7 @@ async def test_a_message_is_accepted_once(
     assert not await accept(msgspec.structs.replace(message, raw="{}"))
     assert await accept(msgspec.structs.replace(message, app="another"))
     assert await accept(msgspec.structs.replace(message, channel="web"))
-    assert peek("select raw, status from inbox order by number")[0] == (message.raw, "accepted")
+    assert select("select raw, status from inbox order by number")[0] == (message.raw, "accepted")
 
 
 async def test_steering_is_told_in_order_of_arrival(database: Database, stores: Stores) -> None:
@@ -75,7 +75,7 @@ async def test_steering_is_told_in_order_of_arrival(database: Database, stores: 
 
 
 async def test_an_accepted_message_is_taken_in_once(
-    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     raw = '{"content": "{}"}'
     message = msgspec.structs.replace(said("hello", "om_1", "lark"), raw=raw)
@@ -85,7 +85,7 @@ async def test_an_accepted_message_is_taken_in_once(
     await take(database, stores, understood)
 
     assert [words.text for words in await untold(database, stores)] == ["hello"]
-    assert peek("select raw from inbox") == [(raw,)], "what came stays as it came"
+    assert select("select raw from inbox") == [(raw,)], "what came stays as it came"
     with pytest.raises(Conflict):
         await take(database, stores, understood, NEXT)
     assert await untold(database, stores, NEXT) == []
@@ -101,7 +101,7 @@ async def test_words_that_no_database_takes_are_made_harmless(
 
 
 async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
-    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     await take(database, stores, said("start"), steer=False)
     for text in ("delivered", "late"):
@@ -114,12 +114,12 @@ async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
 
     assert await untold(database, stores) == []
     assert await untold(database, stores, NEXT) == [], "it starts the next run, it does not steer"
-    rows = peek("select text, run_id, status from inbox order by number")
+    rows = select("select text, run_id, status from inbox order by number")
     assert rows == [
         ("start", RUN, "handled"), ("delivered", RUN, "handled"), ("late", NEXT, "assigned"),
     ]  # fmt: skip
     await database.write(lambda: stores.inbox.mark_handled(NEXT))
-    assert peek("select distinct status from inbox") == [("handled",)]
+    assert select("select distinct status from inbox") == [("handled",)]
 
 
 async def test_steering_that_is_not_told_is_never_handled(

@@ -136,11 +136,11 @@ async def test_a_run_that_ends_closes_its_questions(database: Database, stores: 
 
 
 async def test_plans_are_kept_by_version(
-    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     first, second = (Plan(n, "goal", "complex", number_steps(["look"])) for n in (1, 2))
     for plan, now in ((first, T0), (second, T1), (second.marked("1", "completed"), T2)):
         await database.write(partial(stores.questions.save_plan, RUN, SESSION, plan, now=now))
 
-    rows = peek("select version, updated, plan like '%completed%' from plans order by version")
+    rows = select("select version, updated, plan like '%completed%' from plans order by version")
     assert rows == [(1, T0, 0), (2, T2, 1)]

@@ -181,10 +181,10 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
 
 
 async def test_a_deleted_session_leaves_nothing_behind(
-    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     def counts() -> dict[str, int]:
-        return {table: peek(f"select count(*) from {table}")[0][0] for table in TABLES}  # noqa: S608 - our own names
+        return {table: select(f"select count(*) from {table}")[0][0] for table in TABLES}  # noqa: S608 - our own names
 
     await fill(database, stores, 2)
     before = counts()

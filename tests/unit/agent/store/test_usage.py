@@ -13,7 +13,7 @@ from tests.support.store_facts import T0, T1
 
 
 async def test_costs_are_added(
-    database: Database, stores: Stores, peek: Callable[[str], list[Row]]
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     session, run = SessionId("session-1"), RunId("run-1")
     for model, cost, now in (("big", 0.5, T0), ("unknown", None, T0), ("big", 0.25, T1)):
@@ -24,7 +24,7 @@ async def test_costs_are_added(
         )
 
     used = "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens"
-    rows = peek(f"select model, cost, recorded, {used} from usage order by number")  # noqa: S608 - our own names
+    rows = select(f"select model, cost, recorded, {used} from usage order by number")  # noqa: S608 - our own names
     assert rows == [
         ("big", 0.5, T0, 1, 2, 3, 4),
         ("unknown", None, T0, 1, 2, 3, 4),
