@@ -23,8 +23,8 @@ from internal.agent.ports.llm import ModelBook
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.channels.lark.channel import House, LarkChannel
-from internal.channels.lark.connection import AppCredentials
+from internal.channels.chat.channel import ChatApp, ChatChannel
+from internal.channels.registry import create_channels
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
 from internal.dispatch.leases import LeaseKeeper
@@ -38,7 +38,7 @@ from internal.sandbox.native import NativeSandbox
 from internal.storage.database_url import open_database
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import ToolBox
-from larkspur.mapping import briefing_defaults, lark_rules
+from larkspur.mapping import briefing_defaults
 from larkspur.version import VERSION
 from larkspur.workspaces import Workspaces
 
@@ -183,22 +183,11 @@ async def gateway_house(loaded: Loaded) -> AsyncGenerator[GatewayHouse]:
         )
 
 
-def lark_door(loaded: Loaded, house: GatewayHouse) -> LarkChannel | None:
-    """Return the door of the Lark app that is set, closed; None when Lark is off."""
-    lark = loaded.settings.channels.lark
-    if not lark.enabled or lark.app_id is None or lark.app_secret is None:
-        return None
-    login = AppCredentials(lark.app_id, lark.app_secret.get_secret_value(), lark.origin)
-    behind = House(
-        gateway=house.gateway,
-        broadcaster=house.broadcaster,
-        database=house.database,
-        stores=house.stores,
-        defaults=house.defaults,
-        clock=house.clock,
-        owner=house.leases.owner,
-    )
-    return LarkChannel(login, lark_rules(loaded.settings), behind)
+def chat_channels(loaded: Loaded, house: GatewayHouse) -> tuple[ChatChannel, ...]:
+    """Return the enabled chat channels, not connected yet."""
+    language = loaded.settings.ui.language
+    app = ChatApp(house.gateway, house.defaults, house.clock, language)
+    return create_channels(app, loaded.settings.channels)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ from internal.agent.domain.profiles import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.llm import ModelBook
-from internal.channels.chat.policy import ChatRules, GroupRules
 from internal.config.settings import Settings
 from internal.tools.registry import TOOLS
 
@@ -34,25 +33,4 @@ def briefing_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
         workspace=str(agent.workspace or ""),
         plan_review=agent.plan_review,
         question_ttl_minutes=agent.question_ttl_minutes,
-    )
-
-
-def lark_rules(settings: Settings) -> ChatRules:
-    """Return how the bot behaves in Lark; what it leaves open is as for every agent."""
-    lark, agent = settings.channels.lark, settings.agent
-    return ChatRules(
-        busy_mode=lark.busy_mode,
-        allow_direct=lark.allow_direct,
-        allow_groups=lark.allow_groups,
-        group_policy=lark.group_policy,
-        groups={chat_id: GroupRules(**dict(group)) for chat_id, group in lark.groups.items()},
-        run_timeout_seconds=lark.run_timeout_seconds,
-        react_emoji=lark.react_emoji,
-        progress=lark.progress,
-        max_age_minutes=lark.max_age_minutes,
-        plan_review=lark.plan_review or agent.plan_review,
-        question_ttl_minutes=lark.question_ttl_minutes or agent.question_ttl_minutes,
-        talk=lark.access.talk,
-        operate=lark.access.operate,
-        language=settings.ui.language,
     )

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.channels.lark.channel import LarkChannel
+from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import Address, WebServer
 from internal.channels.web.services import ComponentHealth, Health, WebServices
@@ -23,7 +23,7 @@ from internal.config.loader import Loaded
 from internal.dispatch.lock import dispatcher_lock
 from internal.observability.logs import configure_logging
 from internal.sandbox.process_privacy import close_to_children
-from larkspur.build import GatewayHouse, gateway_house, lark_door
+from larkspur.build import GatewayHouse, chat_channels, gateway_house
 from larkspur.version import VERSION
 
 GRACE_SECONDS = 5.0
@@ -75,21 +75,22 @@ async def _serve(loaded: Loaded, token: str, local_lark: str) -> None:
 @asynccontextmanager
 async def _opened(loaded: Loaded, house: GatewayHouse, token: str) -> AsyncGenerator[WebServer]:
     """Open the doors and dispatch for as long as the block; close in the opposite order."""
-    lark = lark_door(loaded, house)
-    server = WebServer(_door(loaded, house, token, lark))
+    channels = chat_channels(loaded, house)
+    server = WebServer(_door(loaded, house, token, channels))
     async with asyncio.TaskGroup() as tasks:
         dispatching = tasks.create_task(house.dispatcher.run(house.coordinator))
         tasks.create_task(server.serve())
         await server.ready()
         home.write_address(loaded.home, _address(loaded, server.address))
-        serving_lark = None if lark is None else tasks.create_task(lark.run())
+        serving = [tasks.create_task(channel.run()) for channel in channels]
         try:
             yield server
         finally:
             home.remove_address(loaded.home, os.getpid())
-            if lark is not None and serving_lark is not None:
-                lark.stop()
-                await asyncio.wait([serving_lark], timeout=GRACE_SECONDS)
+            for channel in channels:
+                channel.stop()
+            if serving:
+                await asyncio.wait(serving, timeout=GRACE_SECONDS)
             house.dispatcher.stop()
             await asyncio.wait([dispatching], timeout=GRACE_SECONDS)
             await server.stop()
@@ -101,18 +102,22 @@ def _first(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | None) -> WebServices:
+def _door(
+    loaded: Loaded, house: GatewayHouse, token: str, channels: Sequence[ChatChannel]
+) -> WebServices:
     since = rfc3339(house.clock.now())
 
     def health() -> Health:
         failure, dispatcher = house.leases.failure, house.dispatcher
+        states = {channel.name: _channel_health(channel) for channel in channels}
         return Health(
             status="failing" if failure else "ok",
             database=ComponentHealth(not failure, house.leases.since, failure),
             dispatcher=ComponentHealth(
                 not dispatcher.is_stopping, since, f"{dispatcher.active_count} runs at work"
             ),
-            lark=UNSET if lark is None else _lark_health(lark),
+            channels=states,
+            lark=states.get("lark", UNSET),
         )
 
     return WebServices(
@@ -129,13 +134,13 @@ def _door(loaded: Loaded, house: GatewayHouse, token: str, lark: LarkChannel | N
     )
 
 
-def _lark_health(lark: LarkChannel) -> ComponentHealth:
-    """Return how Lark is. A gateway whose Lark is refused still does what the web asks."""
-    link, dead = lark.health
-    said = [f"{link.status}: {link.why}" if link.why else link.status]
-    if dead:
-        said.append(f"{dead} replies were given up; the log says why")
-    return ComponentHealth(link.status == "connected", link.since, "; ".join(said))
+def _channel_health(channel: ChatChannel) -> ComponentHealth:
+    """Return the state of a channel. It does not affect the status of the gateway."""
+    link, dead_letters = channel.health
+    details = [f"{link.status}: {link.why}" if link.why else link.status]
+    if dead_letters:
+        details.append(f"{dead_letters} messages could not be sent; see the log")
+    return ComponentHealth(link.status == "connected", link.since, "; ".join(details))
 
 
 def _address(loaded: Loaded, address: Address) -> GatewayAddress:

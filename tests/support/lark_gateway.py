@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.chat.policy import ChatRules
-from internal.channels.lark.channel import House, LarkChannel
+from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
@@ -30,7 +31,8 @@ class Rig:
 
     sim: LarkSim
     core: Core
-    door: LarkChannel
+    door: ChatChannel
+    transport: LarkTransport
 
     @property
     def person(self) -> Person:
@@ -115,26 +117,33 @@ async def rig(
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
         gateway = await stack.enter_async_context(core(home, script, environ))
-        async with lark(gateway, sim, rules) as door:
-            yield Rig(sim, gateway, door)
+        transport = lark_transport(gateway, sim, rules)
+        async with lark(gateway, sim, rules, transport=transport) as door:
+            yield Rig(sim, gateway, door, transport)
+
+
+def lark_transport(
+    gateway: Core, sim: LarkSim, rules: ChatRules, secret: str = APP.secret
+) -> LarkTransport:
+    """Return the transport of the app at a simulated Lark, not connected yet."""
+    credentials = AppCredentials(APP.app_id, secret, sim.url)
+    return LarkTransport(credentials, rules, gateway.house.clock, PACE)
 
 
 @asynccontextmanager
 async def lark(
-    gateway: Core, sim: LarkSim, rules: ChatRules = QUIET, secret: str = APP.secret
-) -> AsyncGenerator[LarkChannel]:
+    gateway: Core,
+    sim: LarkSim,
+    rules: ChatRules = QUIET,
+    secret: str = APP.secret,
+    *,
+    transport: LarkTransport | None = None,
+) -> AsyncGenerator[ChatChannel]:
     """Open the Lark door of a house."""
     house = gateway.house
-    behind = House(
-        gateway=house.gateway,
-        broadcaster=house.broadcaster,
-        database=house.database,
-        stores=house.stores,
-        defaults=house.defaults,
-        clock=house.clock,
-        owner=house.leases.owner,
-    )
-    door = LarkChannel(AppCredentials(APP.app_id, secret, sim.url), rules, behind, PACE)
+    app = ChatApp(house.gateway, house.defaults, house.clock)
+    transport = transport or lark_transport(gateway, sim, rules, secret)
+    door = ChatChannel(app, rules, transport)
     running = asyncio.create_task(door.run())
     try:
         if secret == APP.secret:

@@ -6,9 +6,12 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access
+from internal.agent.app.chat_delivery import ChatDelivery
+from internal.agent.app.chats import Chats
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
+from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
@@ -60,15 +63,14 @@ class Gateway:
     ) -> None:
         self.queries = Queries(database, stores)
         self.access = Access(database, stores, clock)
+        self.delivery = ChatDelivery(database, stores, clock)
+        self.chats = Chats(database, stores)
+        self.run_displays = RunDisplays(database, stores, clock)
         self._database = database
         self._stores = stores
         self._broadcaster = broadcaster
         self._dispatcher = dispatcher
         self._clock = clock
-
-    async def accept(self, message: InboundMessage) -> bool:
-        """Keep a raw message before it is acknowledged; False when it is known already."""
-        return await self._database.write(partial(self._stores.inbox.accept, message))
 
     async def submit(self, submission: Submission, principal: Principal) -> Submitted:
         """Store a task and queue its run. The same idempotency key returns the first task again.
@@ -284,6 +286,15 @@ class Gateway:
         Who may watch what is the caller's to check, with `queries.session`.
         """
         return self._broadcaster.watch(watched, start)
+
+    @property
+    def is_closed(self) -> bool:
+        """True once streams end because the process stops."""
+        return self._broadcaster.closed
+
+    def cursor(self, position: int) -> Cursor:
+        """Return the cursor of a position in the log of this process."""
+        return Cursor(self._broadcaster.epoch, position)
 
     def _show(self, shown: list[EventRecord]) -> None:
         if shown:

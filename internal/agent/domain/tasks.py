@@ -10,7 +10,8 @@ from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.profiles import Profile
 from internal.agent.domain.usage import RunLimits, Usage
 
-Channel = Literal["lark", "web", "cli"]
+Channel = str
+"""The name of a channel: `cli`, `web`, or one of `internal/channels/registry.py`."""
 TaskKind = Literal["chat", "background"]
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 StopReason = Literal[

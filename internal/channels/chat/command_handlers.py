@@ -1,223 +1,184 @@
-"""Obeying: what a command does, and what is said about it."""
+"""Carry out commands."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
-from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.agent.domain.tasks import Run, Session, Task
+from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
-from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores
-from internal.channels.chat.chat_settings import Wishing
-from internal.channels.chat.command_parser import Command, Unknown, help_text
-from internal.channels.chat.policy import ChatRules
-from internal.channels.chat.text_answers import Deciding, Did, Place, Speaker, names, short
-from internal.channels.lark.directory import People
+from internal.channels.chat.chat_settings import SettingsCommands
+from internal.channels.chat.command_parser import ChatCommand, UnknownCommand, format_help
+from internal.channels.chat.policy import ChatRules, People
+from internal.channels.chat.text_answers import (
+    CommandResult,
+    MessageContext,
+    TextAnswers,
+    matches_id,
+    short_id,
+)
 from internal.i18n.chat import ChatPhrases, find_switch
 
-_MOST_LISTED = 10
-_OVER = frozenset({"failed", "cancelled"})
+MAX_LISTED_TASKS = 10
+MAX_STATUS_LENGTH, MAX_TASK_LENGTH = 200, 100
+_RESUMABLE = frozenset({"failed", "cancelled"})
 
 
-class Said(NamedTuple):
-    """A command as it was said: by whom, and where."""
-
-    speaker: Speaker
-    place: Place
-
-    @property
-    def words(self) -> ChatPhrases:
-        """The language of the answer."""
-        return self.speaker.words
-
-    @property
-    def principal(self) -> Principal:
-        """Who said it."""
-        return self.speaker.answerer.principal
-
-    def principal_for(self, task: Task) -> Principal:
-        """Return who said it, with the rights that an operator of the chat has to its task."""
-        principal = self.principal
-        if not principal.may("operate") or task.origin.principal == principal.id:
-            return principal
-        return msgspec.structs.replace(principal, roles=principal.roles | {"owner"})
-
-
-class Obeying:
-    """Does what commands say, in the conversation of a chat."""
+class CommandHandlers:
+    """One method for each command."""
 
     def __init__(
-        self,
-        gateway: Gateway,
-        database: Database,
-        stores: Stores,
-        rules: ChatRules,
-        people: People,
+        self, gateway: Gateway, rules: ChatRules, people: People, answers: TextAnswers
     ) -> None:
-        self._gateway, self._database, self._stores = gateway, database, stores
-        self._rules = rules
-        self.deciding = Deciding(gateway, database, stores, people)
-        self.wishing = Wishing(gateway, database, stores, rules, people)
+        self._gateway, self._rules, self._answers = gateway, rules, answers
+        self._settings = SettingsCommands(gateway, rules, people)
 
-    async def obey(self, command: Command | Unknown, said: Said) -> Did:
-        """Do it and return what became of it."""
+    async def handle(
+        self, command: ChatCommand | UnknownCommand, message: MessageContext
+    ) -> CommandResult:
+        """Carry out a command and return its result."""
         match command:
-            case Unknown():
-                return Did(_corrected(command, said.words))
-            case Command("approve", wanted):
-                return await self.deciding.approve(wanted, said.speaker)
-            case Command("reject", wanted):
-                return await self.deciding.reject(wanted, said.speaker)
-            case Command("resume", wanted):
-                return await self._resume(said, wanted)
-            case Command("plan" | "model" | "pair" | "usage"):
-                return Did(await self.wishing.obey(command, said.speaker, said.place))
-            case Command():
-                return Did(await self._told(command, said))
+            case UnknownCommand():
+                return CommandResult(_suggest(command, message.phrases))
+            case ChatCommand("approve", argument):
+                return await self._answers.approve(argument, message)
+            case ChatCommand("reject", argument):
+                return await self._answers.reject(argument, message)
+            case ChatCommand("resume", argument):
+                return await self._resume(argument, message)
+            case ChatCommand("plan" | "model" | "pair" | "usage"):
+                return CommandResult(await self._settings.handle(command, message))
+            case ChatCommand():
+                return CommandResult(await self._reply(command, message))
 
-    async def _told(self, command: Command, said: Said) -> str:
-        """Do what is answered with a sentence."""
+    async def _reply(self, command: ChatCommand, message: MessageContext) -> str:
         match command:
-            case Command("new"):
-                return await self._new(said)
-            case Command("stop", wanted):
-                return await self._stop(said, wanted)
-            case Command("status"):
-                return await self._status(said)
-            case Command("tasks"):
-                return await self._tasks(said)
-            case Command("questions"):
-                return await self.deciding.listed(said.speaker)
+            case ChatCommand("new"):
+                return await self._new(message)
+            case ChatCommand("stop", argument):
+                return await self._stop(argument, message)
+            case ChatCommand("status"):
+                return await self._status(message)
+            case ChatCommand("tasks"):
+                return await self._tasks(message)
+            case ChatCommand("questions"):
+                return await self._answers.list_open(message)
             case _:
-                mode = self._rules.busy_mode_in(said.place.chat_id)
-                return help_text(said.words, busy_mode=mode)
+                busy_mode = self._rules.busy_mode_in(message.chat.chat_id)
+                return format_help(message.phrases, busy_mode=busy_mode)
 
-    async def _new(self, said: Said) -> str:
-        await self._gateway.open_session(said.principal, "lark", scope=said.place.scope)
-        return said.words("new")
+    async def _new(self, message: MessageContext) -> str:
+        actor = message.actor
+        await self._gateway.open_session(actor.principal, actor.via, scope=message.chat.scope)
+        return message.phrases("new")
 
-    async def _stop(self, said: Said, wanted: str) -> str:
-        """Stop the run at work in the chat, the task that is named, or all."""
-        words, place, every = said.words, said.place, find_switch(wanted) == "all"
-        named = wanted and not every
-        open_ = await (self._named(place, wanted) if named else self._open(place))
+    async def _stop(self, argument: str, message: MessageContext) -> str:
+        """Stop the active run of the chat, the named task, or all runs."""
+        stop_all = find_switch(argument) == "all"
+        if argument and not stop_all:
+            open_ = await self._find_runs(argument, message)
+        else:
+            open_ = await self._list_unfinished(message)
         if not open_:
-            return words("nothing_to_stop")
-        if not every:
-            return words(await self._stop_one(said, *_at_work(open_)))
-        ends = [await self._stop_one(said, *each) for each in reversed(open_)]
-        stopped = ends.count("stopping")
-        return words("stopping_all", count=stopped) if stopped else words(ends[0])
+            return message.phrases("nothing_to_stop")
+        if not stop_all:
+            return message.phrases(await self._stop_task(active_run(open_)[1], message))
+        results = [await self._stop_task(task, message) for _, task in reversed(open_)]
+        stopped = results.count("stopping")
+        if not stopped:
+            return message.phrases(results[0])
+        return message.phrases("stopping_all", count=stopped)
 
-    async def _stop_one(self, said: Said, run: Run, task: Task) -> str:
-        """Stop a run and return the name of the phrase that says what became of it."""
+    async def _stop_task(self, task: Task, message: MessageContext) -> str:
+        """Stop a task and return the key of the phrase for the result."""
+        actor = message.actor
         try:
-            await self._gateway.stop(run.task_id, said.principal_for(task), "lark")
+            await self._gateway.stop(task.id, _principal_for(task, actor.principal), actor.via)
         except (NotFound, Forbidden):
             return "not_yours"
         except Conflict:
             return "nothing_to_stop"
         return "stopping"
 
-    async def may_stop(self, principal: Principal, place: Place) -> bool:
-        """Say whether somebody may stop what is at work in a chat."""
-        if principal.may("operate"):
-            return True
-        open_ = await self._open(place)
-        return not open_ or _at_work(open_)[1].origin.principal == principal.id
-
-    async def _resume(self, said: Said, wanted: str) -> Did:
-        """Go on where a failed or stopped task of the chat ended, by default the last one."""
-        words = said.words
-        ended = [each for each in await self._newest(said.place) if each.status in _OVER]
-        task = next((each for each in ended if not wanted or names(each.id, wanted)), None)
-        if task is None:
-            return Did(words("nothing_to_resume"))
+    async def _resume(self, argument: str, message: MessageContext) -> CommandResult:
+        """Resume the named or the newest failed or stopped task of the chat."""
+        phrases, actor = message.phrases, message.actor
+        ended = [task for task in await self._list_newest(message) if task.status in _RESUMABLE]
+        found = (task for task in ended if not argument or matches_id(task.id, argument))
+        if (task := next(found, None)) is None:
+            return CommandResult(phrases("nothing_to_resume"))
+        principal = _principal_for(task, actor.principal)
         try:
-            resumed = await self._gateway.resume(
-                task.id, said.principal_for(task), "lark", said.speaker.row
-            )
+            resumed = await self._gateway.resume(task.id, principal, actor.via, message.row)
         except (NotFound, Forbidden):
-            return Did(words("not_yours"))
+            return CommandResult(phrases("not_yours"))
         except Conflict as conflict:
-            return Did(str(conflict))
-        return Did(run_id=resumed.run_id, settled=True)
+            return CommandResult(str(conflict))
+        return CommandResult(run_id=resumed.run_id, settled=True)
 
-    async def _status(self, said: Said) -> str:
-        words, open_ = said.words, await self._open(said.place)
+    async def _status(self, message: MessageContext) -> str:
+        phrases, open_ = message.phrases, await self._list_unfinished(message)
         if not open_:
-            return words("idle")
-        run, task = _at_work(open_)
-        status = words(
-            "status", status=words.status(run.status), task=truncate_line(task.instruction, 200)
-        )
-        more = words("status_more", count=len(open_) - 1) if len(open_) > 1 else ""
+            return phrases("idle")
+        run, task = active_run(open_)
+        summary = truncate_line(task.instruction, MAX_STATUS_LENGTH)
+        status = phrases("status", status=phrases.status(run.status), task=summary)
+        more = phrases("status_more", count=len(open_) - 1) if len(open_) > 1 else ""
         return f"{status}\n{more}".strip()
 
-    async def _tasks(self, said: Said) -> str:
-        words, tasks = said.words, await self._newest(said.place)
+    async def _tasks(self, message: MessageContext) -> str:
+        phrases, tasks = message.phrases, await self._list_newest(message)
         if not tasks:
-            return words("no_tasks")
+            return phrases("no_tasks")
         lines = (
-            words(
+            phrases(
                 "task_line",
-                id=short(task.id),
-                status=words.status(task.status),
-                task=truncate_line(task.instruction, 100),
+                id=short_id(task.id),
+                status=phrases.status(task.status),
+                task=truncate_line(task.instruction, MAX_TASK_LENGTH),
             )
             for task in tasks
         )
-        return words("tasks", tasks="\n".join(lines))
+        return phrases("tasks", tasks="\n".join(lines))
 
-    async def _session(self, place: Place) -> Session | None:
-        return await self._database.read(
-            partial(self._stores.sessions.get_current, "lark", place.scope)
-        )
-
-    async def _newest(self, place: Place) -> list[Task]:
-        """Return the last tasks of the chat's conversation, newest first."""
-        session = await self._session(place)
+    async def _list_newest(self, message: MessageContext) -> list[Task]:
+        """Return the last tasks of the chat's current session, newest first."""
+        session = await self._gateway.chats.get_session(message.actor.via, message.chat.scope)
         if session is None:
             return []
         return await self._gateway.queries.tasks(
-            LOCAL_OWNER, session_id=session.id, limit=_MOST_LISTED
+            LOCAL_OWNER, session_id=session.id, limit=MAX_LISTED_TASKS
         )
 
-    async def _open(self, place: Place) -> list[tuple[Run, Task]]:
-        """Return what is not over in the chat's conversation, oldest first."""
-        read, stores = self._database.read, self._stores
-        session = await self._session(place)
-        if session is None:
-            return []
-        runs = await read(partial(stores.runs.list_unfinished, session.id))
-        tasks = [(run, await read(partial(stores.tasks.get, run.task_id))) for run in runs]
-        return [(run, task) for run, task in tasks if task is not None]
+    async def _list_unfinished(self, message: MessageContext) -> list[tuple[Run, Task]]:
+        return await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
 
-    async def _named(self, place: Place, wanted: str) -> list[tuple[Run, Task]]:
-        """Return the chat's task of that id or its end, or of that run's id."""
-        read, stores = self._database.read, self._stores
-        open_ = await self._open(place)
-        if found := [each for each in open_ if names(each[1].id, wanted)]:
+    async def _find_runs(self, argument: str, message: MessageContext) -> list[tuple[Run, Task]]:
+        """Return the unfinished runs of tasks with that id, else a task of this chat."""
+        open_ = await self._list_unfinished(message)
+        if found := [each for each in open_ if matches_id(each[1].id, argument)]:
             return found
-        run = await read(partial(stores.runs.get, RunId(wanted)))
-        run = run or await read(partial(stores.runs.get_by_task, TaskId(wanted)))
-        task = None if run is None else await read(partial(stores.tasks.get, run.task_id))
-        if run is None or task is None or task.origin.chat_id != place.chat_id:
+        named = await self._gateway.chats.find_run(argument)
+        if named is None or named[1].origin.chat_id != message.chat.chat_id:
             return []
-        return [(run, task)]
+        return [named]
 
 
-def _corrected(unknown: Unknown, words: ChatPhrases) -> str:
-    if unknown.nearest:
-        return words("unknown_command", command=unknown.word, nearest=unknown.nearest)
-    return words("no_such_command", command=unknown.word, help=words.command("help"))
-
-
-def _at_work(open_: Sequence[tuple[Run, Task]]) -> tuple[Run, Task]:
+def active_run(open_: Sequence[tuple[Run, Task]]) -> tuple[Run, Task]:
+    """Return the run that is not queued, else the first."""
     return next((each for each in open_ if each[0].status != "queued"), open_[0])
+
+
+def _principal_for(task: Task, principal: Principal) -> Principal:
+    """Return the principal; an operator of the chat has the owner's rights to its tasks."""
+    if not principal.may("operate") or task.origin.principal == principal.id:
+        return principal
+    return msgspec.structs.replace(principal, roles=principal.roles | {"owner"})
+
+
+def _suggest(unknown: UnknownCommand, phrases: ChatPhrases) -> str:
+    if unknown.nearest:
+        return phrases("unknown_command", command=unknown.word, nearest=unknown.nearest)
+    return phrases("no_such_command", command=unknown.word, help=phrases.command("help"))

@@ -1,4 +1,4 @@
-"""Commands: exact words, seen before anything is queued. Pure."""
+"""Parse commands. A command is recognized before anything is queued."""
 
 import re
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 
 from internal.i18n.chat import ChatPhrases, chat_vocabulary
 
-Name = Literal[
+CommandName = Literal[
     "help",
     "new",
     "status",
@@ -22,58 +22,59 @@ Name = Literal[
     "usage",
     "pair",
 ]
-_WORD = re.compile(r"[/\uff0f](?P<word>[^\s/\uff0f]+)(?P<rest>\s.*)?", re.DOTALL)
+_COMMAND = re.compile(r"[/\uff0f](?P<word>[^\s/\uff0f]+)(?P<rest>\s.*)?", re.DOTALL)
 
 
-class Command(NamedTuple):
-    """A known command; `argument` is what stands behind it."""
+class ChatCommand(NamedTuple):
+    """A known command and its argument, "" for none."""
 
-    name: Name
+    name: CommandName
     argument: str = ""
 
 
-class Unknown(NamedTuple):
-    """A word like a command that is none; `nearest` is the known one that is most like it."""
+class UnknownCommand(NamedTuple):
+    """A word that looks like a command; `nearest` is the most similar command, "" for none."""
 
     word: str
     nearest: str = ""
 
 
-def read_command(text: str) -> Command | Unknown | None:
-    """Return the command that a text is; None for anything else, a path among it.
+def parse_command(text: str) -> ChatCommand | UnknownCommand | None:
+    """Return the command in a text; None for other texts, including paths.
 
-    `/taskfoo` is not `/tasks`: the word counts whole. All languages' words are known in each.
+    The word must match exactly: `/taskfoo` is not `/tasks`. The commands of every language are
+    recognized.
     """
-    found = _WORD.fullmatch(text)
+    found = _COMMAND.fullmatch(text)
     if found is None:
         return None
-    word, known = f"/{found['word'].lower()}", _known()
+    word, known = f"/{found['word'].lower()}", _commands()
     if name := known.get(word):
-        return Command(name, (found["rest"] or "").strip())
+        return ChatCommand(name, (found["rest"] or "").strip())
     if not re.fullmatch(r"/[\w-]{1,30}", word):
         return None
-    return Unknown(word, next(iter(get_close_matches(word, known, n=1)), ""))
+    return UnknownCommand(word, next(iter(get_close_matches(word, known, n=1)), ""))
 
 
-def gives_code(text: str) -> bool:
-    """Say whether a text is the one command that takes no right."""
-    match read_command(text):
-        case Command("pair"):
+def is_pairing(text: str) -> bool:
+    """Return True for the only command that needs no right."""
+    match parse_command(text):
+        case ChatCommand("pair"):
             return True
         case _:
             return False
 
 
-def help_text(words: ChatPhrases, *, busy_mode: str) -> str:
-    """Return what can be said to the bot."""
-    names: tuple[Name, ...] = get_args(Name)
-    lines = (words(f"help_{name}", command=f"`{words.command(name)}`") for name in names)
-    return words(f"help_when_{busy_mode}", commands="\n".join(f"- {line}" for line in lines))
+def format_help(phrases: ChatPhrases, *, busy_mode: str) -> str:
+    """Return the list of commands and how a message during a run is handled."""
+    names: tuple[CommandName, ...] = get_args(CommandName)
+    lines = (phrases(f"help_{name}", command=f"`{phrases.command(name)}`") for name in names)
+    return phrases(f"help_when_{busy_mode}", commands="\n".join(f"- {line}" for line in lines))
 
 
 @cache
-def _known() -> dict[str, Name]:
-    names: tuple[Name, ...] = get_args(Name)
+def _commands() -> dict[str, CommandName]:
+    names: tuple[CommandName, ...] = get_args(CommandName)
     return {
         word: name
         for language in ("en", "zh")

@@ -1,200 +1,238 @@
-"""Taking in: accepted messages become commands, steering, tasks or polite notes.
+"""Process accepted messages: as commands, answers, steering, tasks, or with a short reply.
 
-The messages of a chat are taken in one at a time, in the order of their arrival; chats beside each
-other. A row that was accepted stays until this has settled it.
+The messages of one chat are processed one at a time in the order of arrival; chats are independent
+of each other. An accepted row stays in the inbox until it is settled here.
 """
 
 import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
-import msgspec
+from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_commands import RecallRequest
+from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import chat_name
-from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores
-from internal.channels.chat.command_handlers import Obeying, Said
-from internal.channels.chat.command_parser import read_command
-from internal.channels.chat.policy import Hearing, Ignore, Note, Pass, in_question, judge
-from internal.channels.chat.poll_loop import Rounds
-from internal.channels.chat.task_router import Outcome, Setting, Working
-from internal.channels.chat.text_answers import Did, Place, Speaker
-from internal.channels.lark.directory import Around
-from internal.channels.lark.events import LarkMessage, LarkRecall, read_event
+from internal.channels.chat.command_handlers import CommandHandlers
+from internal.channels.chat.command_parser import parse_command
+from internal.channels.chat.policy import (
+    Accepted,
+    ChatRules,
+    Ignored,
+    People,
+    Reply,
+    SenderContext,
+    check_message,
+    needs_thread_lookup,
+)
+from internal.channels.chat.poll_loop import PollLoop
+from internal.channels.chat.task_router import TaskRouter
+from internal.channels.chat.text_answers import ChatRef, CommandResult, MessageContext, TextAnswers
+from internal.channels.chat.transport import (
+    ChatTransport,
+    IncomingMessage,
+    RecalledMessage,
+    recall_id,
+)
 from internal.i18n.chat import phrases_for
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 30.0
-_PAGE = 1_000
-_TRIES = 3
+MAX_TRIES = 3
+_PAGE_SIZE = 1_000
+_CACHE_SIZE, _THREAD_SECONDS = 2_048, 3_600.0
 
 
-def scope_of(chat_id: str) -> str:
-    """Return the name under which a chat's conversation is remembered: 29 characters."""
+def conversation_scope(channel: str, chat_id: str) -> str:
+    """Return the scope of a chat's current session: 24 hexadecimal digits after the channel."""
     digest = hashlib.sha1(chat_id.encode(), usedforsecurity=False).digest()
-    return f"lark-{digest[:12].hex()}"
+    return f"{channel}-{digest[:12].hex()}"
 
 
-class Taker:
-    """Takes in what one app accepted, until it is cancelled."""
+@dataclass(frozen=True, slots=True)
+class InboxListener:
+    """Callbacks of the worker.
+
+    `on_run` gets a run to display, `on_received` a message to confirm with a reaction;
+    `on_outgoing` is called when there is something to send.
+    """
+
+    on_run: Callable[[RunId], None]
+    on_received: Callable[[str], None]
+    on_outgoing: Callable[[], None]
+
+
+class InboxWorker:
+    """Processes the messages of one account until cancelled."""
 
     def __init__(
         self,
-        around: Around,
+        transport: ChatTransport,
         gateway: Gateway,
-        database: Database,
-        stores: Stores,
-        setting: Setting,
-        outcome: Outcome,
+        people: People,
+        *,
+        rules: ChatRules,
+        defaults: TaskDefaults,
+        listener: InboxListener,
     ) -> None:
-        self._around, self._gateway, self._outcome = around, gateway, outcome
-        self._rules, self._app_id = setting.rules, setting.app_id
-        self._database, self._stores = database, stores
-        self._obeying = Obeying(gateway, database, stores, setting.rules, around.people)
-        self._working = Working(gateway, self._obeying, setting, outcome)
-        self._rounds = Rounds(SWEEP_SECONDS, "inbox")
+        self._transport, self._gateway, self._people = transport, gateway, people
+        self._rules, self._listener = rules, listener
+        self._answers = TextAnswers(gateway, people)
+        self._commands = CommandHandlers(gateway, rules, people, self._answers)
+        self._router = TaskRouter(gateway, rules, defaults)
+        self._poll = PollLoop(SWEEP_SECONDS, "inbox")
         self._busy: set[str] = set()
-        self._failed: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._our_threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
 
     def wake(self) -> None:
-        """Say that a message was accepted."""
-        self._rounds.wake()
+        """Look for accepted messages now."""
+        self._poll.wake()
 
     async def run(self) -> None:
-        """Take in, on every wake and every 30 s."""
-        await self._rounds.run(self._start)
+        """Process messages on every wake and every 30 s."""
+        await self._poll.run(self._start)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
-        accepted = partial(self._stores.inbox.list_accepted, "lark", self._app_id, _PAGE)
-        chats: dict[str, list[InboundMessage]] = {}
-        for row in await self._database.read(accepted):
+        transport, chats = self._transport, dict[str, list[InboundMessage]]()
+        for row in await self._gateway.delivery.list_accepted(
+            transport.name, transport.app, _PAGE_SIZE
+        ):
             chats.setdefault(row.chat_id, []).append(row)
         for chat_id, rows in chats.items():
             if chat_id not in self._busy:
                 self._busy.add(chat_id)
-                tasks.create_task(self._take_chat(chat_id, rows))
+                tasks.create_task(self._process_chat(chat_id, rows))
 
-    async def _take_chat(self, chat_id: str, rows: Sequence[InboundMessage]) -> None:
+    async def _process_chat(self, chat_id: str, rows: Sequence[InboundMessage]) -> None:
         try:
             for row in rows:
-                await self._take(row)
-            self._rounds.wake()  # more may have come meanwhile
-        except Exception:  # a channel's outer loop: the rows stay and are taken later
-            log.exception("a message was not taken in", extra={"chat": chat_id})
+                await self._process(row)
+            self._poll.wake()  # more may have arrived meanwhile
+        except Exception:  # a channel's outer loop: the rows stay and are processed later
+            log.exception("message not processed", extra={"chat": chat_id})
         finally:
             self._busy.discard(chat_id)
 
-    async def _take(self, row: InboundMessage) -> None:
+    async def _process(self, row: InboundMessage) -> None:
         """Settle one row.
 
         Raises:
-            Exception: it is not settled; after the third time it is, with an apology.
+            Exception: it is not settled; the third failure settles it with an apology.
         """
         try:
-            await self._decide(row)
+            await self._dispatch(row)
         except Conflict:
-            log.info("a message was taken in before", extra={"message_id": row.message_id})
+            log.info("message already processed", extra={"message_id": row.message_id})
         except Exception:
-            self._failed[row.message_id] += 1
-            if self._failed[row.message_id] < _TRIES:
+            self._failures[row.message_id] += 1
+            if self._failures[row.message_id] < MAX_TRIES:
                 raise
-            log.exception("a message is given up", extra={"message_id": row.message_id})
-            words = phrases_for(self._rules.language, "")
-            await self._answer(row, words("failed_inside", message_id=row.message_id))
-        self._failed.pop(row.message_id, None)
+            log.exception("message given up", extra={"message_id": row.message_id})
+            phrases = phrases_for(self._rules.language, "")
+            await self._reply(row, phrases("failed_inside", message_id=row.message_id))
+        self._failures.pop(row.message_id, None)
 
-    async def _decide(self, row: InboundMessage) -> None:
-        match _event(row):
+    async def _dispatch(self, row: InboundMessage) -> None:
+        match await self._transport.parse(row.raw):
             case None:
-                await self._settle(row, "it cannot be read")
-            case LarkRecall(message_id):
-                # nobody is told who took it back; Lark lets its sender do so, and a group's owner
-                recall = RecallRequest("lark", row.app, message_id, row.principal)
-                recalled = await self._gateway.recall(recall)
-                await self._settle(row, f"a message was recalled: {recalled}")
-                self._outcome.promised()
+                await self._ignore(row, "it cannot be read")
+            case RecalledMessage(message_id):
+                # the event does not say who recalled it: its sender or the owner of the group
+                recall = RecallRequest(row.channel, row.app, message_id, row.principal)
+                outcome = await self._gateway.recall(recall)
+                await self._ignore(row, f"a message was recalled: {outcome}")
+                self._listener.on_outgoing()
             case message:
-                await self._hear(row, message)
+                await self._check(row, message)
 
-    async def _hear(self, row: InboundMessage, message: LarkMessage) -> None:
-        gone = f"recall:{row.message_id}"  # order across events is not guaranteed
-        if await self._database.read(partial(self._stores.inbox.get_state, "lark", row.app, gone)):
-            await self._settle(row, "it was recalled")
+    async def _check(self, row: InboundMessage, message: IncomingMessage) -> None:
+        recall = recall_id(row.message_id)  # it may arrive before its message
+        if await self._gateway.delivery.is_known(row.channel, row.app, recall):
+            await self._ignore(row, "it was recalled")
             return
-        match judge(message, self._rules, self._app_id, await self._hearing(row, message)):
-            case Ignore(why):
-                await self._settle(row, why)
-            case Note(text):
-                await self._answer(row, text)
-            case Pass() as passed:
-                await self._do(row, message, passed)
-
-    async def _hearing(self, row: InboundMessage, message: LarkMessage) -> Hearing:
-        identity, people, threads = self._around
-        # a direct chat needs nobody's name; in a group we must know who is meant
-        bot = identity.known if message.direct else await identity.bot()
-        asks = in_question(message, self._rules, bot)
-        return Hearing(
-            bot=bot,
-            ours=asks and await threads.takes_part(message.thread_id),
+        sender = SenderContext(
+            principal_id=self._people.principal_id(message.user_id),
             received=datetime.fromisoformat(row.received),
-            given=await people.given(message.open_id),
+            granted=await self._people.granted_rights(message.user_id),
+            in_our_thread=await self._is_in_our_thread(message),
         )
+        match check_message(message, self._rules, sender):
+            case Ignored(reason):
+                await self._ignore(row, reason)
+            case Reply(text):
+                await self._reply(row, text)
+            case Accepted() as accepted:
+                await self._handle(row, message, accepted)
 
-    async def _do(self, row: InboundMessage, message: LarkMessage, passed: Pass) -> None:
-        self._around.threads.join(message.thread_id)
-        place = Place(row.chat_id, scope_of(row.chat_id), message.direct)
-        command = read_command(passed.text)
-        answerer = Actor(passed.principal, "lark", chat_name("lark", row.app, row.chat_id))
-        speaker = Speaker(answerer, passed.words, row)
-        did: Did | None
-        if command is not None:
-            did = await self._obeying.obey(command, Said(speaker, place))
-        else:
-            did = await self._obeying.deciding.hear(speaker, passed.text, message.parent_id)
-        if did is None:
-            await self._working.take(speaker, passed.text, place)
-        else:
-            await self._done(row, did)
+    async def _is_in_our_thread(self, message: IncomingMessage) -> bool:
+        if not needs_thread_lookup(message, self._rules):
+            return False
+        if message.thread_id in self._our_threads:
+            return True
+        if found := await self._transport.has_posted_in(message.thread_id):
+            self._our_threads[message.thread_id] = True
+        return found
 
-    async def _done(self, row: InboundMessage, did: Did) -> None:
-        if did.settled:
-            self._outcome.acknowledge(row.message_id)
-            self._outcome.promised()
+    async def _handle(
+        self, row: InboundMessage, message: IncomingMessage, accepted: Accepted
+    ) -> None:
+        if message.thread_id:
+            self._our_threads[message.thread_id] = True  # there will be a reply
+        chat = chat_name(row.channel, row.app, row.chat_id)
+        context = MessageContext(
+            Actor(accepted.principal, row.channel, chat),
+            row,
+            ChatRef(row.chat_id, conversation_scope(row.channel, row.chat_id), message.is_direct),
+            accepted.phrases,
+        )
+        result: CommandResult | None
+        if (command := parse_command(accepted.text)) is not None:
+            result = await self._commands.handle(command, context)
         else:
-            await self._answer(row, did.text)
-        if did.run_id is not None:
-            self._outcome.follow(did.run_id)
+            result = await self._answers.answer(context, accepted.text, message.quoted_id)
+        if result is None:
+            await self._submit(context, accepted.text)
+        else:
+            await self._finish(row, result)
 
-    async def _settle(self, row: InboundMessage, why: str) -> None:
+    async def _submit(self, context: MessageContext, text: str) -> None:
+        run_id, is_steering = await self._router.submit(context, text)
+        if is_steering:
+            self._listener.on_received(context.row.message_id)
+        self._listener.on_run(run_id)
+
+    async def _finish(self, row: InboundMessage, result: CommandResult) -> None:
+        if result.settled:
+            self._listener.on_received(row.message_id)
+            self._listener.on_outgoing()
+        else:
+            await self._reply(row, result.text)
+        if result.run_id is not None:
+            self._listener.on_run(result.run_id)
+
+    async def _ignore(self, row: InboundMessage, reason: str) -> None:
         await self._gateway.mark_handled(row)
-        log.info("a message was ignored", extra={"message_id": row.message_id, "why": why})
+        log.info("message ignored", extra={"message_id": row.message_id, "reason": reason})
 
-    async def _answer(self, row: InboundMessage, text: str) -> None:
+    async def _reply(self, row: InboundMessage, text: str) -> None:
         reply = OutgoingMessage(
             key=f"{row.app}:{row.message_id}:note",
-            channel="lark",
+            channel=row.channel,
             app=row.app,
             chat_id=row.chat_id,
             reply_to=row.message_id,
             body=text,
         )
         await self._gateway.mark_handled(row, [reply] if text else [])
-        self._outcome.promised()
-
-
-def _event(row: InboundMessage) -> LarkMessage | LarkRecall | None:
-    try:
-        return read_event(row.raw)
-    except msgspec.DecodeError:
-        return None
+        self._listener.on_outgoing()

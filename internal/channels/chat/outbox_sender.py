@@ -1,131 +1,194 @@
-"""Sending: the outbox is emptied, the messages of a chat in order, the chats beside each other."""
+"""Send the messages of the outbox: in order within a chat, chats independent of each other."""
 
 import asyncio
 import logging
 import random
 from datetime import datetime, timedelta
-from functools import partial
 
-from internal.agent.domain.chats import PendingMessage
+from internal.agent.app.chat_delivery import ChatDelivery
+from internal.agent.app.task_commands import INTERRUPTED_REASON
+from internal.agent.domain.chats import OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import StoreError
-from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
-from internal.agent.store.outbox import OutboxStore
-from internal.channels.chat.poll_loop import Rounds
-from internal.channels.lark.api import LarkRejected, LarkUnavailable
-from internal.channels.lark.replies import Replies
+from internal.channels.chat.poll_loop import PollLoop
+from internal.channels.chat.transport import (
+    ChatPost,
+    ChatTransport,
+    QuestionContent,
+    QuestionNotice,
+    TextContent,
+    TransportRejected,
+    TransportUnavailable,
+)
+from internal.i18n.catalog import LanguageSetting
+from internal.i18n.chat import ChatPhrases, phrases_for
 
 log = logging.getLogger(__name__)
 
-DOUBT = timedelta(minutes=50)
-"""After this long Lark may have forgotten a uuid: our own message is looked for first."""
-GIVE_UP = timedelta(hours=24)
+UNCERTAIN_AFTER = timedelta(minutes=50)
+"""Later attempts first look for the message: the service may have forgotten the key by then."""
+GIVE_UP_AFTER = timedelta(hours=24)
 POLL_SECONDS = 5.0
-_LONGEST_WAIT = 60.0
-_CHATS = 500
-_SHOWN = 100
+MAX_BACKOFF_SECONDS = 60.0
+MAX_LOGGED_FAILURE = 300
+_PAGE_SIZE = 500
+_CLOSED = ":closed"
 
 
-class Sender:
-    """Sends what was promised, until it is cancelled."""
+class OutboxSender:
+    """Sends the messages of one account until cancelled."""
 
     def __init__(
-        self, app_id: str, replies: Replies, database: Database, outbox: OutboxStore, clock: Clock
+        self,
+        transport: ChatTransport,
+        delivery: ChatDelivery,
+        clock: Clock,
+        *,
+        language: LanguageSetting,
     ) -> None:
-        self._app_id, self._replies = app_id, replies
-        self._database, self._outbox, self._clock = database, outbox, clock
-        self._rounds = Rounds(POLL_SECONDS, "outbox")
+        self._transport, self._delivery, self._clock = transport, delivery, clock
+        self._language = language
+        self._poll = PollLoop(POLL_SECONDS, "outbox")
         self._busy: set[str] = set()
-        self.dead: int | None = None
-        """How many messages were given up, at most 100 are counted; None before it is known."""
+        self.dead_letters: int | None = None
+        """Number of messages that were given up, at most 100; None before it is known."""
 
     def wake(self) -> None:
-        """Say that there may be something to send."""
-        self._rounds.wake()
+        """Look for messages to send now."""
+        self._poll.wake()
 
     async def run(self) -> None:
-        """Send, for ever."""
-        await self._rounds.run(self._start)
+        """Send messages on every wake and every 5 s."""
+        await self._poll.run(self._start)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
-        if self.dead is None:
-            self.dead = await self._count_dead()
-        now = rfc3339(self._clock.now())
-        due = await self._database.read(
-            partial(self._outbox.list_due, "lark", self._app_id, now=now, limit=_CHATS)
-        )
-        for pending in due:
+        name, app = self._transport.name, self._transport.app
+        if self.dead_letters is None:
+            self.dead_letters = await self._delivery.count_dead_letters(name, app)
+        for pending in await self._delivery.list_due(name, app, _PAGE_SIZE):
             if pending.outgoing.chat_id not in self._busy:
                 self._busy.add(pending.outgoing.chat_id)
-                tasks.create_task(self._settle(pending))
+                tasks.create_task(self._attempt(pending))
 
-    async def _count_dead(self) -> int:
-        dead = await self._database.read(partial(self._outbox.list_dead_letters, _SHOWN))
-        return sum(letter.outgoing.app == self._app_id for letter in dead)
-
-    async def _settle(self, pending: PendingMessage) -> None:
-        """Try a message once; whatever comes of it is stored."""
+    async def _attempt(self, pending: PendingMessage) -> None:
+        """Try a message once and store the outcome."""
         key = pending.outgoing.key
         try:
             try:
-                await self._try(pending)
+                await self._deliver(pending)
             except StoreError:
                 raise
-            except Exception:  # a channel's outer loop: one message must not end the others
-                log.exception("a message cannot be sent", extra={"key": key})
-                await self._later(pending, "an error inside; the log has it", 0.0)
+            except Exception:  # a channel's outer loop: one message must not stop the others
+                log.exception("message cannot be sent", extra={"key": key})
+                await self._postpone(pending, "an internal error; see the log", 0.0)
         except StoreError:
-            log.exception("an outcome cannot be stored", extra={"key": key})
+            log.exception("outcome of a message cannot be stored", extra={"key": key})
             await asyncio.sleep(POLL_SECONDS)
         finally:
             self._busy.discard(pending.outgoing.chat_id)
-            self._rounds.wake()  # the chat may have more
+            self._poll.wake()  # the chat may have more
 
-    async def _try(self, pending: PendingMessage) -> None:
-        number, outgoing, _, first = pending
-        now = rfc3339(self._clock.now())
-        if await self._database.write(partial(self._outbox.begin_attempt, number, now)) is None:
+    async def _deliver(self, pending: PendingMessage) -> None:
+        number, outgoing, _, first_tried = pending
+        if not await self._delivery.begin_attempt(number):
             return
-        begun = None if first is None else datetime.fromisoformat(first)
+        since = None if first_tried is None else datetime.fromisoformat(first_tried)
+        age = timedelta() if since is None else self._clock.now() - since
         try:
-            remote = ""
-            if begun is not None and self._clock.now() - begun > DOUBT:
-                remote = await self._replies.find(outgoing, begun)
-            remote = remote or await self._replies.send(outgoing)
-        except LarkRejected as refused:
-            # what was tried before may have arrived, though nobody can tell any more
-            await self._bury(pending, str(refused), doubtful=begun is not None)
-        except LarkUnavailable as busy:
-            if begun is not None and self._clock.now() - begun > GIVE_UP:
-                await self._bury(pending, str(busy), doubtful=True)
+            message_id = await self._send(outgoing, since if age > UNCERTAIN_AFTER else None)
+        except TransportRejected as error:
+            # an earlier attempt may have arrived
+            await self._give_up(pending, str(error), unconfirmed=since is not None)
+        except TransportUnavailable as error:
+            if age > GIVE_UP_AFTER:
+                await self._give_up(pending, str(error), unconfirmed=True)
             else:
-                await self._later(pending, str(busy), busy.wait)
+                await self._postpone(pending, str(error), error.wait)
         else:
-            now = rfc3339(self._clock.now())
-            await self._database.write(partial(self._outbox.mark_sent, number, remote, now))
-            log.info("reply sent", extra={"key": outgoing.key, "message_id": remote})
+            await self._delivery.mark_sent(number, message_id)
+            log.info("message sent", extra={"key": outgoing.key, "message_id": message_id})
 
-    async def _later(self, pending: PendingMessage, fault: str, wait: float) -> None:
-        backoff = min(_LONGEST_WAIT, 2.0 ** min(pending.attempts, 6)) * random.uniform(0.5, 1)  # noqa: S311 - no secret
-        wait = max(wait, backoff)
-        moment = rfc3339(self._clock.now() + timedelta(seconds=wait))
-        await self._database.write(partial(self._outbox.postpone, pending.number, moment, fault))
-        log.warning(
-            "a reply waits",
-            extra={
-                "key": pending.outgoing.key,
-                "seconds": round(wait, 1),
-                "why": truncate_line(fault, 300),
-            },
-        )
+    async def _send(self, outgoing: OutgoingMessage, since: datetime | None) -> str:
+        """Send a message; with `since` only if it was not sent since then. Return its id."""
+        if outgoing.question_id:
+            return await self._send_question(outgoing, since)
+        context = await self._delivery.get_reply_context(outgoing)
+        phrases = phrases_for(self._language, context.instruction or outgoing.body)
+        text = format_result(outgoing, phrases, context.failure)
+        post = ChatPost(outgoing.chat_id, outgoing.reply_to, TextContent(text, phrases))
+        return await self._send_post(post, outgoing.key, since)
+
+    async def _send_question(self, outgoing: OutgoingMessage, since: datetime | None) -> str:
+        """Send a question, or update its message to show how it was settled."""
+        found = await self._delivery.get_question(QuestionId(outgoing.question_id))
+        if found is None:
+            raise TransportRejected("the question was deleted with its session")
+        phrases = phrases_for(self._language, found.instruction)
+        content = QuestionContent(found.record, phrases)
+        if not outgoing.key.endswith(_CLOSED):
+            post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)
+            return await self._send_post(post, outgoing.key, since)
+        if found.message_id:
+            try:
+                await self._transport.update(found.message_id, content)
+            except TransportRejected as error:  # it was deleted, or is too old to be updated
+                details = {"question_id": outgoing.question_id, "reason": str(error)}
+                log.info("question not updated", extra=details)
+            else:
+                return found.message_id
+        notice = QuestionNotice(found.record, phrases)
+        post = ChatPost(outgoing.chat_id, outgoing.reply_to, notice)
+        return await self._send_post(post, outgoing.key, None)
+
+    async def _send_post(self, post: ChatPost, key: str, since: datetime | None) -> str:
+        sent = "" if since is None else await self._transport.find_sent(post, since)
+        return sent or await self._transport.send(post, idempotency_key=key)
+
+    async def _postpone(self, pending: PendingMessage, failure: str, wait: float) -> None:
+        backoff = min(MAX_BACKOFF_SECONDS, 2.0 ** min(pending.attempts, 6))
+        wait = max(wait, backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
+        await self._delivery.postpone(pending.number, wait, failure)
+        details = {
+            "key": pending.outgoing.key,
+            "seconds": round(wait, 1),
+            "reason": truncate_line(failure, MAX_LOGGED_FAILURE),
+        }
+        log.warning("message postponed", extra=details)
         asyncio.get_running_loop().call_later(wait, self.wake)
 
-    async def _bury(self, pending: PendingMessage, fault: str, *, doubtful: bool) -> None:
-        now = rfc3339(self._clock.now())
-        work = partial(self._outbox.give_up, pending.number, fault, now, unconfirmed=doubtful)
-        await self._database.write(work)
-        self.dead = await self._count_dead()
-        told = "a reply was given up; it may have been sent" if doubtful else "a reply was given up"
-        log.error(told, extra={"key": pending.outgoing.key, "why": truncate_line(fault, 300)})
+    async def _give_up(self, pending: PendingMessage, failure: str, *, unconfirmed: bool) -> None:
+        await self._delivery.give_up(pending.number, failure, unconfirmed=unconfirmed)
+        name, app = self._transport.name, self._transport.app
+        self.dead_letters = await self._delivery.count_dead_letters(name, app)
+        details = {
+            "key": pending.outgoing.key,
+            "may_have_been_sent": unconfirmed,
+            "reason": truncate_line(failure, MAX_LOGGED_FAILURE),
+        }
+        log.error("message given up", extra=details)
+
+
+def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str) -> str:
+    """Return the reply of a run: its answer, a note unless it ended well, and never nothing.
+
+    `failure` is the error code, or the reason of a stop.
+    """
+    answer, run = outgoing.body.strip(), outgoing.run_id
+    match outgoing.stop_reason:
+        case None | "final_answer" | "await_user_input":
+            return answer or phrases("answer_empty")
+        case "max_iterations":
+            note = phrases("note_max_iterations", run=run)
+        case "user_stop" if failure == INTERRUPTED_REASON:
+            note = phrases("interrupted")
+        case "user_stop":
+            note = phrases("stopped", run=run)
+        case "rejected":
+            note = phrases("rejected", run=run)
+        case "error":
+            note = phrases.failure(failure, run)
+        case reason:
+            note = phrases(f"failed_{reason}", run=run)
+    return f"{answer}\n\n---\n{note}" if answer else note

@@ -1,26 +1,34 @@
-"""Gates: what is looked at before anything is spent on a message. Pure."""
+"""Decide whether a message is processed: rules of the channel, rights of the sender."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+import msgspec
+from cachetools import TTLCache
+
+from internal.agent.app.access import Access
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
+from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
-from internal.channels.chat.command_parser import gives_code
-from internal.channels.lark.events import LarkMessage, message_text
+from internal.channels.chat.command_parser import is_pairing
+from internal.channels.chat.transport import ChatTransport, IncomingMessage
 from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import ChatPhrases, phrases_for
 
 BusyMode = Literal["steer", "queue", "interrupt"]
 GroupPolicy = Literal["mention", "open", "thread", "off"]
-Progress = Literal["card", "text", "off"]
+ProgressMode = Literal["card", "text", "off"]
+
+MAX_NAME_LENGTH = 80
+_CACHE_SIZE, _NAME_SECONDS, _MISSING_NAME_SECONDS = 2_048, 3_600.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """What is different in one group; None is as everywhere."""
+    """Overrides for one group; None means the rule of the channel."""
 
     policy: GroupPolicy | None = None
     talk: tuple[str, ...] | None = None
@@ -28,12 +36,12 @@ class GroupRules:
     busy_mode: BusyMode | None = None
 
 
-_AS_EVERYWHERE = GroupRules()
+_NO_OVERRIDES = GroupRules()
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRules:
-    """How the bot behaves; docs/lark.md explains each under `channels.lark`."""
+    """The behaviour of a chat channel; docs/lark.md explains each rule under `channels.lark`."""
 
     busy_mode: BusyMode = "steer"
     allow_direct: bool = True
@@ -42,7 +50,7 @@ class ChatRules:
     groups: Mapping[str, GroupRules] = field(default_factory=dict)
     run_timeout_seconds: float = 900.0
     react_emoji: str = "Typing"
-    progress: Progress = "card"
+    progress: ProgressMode = "card"
     max_age_minutes: int = 60
     plan_review: PlanReview = "off"
     question_ttl_minutes: int = 1440
@@ -51,124 +59,156 @@ class ChatRules:
     language: LanguageSetting = "auto"
 
     def policy_in(self, chat_id: str) -> GroupPolicy:
-        """Return what is answered in a group."""
+        """Return which messages of a group are processed."""
         return self._group(chat_id).policy or self.group_policy
 
     def busy_mode_in(self, chat_id: str) -> BusyMode:
-        """Return what becomes of a message in a chat whose run is at work."""
+        """Return how a message is handled while a run of the chat is active."""
         return self._group(chat_id).busy_mode or self.busy_mode
 
-    def rights(self, open_id: str, chat_id: str) -> frozenset[Right]:
-        """Return what the lists give a person in a chat; a group's own list stands for ours."""
+    def rights(self, user_id: str, chat_id: str) -> frozenset[Right]:
+        """Return the rights that the lists give a user; a group's list replaces the channel's."""
         group = self._group(chat_id)
         talk = self.talk if group.talk is None else group.talk
         operate = self.operate if group.operate is None else group.operate
         rights: set[Right] = set()
-        if _listed(open_id, chat_id, talk):
+        if _is_listed(user_id, chat_id, talk):
             rights.add("talk")
-        if _listed(open_id, chat_id, operate):
+        if _is_listed(user_id, chat_id, operate):
             rights.add("operate")
         return frozenset(rights)
 
     def _group(self, chat_id: str) -> GroupRules:
-        return self.groups.get(chat_id, _AS_EVERYWHERE)
+        return self.groups.get(chat_id, _NO_OVERRIDES)
 
 
-class Ignore(NamedTuple):
-    """Nothing is said; the log has why."""
+class Ignored(NamedTuple):
+    """The message gets no reply; `reason` is for the log."""
 
-    why: str
-
-
-class Note(NamedTuple):
-    """A sentence is the answer, and no run."""
-
-    text: str
+    reason: str
 
 
-class Pass(NamedTuple):
-    """It is a command, an answer or a task of this person; who may not talk only gives a code."""
+class Reply(NamedTuple):
+    """The message gets this text as its reply and starts nothing."""
 
     text: str
-    words: ChatPhrases
+
+
+class Accepted(NamedTuple):
+    """The message is a command, an answer or a task; without `talk` only a pairing code."""
+
+    text: str
+    phrases: ChatPhrases
     principal: Principal
 
 
-class Hearing(NamedTuple):
-    """What is known besides a message.
+class SenderContext(NamedTuple):
+    """Facts that are not in the message.
 
-    `bot` is our open_id, `ours` says whether its thread has a word of ours, `given` what its sender
-    was given besides the lists.
+    `granted` are rights besides those of the lists. `in_our_thread`: the bot has posted in the
+    thread of the message.
     """
 
-    bot: str
-    ours: bool
+    principal_id: str
     received: datetime
-    given: frozenset[Right] = frozenset()
+    granted: frozenset[Right] = frozenset()
+    in_our_thread: bool = False
 
 
-def judge(
-    message: LarkMessage, rules: ChatRules, app_id: str, hearing: Hearing
-) -> Ignore | Note | Pass:
-    """Say what is to become of a message."""
-    if why := _not_for_us(message, rules, hearing):
-        return Ignore(why)
-    text = message_text(message, hearing.bot)
-    said = phrases_for(rules.language, text or "")
-    if text == "":
-        return Ignore("it is empty")
-    rights = rules.rights(message.open_id, message.chat_id) | hearing.given
-    principal = Principal(f"lark:{app_id}:{message.open_id}", roles=rights)
-    if not principal.may("talk") and not gives_code(text or ""):
-        return Note(said("not_allowed"))
+def check_message(
+    message: IncomingMessage, rules: ChatRules, sender: SenderContext
+) -> Ignored | Reply | Accepted:
+    """Return whether a message is processed, answered with a sentence, or ignored."""
+    text, reason = message.text, _ignore_reason(message, rules, sender)
+    if reason:
+        return Ignored(reason)
+    phrases = phrases_for(rules.language, text or "")
+    rights = rules.rights(message.user_id, message.chat_id) | sender.granted
+    principal = Principal(sender.principal_id, roles=rights)
+    if not principal.may("talk") and not is_pairing(text or ""):
+        return Reply(phrases("not_allowed"))
     if text is None:
-        return Note(said("unknown_type"))
-    return _timely(message, rules, hearing, said) or _short(Pass(text, said, principal))
-
-
-def _timely(
-    message: LarkMessage, rules: ChatRules, hearing: Hearing, said: ChatPhrases
-) -> Note | None:
-    late = _minutes_late(message, hearing.received)
-    return Note(said("too_late", minutes=late)) if late > rules.max_age_minutes else None
-
-
-def _short(passed: Pass) -> Note | Pass:
-    length = len(passed.text)
+        return Reply(phrases("unknown_type"))
+    late, length = _minutes_late(message, sender.received), len(text)
+    if late > rules.max_age_minutes:
+        return Reply(phrases("too_late", minutes=late))
     if length <= MAX_INSTRUCTION_CHARACTERS:
-        return passed
-    return Note(passed.words("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS))
+        return Accepted(text, phrases, principal)
+    return Reply(phrases("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS))
 
 
-def in_question(message: LarkMessage, rules: ChatRules, bot: str) -> bool:
-    """Say whether it matters that we take part in the thread of this message."""
+def needs_thread_lookup(message: IncomingMessage, rules: ChatRules) -> bool:
+    """Return True if the decision depends on whether the bot has posted in the thread."""
     return (
-        not message.direct
+        not message.is_direct
         and bool(message.thread_id)
         and rules.policy_in(message.chat_id) == "thread"
-        and not message.mentioned(bot)
+        and not message.is_mention
     )
 
 
-def _not_for_us(message: LarkMessage, rules: ChatRules, hearing: Hearing) -> str:
-    """Return why a message is none of ours, "" when it is."""
-    if not message.by_person or message.open_id in {hearing.bot, ""}:
-        return "it is from a bot, or from nobody"
-    if message.direct:
+class People:
+    """The users of one account: their rights and names."""
+
+    def __init__(self, transport: ChatTransport, access: Access, rules: ChatRules) -> None:
+        self._transport, self._access, self._rules = transport, access, rules
+        self._names: TTLCache[str, str] = TTLCache(_CACHE_SIZE, _NAME_SECONDS)
+        self._missing: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _MISSING_NAME_SECONDS)
+
+    def principal_id(self, user_id: str) -> str:
+        """Return the id of a user that is unique over all channels."""
+        return f"{self._transport.name}:{self._transport.app}:{user_id}"
+
+    async def granted_rights(self, user_id: str) -> frozenset[Right]:
+        """Return the rights that a user has besides the lists; read from the store every time."""
+        return await self._access.get_rights(self.principal_id(user_id))
+
+    async def principal(self, user_id: str, chat_id: str) -> Principal:
+        """Return a user with the rights that they have in a chat now."""
+        rights = self._rules.rights(user_id, chat_id) | await self.granted_rights(user_id)
+        return Principal(self.principal_id(user_id), roles=rights)
+
+    async def with_name(self, principal: Principal) -> Principal:
+        """Return a user of this account with their display name, "" if it is unknown."""
+        name = await self._name(principal.id.removeprefix(self.principal_id("")))
+        return msgspec.structs.replace(principal, name=name)
+
+    async def _name(self, user_id: str) -> str:
+        if user_id in self._names or user_id in self._missing:
+            return self._names.get(user_id, "")
+        try:
+            name = await self._transport.display_name(user_id)
+        except LarkspurError:  # cosmetic: the id is shown instead
+            self._missing[user_id] = True
+            return ""
+        self._names[user_id] = name = " ".join(name.split())[:MAX_NAME_LENGTH]
+        return name
+
+
+def _ignore_reason(message: IncomingMessage, rules: ChatRules, sender: SenderContext) -> str:
+    """Return why a message is ignored, "" if it is not."""
+    if reason := _not_for_bot(message, rules, sender):
+        return reason
+    return "it is empty" if message.text == "" else ""
+
+
+def _not_for_bot(message: IncomingMessage, rules: ChatRules, sender: SenderContext) -> str:
+    if not message.is_from_person or not message.user_id:
+        return "it is not from a person"
+    if message.is_direct:
         return "" if rules.allow_direct else "direct chats are off"
     policy = rules.policy_in(message.chat_id)
     if not rules.allow_groups or policy == "off":
         return "the bot is off in this group"
-    if policy == "open" or message.mentioned(hearing.bot) or (policy == "thread" and hearing.ours):
-        return ""
-    return "the bot is not mentioned"
+    is_followed = policy == "open" or (policy == "thread" and sender.in_our_thread)
+    return "" if is_followed or message.is_mention else "the bot is not mentioned"
 
 
-def _listed(open_id: str, chat_id: str, names: Sequence[str]) -> bool:
-    return "*" in names or open_id in names or chat_id in names
+def _is_listed(user_id: str, chat_id: str, names: Sequence[str]) -> bool:
+    return "*" in names or user_id in names or chat_id in names
 
 
-def _minutes_late(message: LarkMessage, received: datetime) -> int:
-    if message.created is None:
+def _minutes_late(message: IncomingMessage, received: datetime) -> int:
+    if message.sent_at is None:
         return 0
-    return int((received.timestamp() - message.created / 1000) // 60)
+    return int((received - message.sent_at).total_seconds() // 60)

@@ -1,4 +1,4 @@
-"""Rounds: what waits in the database is looked for on every wake, and now and then without one."""
+"""Poll the database on wake-ups and at a fixed interval."""
 
 import asyncio
 import logging
@@ -8,32 +8,32 @@ from internal.agent.domain.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-Look = Callable[[asyncio.TaskGroup], Awaitable[None]]
-"""Looks for what waits and starts tasks for it."""
+Poll = Callable[[asyncio.TaskGroup], Awaitable[None]]
+"""Reads what is waiting and starts tasks for it."""
 
 
-class Rounds:
-    """Makes rounds every so many seconds, and at once when somebody says that something came."""
+class PollLoop:
+    """Calls a function every `interval` seconds and after every `wake`."""
 
-    def __init__(self, seconds: float, source: str) -> None:
-        self._seconds, self._source = seconds, source
+    def __init__(self, interval: float, source: str) -> None:
+        self._interval, self._source = interval, source
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """Say that there may be something."""
+        """Poll as soon as possible."""
         self._woken.set()
 
-    async def run(self, look: Look) -> None:
-        """Make rounds until cancelled. A store that cannot be read is logged and tried again."""
+    async def run(self, poll: Poll) -> None:
+        """Poll until cancelled. An error of the store is logged and retried."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._woken.clear()
                 try:
-                    await look(tasks)
+                    await poll(tasks)
                 except StoreError:
-                    log.exception("it cannot be looked for", extra={"source": self._source})
+                    log.exception("polling failed", extra={"source": self._source})
                 try:
-                    async with asyncio.timeout(self._seconds):
+                    async with asyncio.timeout(self._interval):
                         await self._woken.wait()
                 except TimeoutError:
                     pass

@@ -1,50 +1,96 @@
-"""Which runs this process shows: those that it took in, and those that another one left behind."""
+"""Display runs in their chats: a reaction while a run works, and one message with its progress.
+
+Each display has one writer: the process that holds its lease. A run that waits for a person is not
+held; it is displayed again when it continues.
+"""
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from datetime import timedelta
-from functools import partial
+from typing import Literal
+
+import msgspec
 
 from internal.agent.app.events.subscription import StreamItem
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.run_displays import ClaimedDisplay, DisplayHolder
 from internal.agent.domain.chats import RunDisplay
-from internal.agent.domain.errors import StoreError
-from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.errors import LarkspurError, StoreError
 from internal.agent.domain.events.record import EventRecord
-from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.tasks import Origin, Run, Status
-from internal.channels.lark.progress_card import LEASE_SECONDS, Progress, Screen, is_resting
-from internal.i18n.chat import ChatPhrases, phrases_for
+from internal.agent.domain.ids import RunId
+from internal.agent.ports.runtime import Clock
+from internal.channels.chat.policy import ChatRules
+from internal.channels.chat.run_state import RunState
+from internal.channels.chat.transport import (
+    ChatPost,
+    ChatTransport,
+    RunContent,
+    TransportRejected,
+)
+from internal.i18n.chat import phrases_for
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 5.0
-_OPEN: tuple[Status, ...] = ("running", "queued", "waiting")
-_MOST = 500
+LEASE_SECONDS = 15.0
+RENEW_SECONDS = 5.0
+MIN_DISPLAYED_SECONDS = 2.0
+"""The progress of a shorter run is not displayed: its reply is enough."""
+UPDATE_INTERVAL_SECONDS = 1.0
 
 
-class Showings:
-    """Follows runs, each in a task of its own.
+class _State(msgspec.Struct):
+    """What was displayed; stored with the lease. `lost`: the message cannot be updated any more.
 
-    `promised` is called at once when a run ends or asks: there is something to send. A run that
-    waits for a person rests: nothing is held for it, and it is followed again when it goes on.
+    `reacting` and `sending` are stored before their calls. If they are set without an id, the call
+    is repeated, which returns the id of what exists. `resting`: the run waits for a person.
     """
 
-    def __init__(self, screen: Screen, app_id: str, promised: Callable[[], None]) -> None:
-        self._screen, self._app_id, self._promised = screen, app_id, promised
+    reacting: bool = False
+    reaction: str = ""
+    sending: bool = False
+    message: str = ""
+    edits: int = 0
+    lost: bool = False
+    resting: bool = False
+
+
+def _read_state(display: RunDisplay) -> _State:
+    return msgspec.json.decode(display.state or b"{}", type=_State)
+
+
+class RunDisplayLoop:
+    """Displays the runs of one account, each in its own task.
+
+    `on_outgoing` is called at once when a run ends or asks: there is something to send.
+    """
+
+    def __init__(
+        self,
+        transport: ChatTransport,
+        gateway: Gateway,
+        clock: Clock,
+        *,
+        rules: ChatRules,
+        on_outgoing: Callable[[], None],
+    ) -> None:
+        self._transport, self._gateway, self._clock = transport, gateway, clock
+        self._rules, self._on_outgoing = rules, on_outgoing
+        channel = f"{transport.name}:{transport.app}"
+        self._holder = DisplayHolder(channel, f"gateway-{secrets.token_hex(8)}")
         self._tasks: asyncio.TaskGroup | None = None
-        self._shown: dict[RunId, Progress | None] = {}
+        self._shown: dict[RunId, _DisplayedRun | None] = {}
         self._resting: set[RunId] = set()
-        self._rests = asyncio.Event()
-        self._taken_up = False
+        self._has_resting = asyncio.Event()
+        self._has_followed_all = False
 
     async def run(self) -> None:
-        """Show what is to be shown, until cancelled."""
+        """Display runs until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._tasks:
-                self._tasks.create_task(self._listen())
+                self._tasks.create_task(self._watch_resting())
                 while True:
                     await self._sweep()
                     await asyncio.sleep(SWEEP_SECONDS)
@@ -52,125 +98,286 @@ class Showings:
             self._tasks = None
 
     async def release(self) -> None:
-        """Leave all showings to the next process; after `run` was cancelled."""
-        for progress in self._shown.values():
-            if progress is not None:
-                await progress.release()
+        """End all leases, so that another process can continue; call it after `run` has ended."""
+        for displayed in self._shown.values():
+            if displayed is not None:
+                await displayed.release()
 
     def follow(self, run_id: RunId) -> None:
-        """Show a run from now on, if nobody else does."""
+        """Display a run from now on, unless another process does."""
         if self._tasks is not None and run_id not in self._shown:
             self._resting.discard(run_id)
             self._shown[run_id] = None
-            self._tasks.create_task(self._show(run_id))
-
-    async def _take_up(self) -> None:
-        """Follow the runs that are not over: one of them may have been taken in and never shown."""
-        for status in _OPEN:
-            queries = self._screen.gateway.queries
-            for task in await queries.tasks(LOCAL_OWNER, status=status, limit=_MOST):
-                if self._is_ours(task.origin):
-                    self.follow((await queries.latest_run(task.id, LOCAL_OWNER)).id)
+            self._tasks.create_task(self._display(run_id))
 
     async def _sweep(self) -> None:
-        """Follow the runs whose showing was left behind."""
+        """Follow runs that were never displayed, and displays that were abandoned."""
+        displays = self._gateway.run_displays
         try:
-            if not self._taken_up:
-                await self._take_up()
-                self._taken_up = True
-            now = rfc3339(self._screen.clock.now())
-            abandoned = partial(
-                self._screen.stores.run_displays.list_abandoned, self._screen.door, now
-            )
-            for showing in await self._screen.database.read(abandoned):
-                if is_resting(showing) and await self._waits(showing.run_id):
-                    self._rest(showing.run_id)
+            if not self._has_followed_all:
+                for run_id in await displays.list_unfinished(self._holder.channel):
+                    self.follow(run_id)
+                self._has_followed_all = True
+            for display in await displays.list_abandoned(self._holder.channel):
+                resting = _read_state(display).resting
+                if resting and await displays.is_waiting(display.run_id):
+                    self._rest(display.run_id)
                 else:
-                    self.follow(showing.run_id)
+                    self.follow(display.run_id)
         except StoreError:
-            log.exception("showings cannot be read")
+            log.exception("run displays cannot be read")
 
-    async def _show(self, run_id: RunId) -> None:
+    async def _display(self, run_id: RunId) -> None:
         try:
-            if await self._shown_to_its_end(run_id):
-                self._shown.pop(run_id)
-                if run_id in self._resting and not await self._waits(run_id):
-                    self.follow(run_id)  # it went on meanwhile
-        except Exception:  # listener delivery: a run that cannot be shown is still answered
-            log.exception("a run cannot be shown", extra={"run_id": run_id})
+            if not await self._display_until_idle(run_id):
+                return
+            self._shown.pop(run_id)
+            is_waiting = self._gateway.run_displays.is_waiting
+            if run_id in self._resting and not await is_waiting(run_id):
+                self.follow(run_id)  # it continued meanwhile
+        except Exception:  # listener delivery: a run that cannot be displayed is still answered
+            log.exception("run cannot be displayed", extra={"run_id": run_id})
             self._shown.pop(run_id)
 
-    async def _shown_to_its_end(self, run_id: RunId) -> bool:
-        read, stores = self._screen.database.read, self._screen.stores
-        run = await read(partial(stores.runs.get, run_id))
-        task = None if run is None else await read(partial(stores.tasks.get, run.task_id))
-        showing = await self._claim(run_id)
-        if run is None or task is None or showing is None:
+    async def _display_until_idle(self, run_id: RunId) -> bool:
+        """Display a run until it ends or waits; False if the process stops before."""
+        displays = self._gateway.run_displays
+        claimed = await displays.claim(run_id, self._holder, LEASE_SECONDS)
+        if claimed is None:
             return True
-        words = phrases_for(self._screen.rules.language, task.instruction)
-        progress = self._shown[run_id] = self._make(showing, run, task.origin, words)
-        match await progress.show(self._promised):
+        displayed = _DisplayedRun(
+            claimed,
+            self._transport,
+            self._gateway,
+            clock=self._clock,
+            rules=self._rules,
+            holder=self._holder,
+        )
+        self._shown[run_id] = displayed
+        match await displayed.follow(self._on_outgoing):
             case "left":
                 return False
             case "waiting":
                 self._rest(run_id)
-                await progress.rest()
+                await displayed.rest()
             case "over":
                 self._resting.discard(run_id)
-                await self._follow_next(run.session_id)
-                await progress.finish()
+                session_id, channel = claimed.run.session_id, self._holder.channel
+                for next_id in await displays.list_unfinished(channel, session_id):
+                    self.follow(next_id)  # late steering became a task
+                await displayed.finish()
         return True
 
     def _rest(self, run_id: RunId) -> None:
         self._resting.add(run_id)
-        self._rests.set()
+        self._has_resting.set()
 
-    async def _waits(self, run_id: RunId) -> bool:
-        run = await self._screen.database.read(partial(self._screen.stores.runs.get, run_id))
-        return run is not None and run.status == "waiting"
-
-    async def _listen(self) -> None:
-        """Follow runs that go on, at whatever door they were answered; until streams are closed."""
-        while not self._screen.broadcaster.closed:
-            await self._rests.wait()
-            async with aclosing(self._screen.gateway.watch(None, None)) as batches:
+    async def _watch_resting(self) -> None:
+        """Follow waiting runs that continue, through whatever channel they were answered."""
+        while not self._gateway.is_closed:
+            await self._has_resting.wait()
+            async with aclosing(self._gateway.watch(None, None)) as batches:
                 async for batch in batches:
-                    self._go_on(batch)
+                    self._follow_continued(batch)
                     if not self._resting:
-                        self._rests.clear()
+                        self._has_resting.clear()
                         break
 
-    def _go_on(self, batch: Sequence[StreamItem]) -> None:
+    def _follow_continued(self, batch: Sequence[StreamItem]) -> None:
         for shown in batch:
             if isinstance(shown, EventRecord) and shown.position and shown.run_id in self._resting:
-                self._promised()
+                self._on_outgoing()
                 self.follow(shown.run_id)
 
-    def _make(self, showing: RunDisplay, run: Run, origin: Origin, words: ChatPhrases) -> Progress:
-        return Progress(self._screen, showing, run, origin, words)
 
-    async def _claim(self, run_id: RunId) -> RunDisplay | None:
-        screen = self._screen
-        moment = screen.clock.now()
-        until = rfc3339(moment + timedelta(seconds=LEASE_SECONDS))
-        return await screen.database.write(
-            partial(
-                screen.stores.run_displays.claim,
-                run_id,
-                screen.door,
-                screen.owner,
-                lease_until=until,
-                now=rfc3339(moment),
-            )
+class _DisplayedRun:
+    """The display of one run, while this process holds its lease."""
+
+    def __init__(
+        self,
+        claimed: ClaimedDisplay,
+        transport: ChatTransport,
+        gateway: Gateway,
+        *,
+        clock: Clock,
+        rules: ChatRules,
+        holder: DisplayHolder,
+    ) -> None:
+        self._display, self._run, task = claimed
+        self._origin = task.origin
+        self._transport, self._gateway, self._clock = transport, gateway, clock
+        self._rules, self._holder = rules, holder
+        self._phrases = phrases_for(rules.language, task.instruction)
+        self._state = _read_state(self._display)
+        self._state.resting = False
+        self._run_state = RunState()
+        self._changed = asyncio.Event()
+        self._started_at = 0.0
+        self._last_shown: tuple[object, ...] = ()
+
+    async def follow(self, on_outgoing: Callable[[], None]) -> Literal["over", "waiting", "left"]:
+        """Display the run until it ends or waits for a person; then call `on_outgoing` at once.
+
+        Nothing that is displayed may delay the reply or the question. Returns "left" if the process
+        stops before.
+        """
+        position = 0
+        for row in await self._gateway.run_displays.list_events(self._run.id):
+            self._run_state.apply(row.event, row.json)
+            position = row.position
+        self._note_start()
+        async with asyncio.TaskGroup() as tasks:
+            updating = tasks.create_task(self._keep_updated())
+            if not self._run_state.is_idle:
+                await self._watch(position)
+            if self._run_state.is_idle:
+                on_outgoing()
+            else:
+                updating.cancel()
+        if self._run_state.is_over:
+            return "over"
+        return "waiting" if self._run_state.is_idle else "left"
+
+    async def rest(self) -> None:
+        """Show that the run waits for a person, and end the lease until it continues."""
+        await self._update()
+        await self._remove_reaction()
+        self._state.reacting, self._state.reaction, self._state.resting = False, "", True
+        await self._save(0.0)
+
+    async def finish(self) -> None:
+        """Show that the run is over, and close the display."""
+        await self._update()
+        await self._remove_reaction()
+        await self._gateway.run_displays.close(self._stored(), self._holder)
+
+    async def release(self) -> None:
+        """End the lease."""
+        await self._save(0.0)
+
+    async def _watch(self, position: int) -> None:
+        """Apply the run's events until it is idle, or until streams are closed."""
+        watched = frozenset({self._run.session_id})
+        start = self._gateway.cursor(position)
+        async with aclosing(self._gateway.watch(watched, start)) as batches:
+            async for batch in batches:
+                for shown in batch:
+                    if isinstance(shown, EventRecord) and shown.run_id == self._run.id:
+                        self._apply(shown)
+                if self._run_state.is_idle:
+                    return
+
+    def _apply(self, record: EventRecord) -> None:
+        if record.position and self._run_state.apply(record.event, record.json):
+            self._note_start()
+            self._changed.set()
+
+    def _note_start(self) -> None:
+        if not self._started_at and self._run_state.phase != "queued":
+            self._started_at = self._clock.monotonic()
+
+    async def _keep_updated(self) -> None:
+        """Update the message, at most once a second, until the run is idle."""
+        await self._add_reaction()
+        while not self._run_state.is_idle:
+            try:
+                async with asyncio.timeout(self._next_check()):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            if self._is_due():
+                await self._update()
+                await asyncio.sleep(UPDATE_INTERVAL_SECONDS)
+            if not await self._save():
+                return
+
+    def _next_check(self) -> float:
+        is_young = self._started_at and not self._state.message
+        return MIN_DISPLAYED_SECONDS if is_young else RENEW_SECONDS
+
+    def _is_due(self) -> bool:
+        is_hidden = self._rules.progress == "off" or self._state.lost or self._run_state.is_idle
+        if is_hidden or not self._started_at:
+            return False
+        age = self._clock.monotonic() - self._started_at
+        has_details = bool(self._state.message) or self._run_state.has_details
+        return has_details or age >= MIN_DISPLAYED_SECONDS
+
+    async def _update(self) -> None:
+        """Send or update the message. A failure is only logged: replies are more important."""
+        if self._state.lost or (self._run_state.is_idle and not self._state.sending):
+            return  # the reply or the question is enough
+        content = self._content()
+        if content[:3] == self._last_shown:
+            return
+        try:
+            if self._state.message or not await self._send(content):
+                self._state.edits += 1
+                await self._transport.update(self._state.message, content)
+            self._last_shown = content[:3]
+        except TransportRejected as error:
+            self._state.lost = True
+            self._log("progress is not displayed any more", error)
+        except LarkspurError as error:
+            self._log("progress not displayed", error)
+
+    async def _send(self, content: RunContent) -> bool:
+        """Send the message and store its id; False if an older one may exist under its key."""
+        is_repeated = self._state.sending
+        if not is_repeated:
+            self._state.sending = True
+            await self._save()
+        post = ChatPost(self._origin.chat_id, self._origin.message_id, content)
+        self._state.message = await self._transport.send(post, idempotency_key=self._run.id)
+        await self._save()
+        return not is_repeated
+
+    def _content(self) -> RunContent:
+        state = self._run_state
+        return RunContent(
+            state.phase,
+            state.title(self._phrases),
+            tuple(state.lines(self._phrases)),
+            self._phrases,
+            updates=self._state.edits,
+            is_final=state.is_idle,
         )
 
-    async def _follow_next(self, session_id: SessionId) -> None:
-        """Follow the task that late steering became."""
-        read, stores = self._screen.database.read, self._screen.stores
-        for run in await read(partial(stores.runs.list_unfinished, session_id)):
-            task = await read(partial(stores.tasks.get, run.task_id))
-            if task is not None and self._is_ours(task.origin):
-                self.follow(run.id)
+    async def _add_reaction(self) -> None:
+        is_off = self._rules.react_emoji == "off"
+        if is_off or self._state.reaction or self._run_state.is_idle:
+            return
+        self._state.reacting = True
+        await self._save()
+        try:
+            await self._react()
+        except LarkspurError as error:
+            self._log("reaction not added", error)
+        else:
+            await self._save()
 
-    def _is_ours(self, origin: Origin) -> bool:
-        return (origin.channel, origin.app) == ("lark", self._app_id) and origin.chat_id != ""
+    async def _react(self) -> None:
+        message_id = self._origin.message_id
+        self._state.reaction = await self._transport.add_reaction(message_id, "working")
+
+    async def _remove_reaction(self) -> None:
+        if not self._state.reacting:
+            return
+        try:
+            if not self._state.reaction:
+                await self._react()
+            message_id = self._origin.message_id
+            await self._transport.remove_reaction(message_id, self._state.reaction)
+        except LarkspurError as error:
+            self._log("reaction not removed", error)
+
+    async def _save(self, lease: float = LEASE_SECONDS) -> bool:
+        """Store what was displayed and renew the lease; False if another process holds it."""
+        return await self._gateway.run_displays.save(self._stored(), self._holder, lease)
+
+    def _stored(self) -> RunDisplay:
+        return self._display._replace(state=msgspec.json.encode(self._state).decode())
+
+    def _log(self, message: str, error: Exception) -> None:
+        log.info(message, extra={"run_id": self._run.id, "reason": str(error)})

@@ -1,4 +1,4 @@
-"""What a run does, folded from its events, and how that is told in words. Pure."""
+"""The state of a run, computed from its events, as a chat shows it."""
 
 from typing import Literal, NamedTuple
 
@@ -14,27 +14,32 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.plans import PlanStep
 from internal.agent.domain.text import truncate_line
+from internal.channels.chat.transport import RunPhase
 from internal.i18n.chat import ChatPhrases
 
-Phase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
-TERMINAL = frozenset({ResultFinal.name, ResultCancelled.name})
-COLOURS: dict[Phase, str] = {
-    "queued": "grey",
-    "working": "blue",
-    "waiting": "orange",
-    "done": "green",
-    "failed": "red",
-    "cancelled": "grey",
+MAX_LINES, MAX_LINE_LENGTH, MAX_STEPS, MIN_TOOL_LINES = 12, 160, 40, 3
+
+_TERMINAL = frozenset({ResultFinal.name, ResultCancelled.name})
+_OBSERVED = _TERMINAL | {
+    each.name for each in (LifecycleUpdated, PlanUpdated, ToolStarted, ToolCompleted)
 }
-_MOST_LINES, _LONGEST_LINE = 12, 160
-_BOXES = {
+_PHASES: dict[str, RunPhase] = {
+    "queued": "queued",
+    "running": "working",
+    "waiting": "waiting",
+    "completed": "done",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+_STEP_MARKS = {
     "pending": "☐",
     "in_progress": "▶",
     "completed": "☑",
     "failed": "✗",
     "skipped": "-",
 }
-_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~"})
+_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗"}
+_ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~"})
 
 
 class _Payload(msgspec.Struct):
@@ -52,81 +57,69 @@ class _Envelope(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Envelope).decode
-_READ = TERMINAL | {
-    each.name for each in (LifecycleUpdated, PlanUpdated, ToolStarted, ToolCompleted)
-}
 
 
-class _Tool(NamedTuple):
+class _ToolState(NamedTuple):
     name: str
     state: Literal["running", "done", "failed"]
 
 
-class Work:
-    """The state of one run as people are told of it."""
+class RunState:
+    """The phase, plan and tool calls of one run."""
 
     def __init__(self) -> None:
-        self.phase: Phase = "queued"
-        self.over = False
+        self.phase: RunPhase = "queued"
+        self.is_over = False
         self._steps: tuple[PlanStep, ...] = ()
-        self._tools: dict[str, _Tool] = {}
+        self._tools: dict[str, _ToolState] = {}
 
     @property
-    def still(self) -> bool:
-        """Say whether nothing happens any more, or nothing until a person answers."""
-        return self.over or self.phase == "waiting"
+    def is_idle(self) -> bool:
+        """True if the run is over or waits for a person."""
+        return self.is_over or self.phase == "waiting"
 
     @property
-    def worth_showing(self) -> bool:
-        """Say whether there is more to tell than that it works."""
+    def has_details(self) -> bool:
+        """True if there is a plan or a tool call to show."""
         return bool(self._steps or self._tools)
 
-    def take(self, event: str, envelope: bytes) -> bool:
-        """Take a durable event; say whether it changed anything."""
-        if event not in _READ:
+    def apply(self, event: str, envelope: bytes) -> bool:
+        """Apply a durable event; return True if it can change what is shown."""
+        if event not in _OBSERVED:
             return False
-        told = _decode(envelope).payload
+        payload = _decode(envelope).payload
         match event:
             case LifecycleUpdated.name:
-                self._move(told.status)
+                self.phase = _PHASES.get(payload.status, self.phase)
             case PlanUpdated.name:
-                self._steps = told.steps
+                self._steps = payload.steps
             case ToolStarted.name:
-                self._tools[told.call_id] = _Tool(told.tool_name, "running")
+                self._tools[payload.call_id] = _ToolState(payload.tool_name, "running")
             case ToolCompleted.name:
-                state: Literal["done", "failed"] = "failed" if told.error else "done"
-                self._tools[told.call_id] = _Tool(told.tool_name, state)
+                state: Literal["done", "failed"] = "failed" if payload.error else "done"
+                self._tools[payload.call_id] = _ToolState(payload.tool_name, state)
             case _:
-                self.over = True
+                self.is_over = True
         return True
 
-    def title(self, words: ChatPhrases) -> str:
-        """Return what the run is at, in a word or two."""
-        return words(f"progress_{self.phase}")
+    def title(self, phrases: ChatPhrases) -> str:
+        """Return the phase in a word or two."""
+        return phrases(f"progress_{self.phase}")
 
-    def lines(self, words: ChatPhrases) -> list[str]:
-        """Return the plan's steps, then what tools do, the newest last."""
+    def lines(self, phrases: ChatPhrases) -> list[str]:
+        """Return the plan's steps, then the newest tool calls, as Markdown."""
         steps = [
-            _BOXES[step.status]
+            _STEP_MARKS[step.status]
             + " "
-            + truncate_line(step.description, _LONGEST_LINE).translate(_MARKDOWN)
+            + truncate_line(step.description, MAX_LINE_LENGTH).translate(_ESCAPED_MARKDOWN)
             for step in self._steps
         ]
-        marks = {"running": "…", "done": "✓", "failed": "✗"}
-        tools = [f"{marks[tool.state]} {words.tool(tool.name)}" for tool in self._tools.values()]
-        room = max(_MOST_LINES - len(steps), 3)
-        if len(tools) > room:
-            tools = [words("progress_more", count=len(tools) - room), *tools[-room:]]
+        tools = [
+            f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}" for tool in self._tools.values()
+        ]
+        max_tools = max(MAX_LINES - len(steps), MIN_TOOL_LINES)
+        if len(tools) > max_tools:
+            hidden = phrases("progress_more", count=len(tools) - max_tools)
+            tools = [hidden, *tools[-max_tools:]]
         gap = [""] if steps and tools else []
-        return [*steps[:40], *gap, *tools]
-
-    def _move(self, status: str) -> None:
-        phases: dict[str, Phase] = {
-            "queued": "queued",
-            "running": "working",
-            "waiting": "waiting",
-            "completed": "done",
-            "failed": "failed",
-            "cancelled": "cancelled",
-        }
-        self.phase = phases.get(status, self.phase)
+        return [*steps[:MAX_STEPS], *gap, *tools]

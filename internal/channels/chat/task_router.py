@@ -1,7 +1,4 @@
-"""Working: a person's words become a task, steering for the run at work, or the end of that run."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""Turn a message into a task, steering, or the interruption of the active run."""
 
 import msgspec
 
@@ -10,82 +7,68 @@ from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run_spec
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.policy import Mode
-from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import RunSpec
-from internal.channels.chat.command_handlers import Obeying
+from internal.channels.chat.command_handlers import active_run
 from internal.channels.chat.policy import BusyMode, ChatRules
-from internal.channels.chat.text_answers import Place, Speaker
+from internal.channels.chat.text_answers import MessageContext
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Which app it is, how it behaves, and what its tasks get."""
+class TaskRouter:
+    """Submits messages as the busy mode of their chat says."""
 
-    app_id: str
-    rules: ChatRules
-    defaults: TaskDefaults
+    def __init__(self, gateway: Gateway, rules: ChatRules, defaults: TaskDefaults) -> None:
+        self._gateway, self._rules, self._defaults = gateway, rules, defaults
 
+    async def submit(self, message: MessageContext, text: str) -> tuple[RunId, bool]:
+        """Store the text as a task or as steering; the message is settled with it.
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What happens when a message was taken in.
-
-    `follow` shows a run, `acknowledge` puts a reaction on a message, `promised` says that there is
-    something to send.
-    """
-
-    follow: Callable[[RunId], None]
-    acknowledge: Callable[[str], None]
-    promised: Callable[[], None]
-
-
-class Working:
-    """Gives words to runs."""
-
-    def __init__(
-        self, gateway: Gateway, obeying: Obeying, setting: Setting, outcome: Outcome
-    ) -> None:
-        self._gateway, self._obeying, self._outcome = gateway, obeying, outcome
-        self._rules, self._defaults = setting.rules, setting.defaults
-
-    async def take(self, speaker: Speaker, text: str, place: Place) -> None:
-        """Do with words what the chat's busy mode says; the message is taken in with it."""
-        principal, row = speaker.answerer.principal, speaker.row
-        brief = await self._brief(principal, speaker.answerer.chat)
+        Returns the run, and True if the text was added to a run that had started before.
+        """
+        principal = message.actor.principal
         submission = Submission(
-            text, brief, "lark", scope=place.scope, message=row, direct=place.direct
+            text,
+            await self._build_spec(message),
+            message.actor.via,
+            scope=message.chat.scope,
+            message=message.row,
+            direct=message.chat.is_direct,
         )
-        match await self._mode(principal, place):
+        match await self._busy_mode(message):
             case "steer":
                 steered = await self._gateway.steer(submission, principal)
-                if steered.taken_as == "steering":
-                    self._outcome.acknowledge(row.message_id)
-                self._outcome.follow(steered.run_id)
+                return steered.run_id, steered.taken_as == "steering"
             case "queue":
-                self._outcome.follow((await self._gateway.submit(submission, principal)).run_id)
+                return (await self._gateway.submit(submission, principal)).run_id, False
             case "interrupt":
-                self._outcome.follow((await self._gateway.interrupt(submission, principal)).run_id)
+                return (await self._gateway.interrupt(submission, principal)).run_id, False
 
-    async def _mode(self, principal: Principal, place: Place) -> BusyMode:
-        """Return the busy mode; who may not stop the run at work does not interrupt it either."""
-        mode = self._rules.busy_mode_in(place.chat_id)
-        if mode == "interrupt" and not await self._obeying.may_stop(principal, place):
+    async def _busy_mode(self, message: MessageContext) -> BusyMode:
+        """Return the busy mode; a person who may not stop the active run cannot interrupt it."""
+        mode = self._rules.busy_mode_in(message.chat.chat_id)
+        if mode == "interrupt" and not await self._may_stop(message):
             return "queue"
         return mode
 
-    async def _brief(self, principal: Principal, chat: str) -> RunSpec:
-        """Return how it is to be done: as the settings have it, and as the chat wishes."""
-        wish, rules = await self._obeying.wishing.wish(chat), self._rules
+    async def _may_stop(self, message: MessageContext) -> bool:
+        principal = message.actor.principal
+        if principal.may("operate"):
+            return True
+        open_ = await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
+        return not open_ or active_run(open_)[1].origin.principal == principal.id
+
+    async def _build_spec(self, message: MessageContext) -> RunSpec:
+        """Return the run specification from the configuration and the settings of the chat."""
+        settings, rules = await self._gateway.chats.get_settings(message.actor.chat), self._rules
         options = TaskOptions(
             permission_mode=Mode.ASK,
             timeout_seconds=rules.run_timeout_seconds,
-            model=wish.model or None,
+            model=settings.model or None,
         )
-        brief = build_run_spec(self._defaults, options, principal)
-        # the settings' folder is its owner's; a chat works in a folder of its own
+        spec = build_run_spec(self._defaults, options, message.actor.principal)
+        # the configured workspace is the owner's; the tasks of chats get directories of their own
         return msgspec.structs.replace(
-            brief,
+            spec,
             workspace="",
-            plan_review=wish.plan_review or rules.plan_review,
+            plan_review=settings.plan_review or rules.plan_review,
             question_ttl_minutes=rules.question_ttl_minutes,
         )

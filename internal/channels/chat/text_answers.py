@@ -1,8 +1,7 @@
-"""Deciding: what people write about questions becomes answers. Buttons are not seen here."""
+"""Answer questions with typed messages and with the commands /approve and /reject."""
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from internal.agent.app.gateway import Gateway
@@ -13,21 +12,36 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, No
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.text import truncate_line
-from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores
-from internal.channels.chat.question_text import late, moment
-from internal.channels.lark.directory import People
+from internal.channels.chat.policy import People
+from internal.channels.chat.question_text import describe_late, format_time
 from internal.i18n.chat import ChatPhrases, approval_words
 
+MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
+MAX_TITLE_LENGTH = 120
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-\d{1,3}")
-_FEWEST = 4
-"""Characters of an id that name it."""
 
 
-class Did(NamedTuple):
-    """What became of a message: a sentence to answer with, or, `settled`, a sign is enough.
+class ChatRef(NamedTuple):
+    """A chat: `scope` names its current conversation."""
 
-    `run_id` goes on or begins and is to be shown.
+    chat_id: str
+    scope: str
+    is_direct: bool
+
+
+class MessageContext(NamedTuple):
+    """A message that is processed: its sender, its inbox row, its chat, the reply's language."""
+
+    actor: Actor
+    row: InboundMessage
+    chat: ChatRef
+    phrases: ChatPhrases
+
+
+class CommandResult(NamedTuple):
+    """The result of a message: a reply or, if `settled` with it, only a reaction.
+
+    `run_id` is a run to display.
     """
 
     text: str = ""
@@ -35,140 +49,126 @@ class Did(NamedTuple):
     settled: bool = False
 
 
-class Place(NamedTuple):
-    """Where something was said: the chat, the name of its conversation, whether it is of two."""
+class TextAnswers:
+    """Turns texts into answers to the questions of their chat."""
 
-    chat_id: str
-    scope: str
-    direct: bool
+    def __init__(self, gateway: Gateway, people: People) -> None:
+        self._gateway, self._people = gateway, people
 
+    async def answer(
+        self, message: MessageContext, text: str, quoted_id: str
+    ) -> CommandResult | None:
+        """Take a text as an answer; None if it is none.
 
-class Speaker(NamedTuple):
-    """Who writes, where, and in which words they are answered; `row` is the message."""
-
-    answerer: Actor
-    words: ChatPhrases
-    row: InboundMessage
-
-
-class Deciding:
-    """Takes answers to the questions of a chat."""
-
-    def __init__(
-        self, gateway: Gateway, database: Database, stores: Stores, people: People
-    ) -> None:
-        self._gateway, self._database, self._outbox = gateway, database, stores.outbox
-        self._people = people
-
-    async def hear(self, speaker: Speaker, text: str, quoted_id: str) -> Did | None:
-        """Take a text as an answer; None when it is none.
-
-        It is one when it quotes the question, or when one question alone is open in the chat and
-        whoever writes may answer it. Exact words for yes and no are never a task meanwhile.
+        It is an answer if it quotes a question, or if exactly one question is open in the chat and
+        the sender may answer it. The exact words for yes and no are never a task while a question
+        is open.
         """
-        quoted = await self._quoted(speaker.answerer, quoted_id)
-        open_ = await self._gateway.queries.open_questions(speaker.answerer.chat)
-        asked = quoted or (open_[0] if len(open_) == 1 else None)
-        if asked is None:
-            return _which(open_, speaker) if open_ and _is_exact(text) else None
-        given = read_answer(asked.question, text, *approval_words())
-        if given is None:
+        quoted = await self._find_quoted(message.actor, quoted_id)
+        open_ = await self._gateway.queries.open_questions(message.actor.chat)
+        record = quoted or (open_[0] if len(open_) == 1 else None)
+        if record is None:
+            return _ask_which(open_, message) if open_ and _is_exact(text) else None
+        answer = read_answer(record.question, text, *approval_words())
+        if answer is None:
             return None
         exact = _is_exact(text)
-        if asked.status != "open" and not exact:
+        if record.status != "open" and not exact:
             return None
-        if quoted is None and not exact and not can_answer(asked, speaker.answerer):
+        if quoted is None and not exact and not can_answer(record, message.actor):
             return None
-        return await self._answer(asked, given, speaker)
+        return await self._submit(record, answer, message)
 
-    async def approve(self, wanted: str, speaker: Speaker) -> Did:
-        """Say yes to the question of that id, or the one that is open."""
-        found = await self._find(wanted, speaker)
-        return (
-            found
-            if isinstance(found, Did)
-            else await self._answer(found, AnswerInput("approve"), speaker)
-        )
-
-    async def reject(self, wanted: str, speaker: Speaker) -> Did:
-        """Say no, with the reason that follows the id, or that stands in its place."""
-        first, _, because = wanted.partition(" ")
-        found = await self._find(first, speaker)
-        if isinstance(found, Did) and first and not _is_id(first):
-            found, because = await self._find("", speaker), wanted
-        if isinstance(found, Did):
+    async def approve(self, wanted: str, message: MessageContext) -> CommandResult:
+        """Approve the question with that id, or the only open one."""
+        found = await self._find(wanted, message)
+        if isinstance(found, CommandResult):
             return found
-        return await self._answer(found, AnswerInput("reject", because.strip()), speaker)
+        return await self._submit(found, AnswerInput("approve"), message)
 
-    async def listed(self, speaker: Speaker) -> str:
+    async def reject(self, argument: str, message: MessageContext) -> CommandResult:
+        """Reject a question: the argument is an id and a reason, or only a reason."""
+        first, _, reason = argument.partition(" ")
+        found = await self._find(first, message)
+        if isinstance(found, CommandResult) and first and not _is_id(first):
+            found, reason = await self._find("", message), argument
+        if isinstance(found, CommandResult):
+            return found
+        return await self._submit(found, AnswerInput("reject", reason.strip()), message)
+
+    async def list_open(self, message: MessageContext) -> str:
         """Return the open questions of the chat as a list."""
-        open_ = await self._gateway.queries.open_questions(speaker.answerer.chat)
-        words = speaker.words
-        return words("questions", questions=_list(open_, words)) if open_ else words("no_question")
+        open_ = await self._gateway.queries.open_questions(message.actor.chat)
+        if not open_:
+            return message.phrases("no_question")
+        return message.phrases("questions", questions=_format_list(open_, message.phrases))
 
-    async def _quoted(self, answerer: Actor, message_id: str) -> QuestionRecord | None:
-        if not message_id:
-            return None
-        name = await self._database.read(partial(self._outbox.find_question, message_id))
-        return await self._known(name, answerer) if name else None
+    async def _find_quoted(self, actor: Actor, message_id: str) -> QuestionRecord | None:
+        name = await self._gateway.delivery.find_question(message_id) if message_id else ""
+        return await self._get(name, actor) if name else None
 
-    async def _known(self, name: str, answerer: Actor) -> QuestionRecord | None:
+    async def _get(self, name: str, actor: Actor) -> QuestionRecord | None:
         queries = self._gateway.queries
         try:
-            return await queries.question(QuestionId(name), answerer.principal, answerer.chat)
+            return await queries.question(QuestionId(name), actor.principal, actor.chat)
         except NotFound:
             return None
 
-    async def _find(self, wanted: str, speaker: Speaker) -> QuestionRecord | Did:
-        """Return the question that is meant, or what to say when none is."""
-        open_ = await self._gateway.queries.open_questions(speaker.answerer.chat)
+    async def _find(self, wanted: str, message: MessageContext) -> QuestionRecord | CommandResult:
+        """Return the question that is meant, or the reply if none is."""
+        open_ = await self._gateway.queries.open_questions(message.actor.chat)
         if not wanted:
             match open_:
                 case []:
-                    return Did(speaker.words("no_question"))
+                    return CommandResult(message.phrases("no_question"))
                 case [one]:
                     return one
                 case _:
-                    return _which(open_, speaker)
-        found = [each for each in open_ if names(each.question.id, wanted)]
+                    return _ask_which(open_, message)
+        found = [each for each in open_ if matches_id(each.question.id, wanted)]
         if len(found) == 1:
             return found[0]
-        known = await self._known(wanted, speaker.answerer) if _is_id(wanted) else None
-        return known or Did(speaker.words("unknown_question", wanted=truncate_line(wanted, 60)))
+        known = await self._get(wanted, message.actor) if _is_id(wanted) else None
+        unknown = message.phrases("unknown_question", wanted=truncate_line(wanted, 60))
+        return known or CommandResult(unknown)
 
-    async def _answer(self, asked: QuestionRecord, given: AnswerInput, speaker: Speaker) -> Did:
-        words, question_id = speaker.words, asked.question.id
-        if len(given.text) > MAX_ANSWER_CHARS:
-            return Did(words("too_long", length=len(given.text), most=MAX_ANSWER_CHARS))
-        named = await self._people.named(speaker.answerer.principal)
-        answerer = speaker.answerer._replace(principal=named)
+    async def _submit(
+        self, record: QuestionRecord, answer: AnswerInput, message: MessageContext
+    ) -> CommandResult:
+        phrases, question_id = message.phrases, record.question.id
+        if len(answer.text) > MAX_ANSWER_CHARS:
+            return CommandResult(
+                phrases("too_long", length=len(answer.text), most=MAX_ANSWER_CHARS)
+            )
+        named = await self._people.with_name(message.actor.principal)
+        actor = message.actor._replace(principal=named)
         try:
-            answered = await self._gateway.answer(question_id, given, answerer, message=speaker.row)
+            answered = await self._gateway.answer(question_id, answer, actor, message=message.row)
         except NotFound:
-            return Did(words("unknown_question", wanted=short(question_id)))
+            return CommandResult(phrases("unknown_question", wanted=short_id(question_id)))
         except Forbidden:
-            return Did(words(f"click_{asked.audience}"))
+            return CommandResult(phrases(f"click_{record.audience}"))
         except InvalidRequest as error:
-            return Did(str(error))
+            return CommandResult(str(error))
         except Conflict:
-            return Did(await self._late(asked, speaker))
-        return Did(run_id=answered.run_id, settled=True)
+            return CommandResult(await self._describe_late(record, message))
+        return CommandResult(run_id=answered.run_id, settled=True)
 
-    async def _late(self, asked: QuestionRecord, speaker: Speaker) -> str:
-        now = await self._known(asked.question.id, speaker.answerer) or asked
-        if now.status == "open":  # its time is over, and nobody has closed it yet
-            now = now._replace(status="expired")
-        return late(now, speaker.answerer.principal.id, speaker.words)
-
-
-def short(name: str) -> str:
-    """Return the end of an id, enough to name it in a chat."""
-    return name[-6:]
+    async def _describe_late(self, record: QuestionRecord, message: MessageContext) -> str:
+        current = await self._get(record.question.id, message.actor) or record
+        if current.status == "open":  # it has expired but was not closed yet
+            current = current._replace(status="expired")
+        return describe_late(current, message.actor.principal.id, message.phrases)
 
 
-def names(name: str, wanted: str) -> bool:
-    """Say whether a person means that id: all of it, or its end."""
-    return len(wanted) >= _FEWEST and name.lower().endswith(wanted.lower())
+def short_id(name: str) -> str:
+    """Return the end of an id, which is enough to name it in a chat."""
+    return name[-SHORT_ID_LENGTH:]
+
+
+def matches_id(name: str, wanted: str) -> bool:
+    """Return True if a person's text is that id or its end."""
+    return len(wanted) >= MIN_ID_LENGTH and name.lower().endswith(wanted.lower())
 
 
 def _is_id(text: str) -> bool:
@@ -180,25 +180,26 @@ def _is_exact(text: str) -> bool:
     return text.strip().lower().rstrip(".!\u3002\uff01") in yes | no
 
 
-def _which(open_: Sequence[QuestionRecord], speaker: Speaker) -> Did:
-    return Did(speaker.words("which_question", questions=_list(open_, speaker.words)))
+def _ask_which(open_: Sequence[QuestionRecord], message: MessageContext) -> CommandResult:
+    questions = _format_list(open_, message.phrases)
+    return CommandResult(message.phrases("which_question", questions=questions))
 
 
-def _list(open_: Sequence[QuestionRecord], words: ChatPhrases) -> str:
+def _format_list(open_: Sequence[QuestionRecord], phrases: ChatPhrases) -> str:
     return "\n".join(
-        words(
+        phrases(
             "question_line",
-            id=short(each.question.id),
-            about=words(f"asked_about_{each.question.kind}"),
-            title=truncate_line(_title(each), 120),
-            until=moment(each.expires),
+            id=short_id(each.question.id),
+            about=phrases(f"asked_about_{each.question.kind}"),
+            title=truncate_line(_title(each), MAX_TITLE_LENGTH),
+            until=format_time(each.expires),
         )
         for each in open_
     )
 
 
-def _title(asked: QuestionRecord) -> str:
-    question = asked.question
+def _title(record: QuestionRecord) -> str:
+    question = record.question
     if question.plan is not None:
         return question.plan.goal
     return question.calls[0].what if question.calls else question.title

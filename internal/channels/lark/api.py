@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
+from internal.channels.chat.transport import TransportRejected, TransportUnavailable
 from internal.channels.lark.connection import AppCredentials
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _CREDENTIAL_RETRY_SECONDS = 30.0
 _TOO_MANY, _SERVER_ERROR = 429, 500
 
 
-class LarkRejected(LarkspurError):
+class LarkRejected(TransportRejected):
     """Lark said no, and nothing was done: the same call would be refused again."""
 
     def __init__(self, code: int, sentence: str) -> None:
@@ -40,13 +40,8 @@ class LarkRejected(LarkspurError):
         self.code = code
 
 
-class LarkUnavailable(LarkspurError):
-    """No use now, worth another try in `wait` seconds. `doubtful`: it may have been done."""
-
-    def __init__(self, sentence: str, wait: float = 0.0, *, doubtful: bool = False) -> None:
-        super().__init__(sentence)
-        self.wait = wait
-        self.doubtful = doubtful
+class LarkUnavailable(TransportUnavailable):
+    """The call failed for now; see `TransportUnavailable`."""
 
 
 class SendPolicy(NamedTuple):
@@ -110,16 +105,16 @@ class LarkClient:
             LarkRefused: Lark says no.
             LarkBusy: all tries failed, or the next one is too far away.
         """
-        doubtful, tried = False, 0
+        unconfirmed, tried = False, 0
         while True:
             try:
                 return await self._with_token(call, patience.seconds)
             except LarkUnavailable as busy:
                 tried += 1
-                doubtful = doubtful or busy.doubtful
+                unconfirmed = unconfirmed or busy.unconfirmed
                 wait = max(busy.wait, random.uniform(0.25, 0.5) * 2**tried)  # noqa: S311 - no secret
                 if tried == patience.tries or wait > patience.longest_wait:
-                    raise LarkUnavailable(str(busy), busy.wait, doubtful=doubtful) from busy
+                    raise LarkUnavailable(str(busy), busy.wait, unconfirmed=unconfirmed) from busy
             await asyncio.sleep(wait)
 
     async def _with_token(self, call: LarkRequest, seconds: float) -> dict[str, Any]:
@@ -184,7 +179,7 @@ class LarkClient:
             raise LarkUnavailable(f"Lark cannot be reached: {_describe_error(error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
             raise LarkUnavailable(
-                f"Lark's answer was lost: {_describe_error(error)}", doubtful=True
+                f"Lark's answer was lost: {_describe_error(error)}", unconfirmed=True
             ) from error
         return _read_response(response)
 
@@ -216,7 +211,9 @@ def _read_response(response: "httpx.Response") -> _Response:
     except msgspec.DecodeError as error:
         if status < _SERVER_ERROR and not response.is_success:
             raise LarkRejected(status, "HTTP, without a reason") from error
-        raise LarkUnavailable(f"Lark answered HTTP {status} without JSON", doubtful=True) from error
+        raise LarkUnavailable(
+            f"Lark answered HTTP {status} without JSON", unconfirmed=True
+        ) from error
     if answer.code == 0 and response.is_success:
         return answer
     said = f"{answer.code} {truncate_line(answer.msg, 300)}"
@@ -225,7 +222,7 @@ def _read_response(response: "httpx.Response") -> _Response:
             f"Lark is busy: {said}", wait=_reset_seconds(response.headers.get(_RESET_HEADER, ""))
         )
     if status >= _SERVER_ERROR:
-        raise LarkUnavailable(f"Lark failed: HTTP {status}, {said}", doubtful=True)
+        raise LarkUnavailable(f"Lark failed: HTTP {status}, {said}", unconfirmed=True)
     raise LarkRejected(answer.code, truncate_line(answer.msg, 300))
 
 

@@ -1,178 +1,215 @@
-"""The Lark door: one app's connection, and the tasks that live as long as it is open."""
+"""The Lark channel: the transport of one app, and its composition with the chat application."""
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any
 
-from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.gateway import Gateway
+import msgspec
+
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
-from internal.agent.store.stores import Stores
-from internal.channels.chat.inbox_worker import Taker
-from internal.channels.chat.outbox_sender import Sender
-from internal.channels.chat.policy import ChatRules
-from internal.channels.chat.run_display import Showings
-from internal.channels.chat.task_router import Outcome, Setting
-from internal.channels.lark.api import LarkApi, LarkClient
-from internal.channels.lark.card_actions import Behind, CardActionHandler
-from internal.channels.lark.connection import (
-    AppCredentials,
-    ConnectionState,
-    ConnectionTimeouts,
-    LarkConnection,
+from internal.channels.chat.channel import ChatApp, ChatChannel
+from internal.channels.chat.policy import ChatRules, GroupRules
+from internal.channels.chat.transport import (
+    ChatPost,
+    IncomingMessage,
+    OnAction,
+    OnMessage,
+    QuestionContent,
+    Reaction,
+    RecalledMessage,
+    RunContent,
+    TransportHealth,
 )
-from internal.channels.lark.directory import Around, Identity, People, Threads
-from internal.channels.lark.progress_card import Screen
-from internal.channels.lark.receiver import Receiver
-from internal.channels.lark.replies import Replies
+from internal.channels.lark.api import (
+    BEST_EFFORT,
+    DEFAULT_POLICY,
+    LarkApi,
+    LarkClient,
+    LarkRejected,
+    as_json,
+)
+from internal.channels.lark.card_actions import CardActionHandler
+from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
+from internal.channels.lark.directory import BotIdentity
+from internal.channels.lark.events import LarkMessage, LarkRecall, message_text, read_event
+from internal.channels.lark.message_format import send_uuid
+from internal.channels.lark.progress_card import MAX_TEXT_EDITS, progress_card, progress_text
+from internal.channels.lark.question_card import question_card
+from internal.channels.lark.receiver import EventReceiver
+from internal.channels.lark.replies import ReplySender
+from internal.config.lark import LarkSettings
+from internal.i18n.catalog import LanguageSetting
 
 log = logging.getLogger(__name__)
 
-STEERING_EMOJI = "OnIt"
-"""The reaction that says: the run at work has got this."""
-_RELEASE_SECONDS = 2.0
+RECEIVED_EMOJI = "OnIt"
 
 
-@dataclass(frozen=True, slots=True)
-class House:
-    """What is behind the door. `owner` names this process."""
+class LarkTransport:
+    """One Lark app. Nothing is imported from Lark's SDK and nothing is connected before `run`."""
 
-    gateway: Gateway
-    broadcaster: EventBroadcaster
-    database: Database
-    stores: Stores
-    defaults: TaskDefaults
-    clock: Clock
-    owner: str
-
-
-class LarkHealth(NamedTuple):
-    """How the connection is, and how many replies were given up."""
-
-    link: ConnectionState
-    dead: int
-
-
-class LarkChannel:
-    """One app. Nothing is imported from Lark's SDK and nothing is connected before `run`."""
+    name = "lark"
 
     def __init__(
         self,
-        login: AppCredentials,
+        credentials: AppCredentials,
         rules: ChatRules,
-        house: House,
-        pace: ConnectionTimeouts | None = None,
+        clock: Clock,
+        timeouts: ConnectionTimeouts | None = None,
     ) -> None:
-        database, stores, clock = house.database, house.stores, house.clock
-        self._login, self._house, self._rules = login, house, rules
-        self._api = LarkClient(login, clock)
-        self._calls = LarkApi(self._api)
-        self._identity = Identity(self._calls)
-        people = People(house.gateway, self._calls, rules, login.app_id)
-        self._around = Around(self._identity, people, Threads(self._calls, login.app_id))
-        replies = Replies(self._calls, database, stores, login.app_id, rules.language)
-        self._sender = Sender(login.app_id, replies, database, stores.outbox, clock)
-        screen = Screen(
-            door=f"lark:{login.app_id}",
-            owner=house.owner,
-            gateway=house.gateway,
-            broadcaster=house.broadcaster,
-            database=database,
-            stores=stores,
-            clock=clock,
-            calls=self._calls,
-            rules=rules,
-        )
-        self._showings = Showings(screen, login.app_id, self._sender.wake)
-        self._connection = LarkConnection(login, self._take, clock, pace)
-        self._receiver: Receiver | None = None
-        self._clicks: CardActionHandler | None = None
-        self._stopping = asyncio.Event()
-        self._tasks: asyncio.TaskGroup | None = None
+        self.app = credentials.app_id
+        self._rules = rules
+        self._client = LarkClient(credentials, clock)
+        self._api = LarkApi(self._client)
+        self.identity = BotIdentity(self._api)
+        self._replies = ReplySender(self._api, self.app)
+        self._connection = LarkConnection(credentials, self._on_event, clock, timeouts)
+        self._receiver: EventReceiver | None = None
+        self._actions: CardActionHandler | None = None
 
     @property
-    def health(self) -> LarkHealth:
-        """How it is; costs nothing."""
-        return LarkHealth(self._connection.state, self._sender.dead or 0)
+    def health(self) -> TransportHealth:
+        """The state of the connection."""
+        return TransportHealth(*self._connection.state)
 
-    def stop(self) -> None:
-        """Ask `run` to end: no event is taken any more, and what is shown is left to the next."""
-        self._stopping.set()
-
-    async def run(self) -> None:
-        """Serve the app until `stop`. What was accepted, promised or shown before goes on."""
-        taker = self._taker()
-        accept = self._house.gateway.accept
-        self._receiver = Receiver(self._login.app_id, accept, taker.wake, self._house.clock)
-        self._clicks = self._make_clicks()
+    async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
+        """Stay connected until cancelled."""
+        self._receiver = EventReceiver(on_message)
+        self._actions = CardActionHandler(self.app, self._rules.language, on_action)
         self._connection.start()
         try:
-            async with asyncio.TaskGroup() as self._tasks:
-                loops: list[Coroutine[Any, Any, None]] = [
-                    self._identity.find(),
-                    taker.run(),
-                    self._sender.run(),
-                    self._showings.run(),
-                ]
-                children = [self._tasks.create_task(each) for each in loops]
-                await self._stopping.wait()
-                await self._connection.stop()
-                for child in children:
-                    child.cancel()
+            await self.identity.fetch()
+            await asyncio.Event().wait()
         finally:
-            self._tasks = None
-            await self._leave()
+            await self._connection.stop()
 
-    async def _leave(self) -> None:
-        await self._connection.stop()
+    async def close(self) -> None:
+        """Close the HTTP connections."""
+        await self._client.close()
+
+    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | None:
+        """Return what an event says. A group message waits until the bot's identity is known."""
         try:
-            async with asyncio.timeout(_RELEASE_SECONDS):
-                await self._showings.release()
-        except (TimeoutError, LarkspurError) as error:
-            log.warning("showings keep their lease", extra={"why": str(error)})
-        await self._api.close()
+            event = read_event(raw)
+        except msgspec.DecodeError:
+            return None
+        match event:
+            case None:
+                return None
+            case LarkRecall(message_id):
+                return RecalledMessage(message_id)
+            case message:
+                direct = message.direct
+                bot = self.identity.open_id if direct else await self.identity.wait()
+                return incoming_message(message, bot)
 
-    def _take(self, payload: bytes) -> dict[str, Any] | None:
-        assert self._receiver is not None  # noqa: S101  # the connection starts after they are made
-        assert self._clicks is not None  # noqa: S101  # likewise
-        reaction = self._clicks.take(payload)
-        if reaction is None:
-            self._receiver.take(payload)
-        return reaction
+    async def send(self, post: ChatPost, *, idempotency_key: str) -> str:
+        """Send a post; progress is tried once, because replies are more important."""
+        content = post.content
+        if not isinstance(content, RunContent):
+            return await self._replies.send(post, content, idempotency_key)
+        uuid = send_uuid(idempotency_key, "progress", 0)
+        if self._rules.progress == "text":
+            kind, body = "text", as_json({"text": progress_text(content)})
+        else:
+            kind, body = "interactive", progress_card(content)
+        return await self._api.reply(post.reply_to, kind, body, uuid, BEST_EFFORT)
 
-    def _make_clicks(self) -> CardActionHandler:
-        house, app_id = self._house, self._login.app_id
-        behind = Behind(
-            house.gateway, house.database, house.stores, self._around.people, self._answered
-        )
-        return CardActionHandler(app_id, self._rules.language, behind)
+    async def find_sent(self, post: ChatPost, since: datetime) -> str:
+        """Look for a reply among the messages of its chat or thread."""
+        return await self._replies.find(post, since)
 
-    def _answered(self, run_id: RunId) -> None:
-        self._sender.wake()
-        self._showings.follow(run_id)
+    async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
+        """Replace a card or a text; the last state of a run is tried more than once."""
+        if isinstance(content, QuestionContent):
+            card = as_json(question_card(content.record, content.phrases, self.app))
+            await self._api.patch_card(message_id, card, DEFAULT_POLICY)
+            return
+        policy = DEFAULT_POLICY if content.is_final else BEST_EFFORT
+        if self._rules.progress == "card":
+            await self._api.patch_card(message_id, progress_card(content), policy)
+        elif content.updates < MAX_TEXT_EDITS or content.is_final:
+            await self._api.edit_text(message_id, progress_text(content), policy)
 
-    def _taker(self) -> Taker:
-        house = self._house
-        outcome = Outcome(
-            follow=self._showings.follow,
-            acknowledge=self._acknowledge,
-            promised=self._sender.wake,
-        )
-        setting = Setting(self._login.app_id, self._rules, house.defaults)
-        return Taker(self._around, house.gateway, house.database, house.stores, setting, outcome)
+    async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
+        """Add an emoji to a message."""
+        emoji = self._rules.react_emoji if reaction == "working" else RECEIVED_EMOJI
+        return await self._api.react(message_id, emoji)
 
-    def _acknowledge(self, message_id: str) -> None:
-        if self._tasks is not None:
-            self._tasks.create_task(self._react(message_id))
+    async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
+        """Remove an emoji of the bot."""
+        await self._api.unreact(message_id, reaction_id)
 
-    async def _react(self, message_id: str) -> None:
+    async def display_name(self, user_id: str) -> str:
+        """Return a user's name; the app needs the contact permission for it."""
+        return await self._api.name_of(user_id)
+
+    async def has_posted_in(self, thread_id: str) -> bool:
+        """Return True if the bot has posted in a thread, False if the thread may not be read."""
         try:
-            await self._calls.react(message_id, STEERING_EMOJI)
-        except LarkspurError as error:
-            log.info("steering was not acknowledged", extra={"why": str(error)})
+            async for item in self._api.messages("thread", thread_id, 0.0):
+                if (item.get("sender") or {}).get("id") == self.app:
+                    return True
+        except LarkRejected as error:
+            log.info("thread cannot be read", extra={"reason": str(error)})
+        return False
+
+    def _on_event(self, payload: bytes) -> dict[str, Any] | None:
+        """Handle an event, in the connection's thread; return the body of its acknowledgement."""
+        if self._actions is None or self._receiver is None:
+            return None  # the connection starts after both exist
+        response = self._actions.handle(payload)
+        if response is None:
+            self._receiver.receive(payload)
+        return response
+
+
+def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
+    """Return a message as the chat application sees it; `bot` is the bot's open_id."""
+    created = message.created
+    return IncomingMessage(
+        message_id=message.message_id,
+        chat_id=message.chat_id,
+        user_id=message.open_id,
+        text=message_text(message, bot),
+        is_direct=message.direct,
+        is_mention=message.mentioned(bot),
+        is_from_person=message.by_person and message.open_id != bot,
+        sent_at=None if created is None else datetime.fromtimestamp(created / 1000, UTC),
+        quoted_id=message.parent_id,
+        thread_id=message.thread_id,
+    )
+
+
+def chat_rules(
+    settings: LarkSettings, defaults: TaskDefaults, language: LanguageSetting
+) -> ChatRules:
+    """Return the rules of the channel; unset ones are those of the agent."""
+    return ChatRules(
+        busy_mode=settings.busy_mode,
+        allow_direct=settings.allow_direct,
+        allow_groups=settings.allow_groups,
+        group_policy=settings.group_policy,
+        groups={chat_id: GroupRules(**dict(group)) for chat_id, group in settings.groups.items()},
+        run_timeout_seconds=settings.run_timeout_seconds,
+        react_emoji=settings.react_emoji,
+        progress=settings.progress,
+        max_age_minutes=settings.max_age_minutes,
+        plan_review=settings.plan_review or defaults.plan_review,
+        question_ttl_minutes=settings.question_ttl_minutes or defaults.question_ttl_minutes,
+        talk=settings.access.talk,
+        operate=settings.access.operate,
+        language=language,
+    )
+
+
+def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:
+    """Return the channel of the configured app; None if it is not enabled."""
+    if not settings.enabled or settings.app_id is None or settings.app_secret is None:
+        return None
+    secret = settings.app_secret.get_secret_value()
+    credentials = AppCredentials(settings.app_id, secret, settings.origin)
+    rules = chat_rules(settings, app.defaults, app.language)
+    return ChatChannel(app, rules, LarkTransport(credentials, rules, app.clock))

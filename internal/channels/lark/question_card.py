@@ -4,13 +4,20 @@ An open question shows what is asked, who may answer and until when; one that is
 shows what was decided and by whom, and nothing to press.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from internal.agent.domain.questions import Answer, ApprovalItem, Question, QuestionRecord
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.question_text import allowed, by_whom, moment, outcome
+from internal.channels.chat.question_text import (
+    answerer_name,
+    channel_name,
+    describe_outcome,
+    format_time,
+    is_allowed,
+)
 from internal.channels.lark.api import as_json
 from internal.channels.lark.card_elements import Element, markdown, plain_text
 from internal.channels.lark.message_format import (
@@ -33,6 +40,7 @@ _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
 """Characters of each text on a card: the first of these with which Lark takes the card."""
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _RISKS = frozenset({"read", "write", "exec", "net"})
+_OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")
 _COLOURS = {"plan": "blue", "clarify": "turquoise", "approval": "orange"}
 
 
@@ -93,7 +101,7 @@ def render_question(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> S
 
 def render_outcome(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Sequence[Rendering]:
     """Return the forms of a short message about a question whose card cannot be replaced."""
-    said = outcome(asked, words).said
+    said = describe_outcome(asked, words).text
     about = truncate_line(asked.question.title, 200)
     news = [ContentBlock("text", f"{QUESTION_MARK} {said}: {about}")]
     if (answer := _personal_answer(asked)) is not None:
@@ -145,7 +153,7 @@ def _header(asked: QuestionRecord, words: ChatPhrases) -> Element:
     title: Element = {"tag": "plain_text", "content": _title(asked, words)}
     if asked.status == "open":
         return {"title": title, "template": _COLOURS[asked.question.kind]}
-    said, colour = outcome(asked, words)
+    said, colour = describe_outcome(asked, words)
     return {
         "title": {"tag": "plain_text", "content": said},
         "subtitle": title,
@@ -206,7 +214,7 @@ def _approval_blocks(
     calls, answer = asked.question.calls, _personal_answer(asked)
     found: list[ContentBlock] = []
     for number, call in enumerate(calls[: room.calls], 1):
-        mark = "" if answer is None else ("✓ " if allowed(answer, call.call_id) else "✗ ")
+        mark = "" if answer is None else ("✓ " if is_allowed(answer, call.call_id) else "✗ ")
         place = f"{number}. " if len(calls) > 1 else ""
         found += _call_blocks(call, f"{mark}{place}", words, room)
     if (left := len(calls) - room.calls) > 0:
@@ -254,7 +262,7 @@ def _footer_blocks(asked: QuestionRecord, words: ChatPhrases) -> list[ContentBlo
         return [ContentBlock("soft", name)]
     who = words(f"asked_who_{asked.audience}")
     how = words(f"asked_reply_{_reply_hint(asked.question)}")
-    until = words("asked_until", who=who, when=moment(asked.expires), how=how)
+    until = words("asked_until", who=who, when=format_time(asked.expires), how=how)
     return [ContentBlock("soft", f"{until}\n{name}")]
 
 
@@ -271,7 +279,12 @@ def _personal_answer(asked: QuestionRecord) -> Answer | None:
 
 
 def _answerer_block(answer: Answer, app_id: str, words: ChatPhrases) -> ContentBlock:
-    return ContentBlock("ours", by_whom(answer, app_id, words))
+    """Return who answered, through which channel and when; a user of this app as a mention."""
+    open_id = answer.by.removeprefix(f"lark:{app_id}:")
+    name = re.sub(r"[^\w .@-]", "", answerer_name(answer, words))  # no Markdown
+    who = f"<at id={open_id}></at>" if _OPEN_ID.fullmatch(open_id) else name
+    via, when = channel_name(answer, words), format_time(answer.at)
+    return ContentBlock("ours", words("asked_by", who=who, via=via, when=when))
 
 
 def _numbered(lines: Sequence[str]) -> str:

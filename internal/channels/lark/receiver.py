@@ -1,89 +1,64 @@
-"""Receiving: a message is on disk before Lark hears that it arrived."""
+"""Receive message events: each is stored before Lark gets its acknowledgement."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any
 
 import msgspec
 from cachetools import TTLCache
 
-from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.text import truncate_line
-from internal.agent.ports.runtime import Clock
+from internal.channels.chat.transport import OnMessage, ReceivedMessage
 from internal.channels.lark.events import read_event
 
 log = logging.getLogger(__name__)
 
-ACCEPT_SECONDS = 0.9
-_REMEMBERED, _REMEMBERED_SECONDS = 2_048, 600.0
-
-Accept = Callable[[InboundMessage], Coroutine[Any, Any, bool]]
+STORE_TIMEOUT_SECONDS = 0.9
+_CACHE_SIZE, _CACHE_SECONDS = 2_048, 600.0
 
 
-class NotAccepted(LarkspurError):
-    """The message is not on disk (yet): Lark must send it again."""
+class NotStored(LarkspurError):
+    """The message is not stored yet; Lark must send it again."""
 
 
-class Receiver:
-    """Takes events in the connection's thread; the store lives in the loop of its maker."""
+class EventReceiver:
+    """Called in the connection's thread; `on_message` runs in the loop that created the object."""
 
-    def __init__(
-        self, app_id: str, accept: Accept, accepted: Callable[[], None], clock: Clock
-    ) -> None:
-        self._app_id, self._accept, self._accepted, self._clock = app_id, accept, accepted, clock
+    def __init__(self, on_message: OnMessage) -> None:
+        self._on_message = on_message
         self._loop = asyncio.get_running_loop()
-        self._known: TTLCache[str, bool] = TTLCache(_REMEMBERED, _REMEMBERED_SECONDS)
-        self._writing: Future[bool] | None = None
+        self._known: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
+        self._storing: Future[None] | None = None
 
-    def take(self, payload: bytes) -> None:
-        """Keep the message of an event, or the news that one was recalled; others are of no use.
+    def receive(self, payload: bytes) -> None:
+        """Store a message or a recall; other events are ignored.
 
-        What is no message of Lark is logged and let go: another delivery would not mend it.
+        A malformed event is logged and acknowledged: a second delivery would not differ.
 
         Raises:
-            NotAccepted: it could not be stored in time. While the store is stuck it is raised at
-                once: the client handles one event after the other, so waits would add up.
+            NotStored: it could not be stored in time. While the store is stuck, it is raised at
+                once: the client handles events one after the other, so that waits would add up.
         """
         try:
-            message = read_event(payload)
+            event = read_event(payload)
         except msgspec.DecodeError as error:
-            log.warning(
-                "a malformed event was dropped", extra={"why": truncate_line(str(error), 200)}
-            )
+            log.warning("malformed event", extra={"reason": truncate_line(str(error), 200)})
             return
-        if message is None or message.name in self._known:
+        if event is None or event.name in self._known:
             return
-        self._store(
-            InboundMessage(
-                channel="lark",
-                app=self._app_id,
-                message_id=message.name,
-                chat_id=message.chat_id,
-                principal=f"lark:{self._app_id}:{message.open_id}",
-                raw=payload.decode("utf-8", "replace"),
-                received=rfc3339(self._clock.now()),
-            )
-        )
-        self._known[message.name] = True
+        raw = payload.decode("utf-8", "replace")
+        self._store(ReceivedMessage(event.name, event.chat_id, event.open_id, raw))
+        self._known[event.name] = True
 
-    def _store(self, message: InboundMessage) -> None:
-        if self._writing is not None and not self._writing.done():
-            raise NotAccepted("the store is stuck")
-        self._writing = asyncio.run_coroutine_threadsafe(self._keep(message), self._loop)
+    def _store(self, message: ReceivedMessage) -> None:
+        if self._storing is not None and not self._storing.done():
+            raise NotStored("the store is stuck")
+        self._storing = asyncio.run_coroutine_threadsafe(self._on_message(message), self._loop)
         try:
-            self._writing.result(ACCEPT_SECONDS)
+            self._storing.result(STORE_TIMEOUT_SECONDS)
         except TimeoutError:
-            # it may yet be stored; the next delivery finds it then
-            raise NotAccepted("the store did not answer in time") from None
+            # it may still be stored; the next delivery is a duplicate then
+            raise NotStored("the store did not answer in time") from None
         except LarkspurError as error:
-            raise NotAccepted(str(error)) from error
-
-    async def _keep(self, message: InboundMessage) -> bool:
-        fresh = await self._accept(message)
-        if fresh:
-            self._accepted()
-        return fresh
+            raise NotStored(str(error)) from error

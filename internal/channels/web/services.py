@@ -36,6 +36,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "failing"]
     database: ComponentHealth
     dispatcher: ComponentHealth
+    channels: dict[str, ComponentHealth] = {}
     lark: ComponentHealth | UnsetType = UNSET
 
 

@@ -330,7 +330,7 @@ async def from_chat(
     message = InboundMessage(
         "lark", "app", name, "oc_1", principal.id, "{}", "2026-01-31T08:00:00.000Z"
     )
-    await here.house.gateway.accept(message)
+    await here.house.gateway.delivery.accept(message)
     brief = build_run_spec(here.house.defaults, TaskOptions(**options), principal)
     submission = Submission(text, brief, "lark", scope="s", message=message, direct=direct)
     return await getattr(here.house.gateway, verb)(submission, principal)
@@ -481,7 +481,7 @@ async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> 
         reply = InboundMessage(
             "lark", "app", "m2", "oc_1", OPERATOR.id, "{}", "2026-01-31T08:00:00.000Z"
         )
-        await gateway.accept(reply)
+        await gateway.delivery.accept(reply)
         answerer = Actor(OPERATOR, "lark", CHAT)
         with pytest.raises(InvalidRequest):
             await gateway.answer(question, AnswerInput("text"), answerer, reply)
@@ -556,7 +556,7 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         raw = InboundMessage(
             "lark", "app", "m9", "oc_1", TALKER.id, "{}", "2026-01-31T08:00:00.000Z"
         )
-        await gateway.accept(raw)
+        await gateway.delivery.accept(raw)
         assert await recall("m9") == "unqueued"
         running = await from_chat(here, "sleep", "m1")
         await here.until(running.session_id, lambda each: each["event"] == "workflow.tool.started")

@@ -9,23 +9,25 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.chats import DeadLetter, InboundMessage, OutgoingMessage
+from internal.agent.app.chat_delivery import ChatDelivery
+from internal.agent.domain.chats import DeadLetter, OutgoingMessage
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
-from internal.channels.chat.outbox_sender import Sender
+from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.policy import ChatRules
+from internal.channels.chat.transport import ReceivedMessage
 from internal.channels.lark.api import (
-    LarkApi,
     LarkClient,
     LarkRejected,
     LarkRequest,
     LarkUnavailable,
     SendPolicy,
 )
+from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
-from internal.channels.lark.receiver import NotAccepted, Receiver
-from internal.channels.lark.replies import Replies
+from internal.channels.lark.receiver import EventReceiver, NotStored
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
@@ -49,10 +51,10 @@ class Desk:
 
     def __init__(self, sim: LarkSim, database: Any) -> None:
         self.sim, self.database, self.stores, self.clock = sim, database, Stores(), Ahead()
-        self.api = LarkClient(AppCredentials(APP.app_id, APP.secret, sim.url), self.clock)
-        calls = LarkApi(self.api)
-        replies = Replies(calls, database, self.stores, APP.app_id, "en")
-        self.sender = Sender(APP.app_id, replies, database, self.stores.outbox, self.clock)
+        credentials = AppCredentials(APP.app_id, APP.secret, sim.url)
+        self.transport = LarkTransport(credentials, ChatRules(language="en"), self.clock)
+        delivery = ChatDelivery(database, self.stores, self.clock)
+        self.sender = OutboxSender(self.transport, delivery, self.clock, language="en")
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
         outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)
@@ -110,7 +112,7 @@ class _Open:
     async def __aexit__(self, *_: object) -> None:
         self._running.cancel()
         await asyncio.wait([self._running])
-        await self._desk.api.close()
+        await self._desk.transport.close()
         await self._opened.__aexit__(None, None, None)
         await self._sim.__aexit__(None, None, None)
 
@@ -213,13 +215,13 @@ async def test_a_wrong_secret_buries_nothing(tmp_path: Path) -> None:
         with pytest.raises(LarkUnavailable, match="no token") as busy:
             await api.call(LarkRequest("GET", "/open-apis/bot/v3/info"))
         assert busy.value.wait > 1
-        assert not busy.value.doubtful
+        assert not busy.value.unconfirmed
         assert "wrong-secret" not in str(busy.value)
         await api.close()
 
 
 @pytest.mark.parametrize(
-    ("fault", "doubtful"),
+    ("fault", "unconfirmed"),
     [
         (AnswerFault("lost", times=9), True),
         (AnswerFault("bad_gateway", times=9), True),
@@ -230,7 +232,7 @@ async def test_a_wrong_secret_buries_nothing(tmp_path: Path) -> None:
     ids=lambda value: value.kind if isinstance(value, AnswerFault) else "",
 )
 async def test_failures_say_whether_it_may_have_been_done(
-    fault: AnswerFault, doubtful: bool
+    fault: AnswerFault, unconfirmed: bool
 ) -> None:
     async with LarkSim([APP]) as sim:
         api = LarkClient(AppCredentials(APP.app_id, APP.secret, sim.url), SystemClock())
@@ -240,7 +242,7 @@ async def test_failures_say_whether_it_may_have_been_done(
         sim.faults.answers.append(fault)
         with pytest.raises(LarkUnavailable) as busy:
             await api.call(call, HASTY)
-        assert busy.value.doubtful is doubtful
+        assert busy.value.unconfirmed is unconfirmed
         if fault.kind == "rate_limit":
             assert busy.value.wait >= 1
         await api.close()
@@ -250,7 +252,7 @@ async def test_nobody_there_is_no_doubt() -> None:
     api = LarkClient(AppCredentials(APP.app_id, APP.secret, "http://127.0.0.1:9"), SystemClock())
     with pytest.raises(LarkUnavailable, match="cannot be reached") as busy:
         await api.call(LarkRequest("GET", "/open-apis/bot/v3/info"), HASTY)
-    assert not busy.value.doubtful
+    assert not busy.value.unconfirmed
     await api.close()
 
 
@@ -269,14 +271,15 @@ class Store:
     def __init__(self) -> None:
         self.free = asyncio.Event()
         self.broken = False
-        self.kept: list[InboundMessage] = []
+        self.woken = asyncio.Event()
+        self.kept: list[ReceivedMessage] = []
 
-    async def accept(self, message: InboundMessage) -> bool:
+    async def accept(self, message: ReceivedMessage) -> None:
         await self.free.wait()
         if self.broken:
             raise StoreUnavailable("The disk is full.")
         self.kept.append(message)
-        return True
+        self.woken.set()
 
 
 def event(message_id: str) -> bytes:
@@ -287,35 +290,35 @@ def event(message_id: str) -> bytes:
 
 
 async def test_while_the_store_is_stuck_one_waits_and_the_others_fail_at_once() -> None:
-    store, woken = Store(), asyncio.Event()
-    receiver = Receiver("cli_1", store.accept, woken.set, SystemClock())
-    with pytest.raises(NotAccepted, match="in time"):
-        await asyncio.to_thread(receiver.take, event("om_1"))
+    store = Store()
+    receiver = EventReceiver(store.accept)
+    with pytest.raises(NotStored, match="in time"):
+        await asyncio.to_thread(receiver.receive, event("om_1"))
     for number in range(2, 50):
-        with pytest.raises(NotAccepted, match="stuck"):
-            await asyncio.to_thread(receiver.take, event(f"om_{number}"))
+        with pytest.raises(NotStored, match="stuck"):
+            await asyncio.to_thread(receiver.receive, event(f"om_{number}"))
     store.free.set()
-    await woken.wait()
-    await asyncio.to_thread(receiver.take, event("om_2"))
+    await store.woken.wait()
+    await asyncio.to_thread(receiver.receive, event("om_2"))
     assert [message.message_id for message in store.kept] == ["om_1", "om_2"]
-    await asyncio.to_thread(receiver.take, event("om_2"))  # known: the store is not asked
+    await asyncio.to_thread(receiver.receive, event("om_2"))  # known: the store is not asked
     assert len(store.kept) == 2
-    assert store.kept[0].principal == "lark:cli_1:ou_1"
+    assert store.kept[0].user_id == "ou_1"
 
 
 async def test_what_the_store_refuses_is_not_acknowledged() -> None:
     store = Store()
     store.free.set()
     store.broken = True
-    receiver = Receiver("cli_1", store.accept, lambda: None, SystemClock())
-    with pytest.raises(NotAccepted, match="disk is full"):
-        await asyncio.to_thread(receiver.take, event("om_1"))
+    receiver = EventReceiver(store.accept)
+    with pytest.raises(NotStored, match="disk is full"):
+        await asyncio.to_thread(receiver.receive, event("om_1"))
     store.broken = False
-    await asyncio.to_thread(receiver.take, event("om_1"))
+    await asyncio.to_thread(receiver.receive, event("om_1"))
     assert len(store.kept) == 1
 
 
 async def test_what_is_no_message_is_let_go() -> None:
-    receiver = Receiver("cli_1", Store().accept, lambda: None, SystemClock())
+    receiver = EventReceiver(Store().accept)
     for payload in (b"", b"{}", b"\xff\xfe", b'{"header": {"event_type": "other"}}', event("")):
-        await asyncio.to_thread(receiver.take, payload)
+        await asyncio.to_thread(receiver.receive, payload)

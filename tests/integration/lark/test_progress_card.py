@@ -91,7 +91,7 @@ async def test_a_card_goes_on_under_another_door_after_a_stop(tmp_path: Path) ->
             await sim.until(lambda _: emojis(house, asked) == [])
             assert await house.until_replies(1) == ["All done."]
             assert len(house.from_bot()) == 2
-            assert second.health.dead == 0
+            assert second.health.dead_letters == 0
 
 
 async def test_a_card_whose_answer_was_lost_is_found_again_and_not_sent_twice(

@@ -210,7 +210,7 @@ async def test_what_cannot_be_read_is_said_and_what_says_nothing_is_settled(
 
 async def test_other_bots_and_ourselves_are_not_answered(tmp_path: Path) -> None:
     async with rig(tmp_path, [Reply("to a person")]) as house:
-        await house.door._identity.bot()
+        await house.transport.identity.wait()
         for kind, open_id in (("app", "ou_other"), ("user", house.sim.app.open_id)):
             house.sim.push("im.message.receive_v1", event(house, kind, open_id, f"om_{kind}"))
         await house.say("hello")
@@ -339,7 +339,7 @@ async def test_a_chat_that_lost_the_bot_is_a_visible_dead_letter(tmp_path: Path)
         house.group.bots.clear()
         house.core.model.release("go")
         async with asyncio.timeout(20):
-            while not house.door.health.dead:
+            while not house.door.health.dead_letters:
                 await house.sim.lark.changed_within(0.05)
         await house.say("and here?")
         assert await house.until_replies(1) == ["too late"]

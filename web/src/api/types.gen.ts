@@ -90,6 +90,7 @@ export interface Health {
   status: "failing" | "ok";
   database: ComponentHealth;
   dispatcher: ComponentHealth;
+  channels?: Record<string, unknown>;
   lark?: ComponentHealth;
 }
 
@@ -187,7 +188,7 @@ export interface QuestionView {
   run_id: string;
   task_id: string;
   session_id: string;
-  channel: "cli" | "lark" | "web";
+  channel: string;
   task: string;
   kind: "approval" | "clarify" | "plan";
   title: string;
@@ -243,7 +244,7 @@ export interface RunView {
 export interface SessionListItem {
   session_id: string;
   title: string;
-  channel: "cli" | "lark" | "web";
+  channel: string;
   created: string;
   updated: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
@@ -254,7 +255,7 @@ export interface SessionListItem {
 export interface SessionView {
   session_id: string;
   title: string;
-  channel: "cli" | "lark" | "web";
+  channel: string;
   created: string;
   updated: string;
 }
@@ -293,7 +294,7 @@ export interface TaskView {
   session_id: string;
   kind: "background" | "chat";
   task: string;
-  channel: "cli" | "lark" | "web";
+  channel: string;
   profile: string;
   model: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
@@ -308,7 +309,7 @@ export interface TaskWithRun {
   session_id: string;
   kind: "background" | "chat";
   task: string;
-  channel: "cli" | "lark" | "web";
+  channel: string;
   profile: string;
   model: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";

@@ -98,7 +98,7 @@ export interface Heartbeat {
 /** A person's words reached the session: a new task, or steering for the run at work. */
 export interface InputReceived {
   task: string;
-  channel: "cli" | "lark" | "web";
+  channel: string;
   sender: string;
   attachments?: Array<Attachment>;
   steer?: boolean;

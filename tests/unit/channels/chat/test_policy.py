@@ -1,66 +1,130 @@
-"""From the settings of Lark to the rules of its door."""
+"""Messages are checked against the rules of the channel and the rights of their sender."""
 
-from pathlib import Path
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from internal.channels.chat.policy import ChatRules, GroupRules
-from internal.config.loader import load
-from internal.config.types import ConfigError
-from larkspur.mapping import lark_rules
-from larkspur.trying import local_lark
+from internal.channels.chat.command_parser import is_pairing
+from internal.channels.chat.policy import (
+    Accepted,
+    ChatRules,
+    GroupRules,
+    Ignored,
+    Reply,
+    SenderContext,
+    check_message,
+    needs_thread_lookup,
+)
+from internal.channels.chat.transport import IncomingMessage
 
-
-def rules(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> ChatRules:
-    (home / "config.yaml").write_text(text, encoding="utf-8")
-    return lark_rules(load(environ={"LARKSPUR_HOME": str(home)}, flags=flags or {}).settings)
-
-
-def test_a_group_differs_in_what_it_names(tmp_path: Path) -> None:
-    text = """
-channels:
-  lark:
-    busy_mode: interrupt
-    groups:
-      oc_1: {policy: off, talk: [ou_1]}
-      oc_2: {policy: thread, operate: [], busy_mode: queue}
-"""
-    found = rules(tmp_path, text)
-    assert found.groups == {
-        "oc_1": GroupRules("off", talk=("ou_1",)),
-        "oc_2": GroupRules("thread", operate=(), busy_mode="queue"),
-    }
-    assert [found.busy_mode_in(each) for each in ("oc_1", "oc_2")] == ["interrupt", "queue"]
-    assert [found.policy_in(each) for each in ("oc_1", "oc_3")] == ["off", "mention"]
+NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
+RULES = ChatRules(language="en")
+SENDER = SenderContext("lark:cli_1:ou_1", NOW)
+MESSAGE = IncomingMessage(
+    "om_1",
+    "oc_1",
+    "ou_1",
+    "hi",
+    is_direct=True,
+    is_mention=False,
+    is_from_person=True,
+    sent_at=None,
+)
 
 
 @pytest.mark.parametrize(
-    ("group", "why"),
+    ("changed", "rules", "verdict"),
     [
-        ("{policy: sometimes}", "policy must be mention, open, thread or off"),
-        ("{operate: ou_1}", "operate"),
-        ("{speak: [ou_1]}", "speak"),
-        ("{busy_mode: collect}", "busy_mode must be steer, queue or interrupt"),
+        ({}, RULES, Accepted),
+        ({"is_from_person": False}, RULES, Ignored),
+        ({"user_id": ""}, RULES, Ignored),
+        ({}, replace(RULES, allow_direct=False), Ignored),
+        ({"is_direct": False}, RULES, Ignored),
+        ({"is_direct": False}, replace(RULES, group_policy="open"), Accepted),
+        ({"is_direct": False}, replace(RULES, group_policy="open", allow_groups=False), Ignored),
+        ({"is_direct": False, "is_mention": True}, RULES, Accepted),
+        ({"text": ""}, RULES, Ignored),
+        ({"text": None}, RULES, Reply),
+        ({}, replace(RULES, talk=()), Reply),
+        ({}, replace(RULES, talk=("ou_1",)), Accepted),
+        ({}, replace(RULES, talk=("oc_1",)), Accepted),
+        ({"sent_at": datetime.fromtimestamp(0, UTC)}, RULES, Reply),
+        ({"sent_at": NOW - timedelta(minutes=60)}, RULES, Accepted),
+        ({"sent_at": NOW + timedelta(seconds=999)}, RULES, Accepted),
+        ({"text": "x" * 200_001}, RULES, Reply),
     ],
 )
-def test_a_group_with_a_mistake_is_refused(tmp_path: Path, group: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        rules(tmp_path, f"channels: {{lark: {{groups: {{oc_1: {group}}}}}}}")
+def test_gates(changed: dict[str, Any], rules: ChatRules, verdict: type) -> None:
+    judged = check_message(MESSAGE._replace(**changed), rules, SENDER)
+    assert type(judged) is verdict
 
 
-def test_reviews_and_times_are_the_agents_until_the_channel_has_its_own(tmp_path: Path) -> None:
-    agent = "agent: {plan_review: complex, question_ttl_minutes: 30}\n"
-    found = rules(tmp_path, agent)
-    assert (found.plan_review, found.question_ttl_minutes) == ("complex", 30)
-    own = rules(tmp_path, agent + "channels: {lark: {plan_review: off, question_ttl_minutes: 5}}")
-    assert (own.plan_review, own.question_ttl_minutes) == ("off", 5)
+IN_THREAD: dict[str, Any] = {"is_direct": False, "thread_id": "omt_1"}
+TO_US: dict[str, Any] = {"is_direct": False, "is_mention": True}
 
 
-def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> None:
-    with local_lark() as lark:
-        found = rules(tmp_path, flags=lark.flags)
-    assert lark.operator == "Mei Lin"
-    assert len(found.operate) == 1
-    assert found.rights(found.operate[0], "oc_any") == {"talk", "operate"}
-    assert found.rights("ou_somebody", "oc_any") == {"talk"}
+@pytest.mark.parametrize(
+    ("changed", "group", "ours", "verdict"),
+    [
+        (IN_THREAD, GroupRules("thread"), True, Accepted),
+        (IN_THREAD, GroupRules("thread"), False, Ignored),
+        (IN_THREAD, GroupRules("mention"), True, Ignored),
+        (TO_US, GroupRules("thread"), False, Accepted),
+        (TO_US, GroupRules("off"), True, Ignored),
+        ({"is_direct": False}, GroupRules("open"), False, Accepted),
+        (TO_US, GroupRules(talk=("ou_9",)), False, Reply),
+        (TO_US, GroupRules(talk=("oc_1",)), False, Accepted),
+    ],
+)
+def test_a_group_has_rules_of_its_own(
+    changed: dict[str, Any], group: GroupRules, ours: bool, verdict: type
+) -> None:
+    rules = replace(RULES, groups={"oc_1": group})
+    heard = MESSAGE._replace(**changed)
+    assert type(check_message(heard, rules, SENDER._replace(in_our_thread=ours))) is verdict
+    elsewhere = heard._replace(chat_id="oc_2", **TO_US)
+    assert type(check_message(elsewhere, rules, SENDER)) is Accepted
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        (IN_THREAD, True),
+        ({"is_direct": False}, False),
+        ({**IN_THREAD, "is_direct": True}, False),
+        ({**IN_THREAD, **TO_US}, False),
+        ({**IN_THREAD, "chat_id": "oc_2"}, False),
+    ],
+)
+def test_a_thread_is_looked_at_where_it_matters(changed: dict[str, Any], matters: bool) -> None:
+    rules = replace(RULES, groups={"oc_1": GroupRules("thread")})
+    assert needs_thread_lookup(MESSAGE._replace(**changed), rules) is matters
+
+
+def test_a_group_has_lists_of_its_own() -> None:
+    groups = {"oc_1": GroupRules(operate=("ou_2",)), "oc_2": GroupRules(talk=())}
+    rules = replace(RULES, operate=("ou_1",), groups=groups)
+    assert rules.rights("ou_1", "oc_1") == {"talk"}
+    assert rules.rights("ou_2", "oc_1") == {"talk", "operate"}
+    assert rules.rights("ou_1", "oc_2") == {"operate"}
+    assert rules.rights("ou_1", "oc_3") == {"talk", "operate"}
+    assert replace(rules, operate=("oc_4",)).rights("ou_9", "oc_4") == {"talk", "operate"}
+
+
+def test_who_may_not_talk_may_still_give_a_code() -> None:
+    rules = replace(RULES, talk=())
+    for text, verdict in (("/pair ABCD", Accepted), ("/help", Reply), ("pair", Reply)):
+        assert is_pairing(text) is (verdict is Accepted)
+        assert type(check_message(MESSAGE._replace(text=text), rules, SENDER)) is verdict
+    given = SENDER._replace(granted=frozenset({"talk"}))
+    assert type(check_message(MESSAGE, rules, given)) is Accepted
+
+
+def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
+    judged = check_message(MESSAGE, replace(RULES, operate=("ou_1",)), SENDER)
+    assert isinstance(judged, Accepted)
+    assert judged.principal.id == "lark:cli_1:ou_1"
+    assert judged.principal.may("operate")
+    assert not judged.principal.may("owner")

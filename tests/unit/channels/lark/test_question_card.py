@@ -21,7 +21,7 @@ from internal.agent.domain.questions import (
     QuestionRecord,
     QuestionStatus,
 )
-from internal.channels.chat.question_text import late, moment, outcome
+from internal.channels.chat.question_text import describe_late, describe_outcome, format_time
 from internal.channels.lark.card_elements import ButtonAction
 from internal.channels.lark.question_card import question_card, render_outcome, render_question
 from internal.channels.lark.question_form import InvalidAnswer, read_card_answer
@@ -132,7 +132,7 @@ def test_every_closed_question_is_a_card_without_buttons(
     check_card(card)
     assert bytes_of(json.dumps(card, ensure_ascii=False)) < 30 * 1024
     assert '"button"' not in json.dumps(card)
-    assert late(closed, "lark:a:ou_1", EN)
+    assert describe_late(closed, "lark:a:ou_1", EN)
     for _, parts in render_outcome(closed, EN, "a"):
         assert bytes_of(parts[0].content) < 30 * 1024
 
@@ -198,7 +198,7 @@ def test_whatever_is_pressed_is_an_answer_or_none(
     ],
 )
 def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer, said: str) -> None:
-    assert outcome(asked(question, "answered", given_), EN).said == said
+    assert describe_outcome(asked(question, "answered", given_), EN).text == said
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,16 @@ def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer,
 )
 def test_the_card_says_who_answered(given_: Answer, who: str) -> None:
     card = question_card(asked(of("plan"), "answered", given_), EN, "a")
-    assert markdown_of(card) == [f"By {who}, {moment(given_.at)}"]
+    assert markdown_of(card) == [f"By {who}, {format_time(given_.at)}"]
 
 
 def test_whoever_is_late_hears_who_was_first() -> None:
     taken = asked(of("plan"), "answered", answer(name="Mei Lin"))
-    assert late(taken, "x", EN) == "Answered already by Mei Lin in Lark: Approved."
-    assert late(taken, "lark:a:ou_2", EN) == "Answered already by you in Lark: Approved."
-    assert late(asked(of("plan")), "x", EN) == "This question has expired; nothing was run."
+    assert describe_late(taken, "x", EN) == "Answered already by Mei Lin in Lark: Approved."
+    assert describe_late(taken, "lark:a:ou_2", EN) == "Answered already by you in Lark: Approved."
+    assert (
+        describe_late(asked(of("plan")), "x", EN) == "This question has expired; nothing was run."
+    )
 
 
 def test_every_phrase_is_there_in_both_languages_with_the_same_fields() -> None:

@@ -86,7 +86,7 @@ function Item(props: { view: QuestionView; open: boolean; here: boolean; onToggl
       hint={summaryOf(question)}
       end={
         <>
-          {t.channels[view.channel]} · <time dateTime={view.asked}>{formatTime(view.asked, language)}</time>
+          {t.channels[view.channel as keyof typeof t.channels] ?? view.channel} · <time dateTime={view.asked}>{formatTime(view.asked, language)}</time>
         </>
       }
     >

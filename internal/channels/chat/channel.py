@@ -1,0 +1,146 @@
+"""A chat channel: the application of one account of a chat service."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.chats import InboundMessage
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.ids import RunId
+from internal.agent.ports.runtime import Clock
+from internal.channels.chat.action_answers import ActionAnswers
+from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
+from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.policy import ChatRules, People
+from internal.channels.chat.run_display import RunDisplayLoop
+from internal.channels.chat.transport import ChatTransport, ReceivedMessage, TransportHealth
+from internal.i18n.catalog import LanguageSetting
+
+log = logging.getLogger(__name__)
+
+_RELEASE_TIMEOUT_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatApp:
+    """The application services that chat channels use."""
+
+    gateway: Gateway
+    defaults: TaskDefaults
+    clock: Clock
+    language: LanguageSetting = "auto"
+
+
+class ChatChannelHealth(NamedTuple):
+    """The state of the connection, and how many messages were given up."""
+
+    link: TransportHealth
+    dead_letters: int
+
+
+class ChatChannel:
+    """Connects one transport to the application. Nothing is connected before `run`."""
+
+    def __init__(self, app: ChatApp, rules: ChatRules, transport: ChatTransport) -> None:
+        self._app, self._transport = app, transport
+        gateway, clock = app.gateway, app.clock
+        people = People(transport, gateway.access, rules)
+        self._sender = OutboxSender(transport, gateway.delivery, clock, language=rules.language)
+        self._displays = RunDisplayLoop(
+            transport, gateway, clock, rules=rules, on_outgoing=self._sender.wake
+        )
+        listener = InboxListener(
+            on_run=self._displays.follow,
+            on_received=self._confirm,
+            on_outgoing=self._sender.wake,
+        )
+        self._worker = InboxWorker(
+            transport, gateway, people, rules=rules, defaults=app.defaults, listener=listener
+        )
+        self._actions = ActionAnswers(
+            transport, gateway, people, language=rules.language, on_answered=self._on_answered
+        )
+        self._people = people
+        self._stopping = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the channel in the registry."""
+        return self._transport.name
+
+    @property
+    def health(self) -> ChatChannelHealth:
+        """The state of the channel, without a call to the service."""
+        return ChatChannelHealth(self._transport.health, self._sender.dead_letters or 0)
+
+    def stop(self) -> None:
+        """Ask `run` to return: nothing more is received, and displays are released."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve the account until `stop`. What was accepted or left unsent before is continued."""
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                receiving = self._tasks.create_task(
+                    self._transport.run(self._accept, self._actions.handle)
+                )
+                loops: list[Coroutine[Any, Any, None]] = [
+                    self._worker.run(),
+                    self._sender.run(),
+                    self._displays.run(),
+                ]
+                children = [self._tasks.create_task(each) for each in loops]
+                await self._stopping.wait()
+                receiving.cancel()
+                await asyncio.wait([receiving])
+                for child in children:
+                    child.cancel()
+        finally:
+            self._tasks = None
+            await self._release()
+
+    async def _accept(self, message: ReceivedMessage) -> None:
+        """Store a message.
+
+        Raises:
+            StoreError: it is not stored and must not be acknowledged.
+        """
+        row = InboundMessage(
+            channel=self._transport.name,
+            app=self._transport.app,
+            message_id=message.message_id,
+            chat_id=message.chat_id,
+            principal=self._people.principal_id(message.user_id),
+            raw=message.raw,
+            received=rfc3339(self._app.clock.now()),
+        )
+        if await self._app.gateway.delivery.accept(row):
+            self._worker.wake()
+
+    async def _release(self) -> None:
+        try:
+            async with asyncio.timeout(_RELEASE_TIMEOUT_SECONDS):
+                await self._displays.release()
+        except (TimeoutError, LarkspurError) as error:
+            log.warning("leases of run displays kept", extra={"reason": str(error)})
+        await self._transport.close()
+
+    def _on_answered(self, run_id: RunId) -> None:
+        self._sender.wake()
+        self._displays.follow(run_id)
+
+    def _confirm(self, message_id: str) -> None:
+        if self._tasks is not None:
+            self._tasks.create_task(self._add_reaction(message_id))
+
+    async def _add_reaction(self, message_id: str) -> None:
+        try:
+            await self._transport.add_reaction(message_id, "received")
+        except LarkspurError as error:
+            log.info("message not confirmed", extra={"reason": str(error)})

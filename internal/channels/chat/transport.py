@@ -1,0 +1,202 @@
+"""The interface between the chat application and one chat service."""
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Protocol
+
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.questions import Question, QuestionRecord
+from internal.i18n.chat import ChatPhrases
+
+Reaction = Literal["working", "received"]
+"""A run works on the message; the message was added to a run."""
+
+RunPhase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
+
+
+class TransportRejected(LarkspurError):
+    """The service rejected the call and did nothing; a repetition would be rejected as well."""
+
+
+class TransportUnavailable(LarkspurError):
+    """The call failed for now; another attempt is worthwhile after `wait` seconds.
+
+    `unconfirmed`: the service may have carried it out.
+    """
+
+    def __init__(self, sentence: str, wait: float = 0.0, *, unconfirmed: bool = False) -> None:
+        super().__init__(sentence)
+        self.wait = wait
+        self.unconfirmed = unconfirmed
+
+
+class ReceivedMessage(NamedTuple):
+    """An event to be stored: `raw` is JSON that `ChatTransport.parse` reads.
+
+    `message_id` is the same for every delivery of one event.
+    """
+
+    message_id: str
+    chat_id: str
+    user_id: str
+    raw: str
+
+
+class IncomingMessage(NamedTuple):
+    """A message in a chat. `text` is None for an unsupported kind and "" for no content.
+
+    `quoted_id` is the message it replies to and `thread_id` its thread; "" for none.
+    """
+
+    message_id: str
+    chat_id: str
+    user_id: str
+    text: str | None
+    is_direct: bool
+    is_mention: bool
+    is_from_person: bool
+    sent_at: datetime | None
+    quoted_id: str = ""
+    thread_id: str = ""
+
+
+class RecalledMessage(NamedTuple):
+    """The news that a message was recalled."""
+
+    message_id: str
+
+
+def recall_id(message_id: str) -> str:
+    """Return the id under which the recall of a message is stored."""
+    return f"recall:{message_id}"
+
+
+class ChatAction(NamedTuple):
+    """A button or a form of a question's message that a user activated.
+
+    `read_answer` returns the answer it stands for or, if there is none, the key of a phrase that
+    says why.
+    """
+
+    question_id: str
+    user_id: str
+    chat_id: str
+    message_id: str
+    read_answer: Callable[[Question], AnswerInput | str]
+
+
+class TextContent(NamedTuple):
+    """Markdown."""
+
+    text: str
+    phrases: ChatPhrases
+
+
+class QuestionContent(NamedTuple):
+    """A question as it is now: open, with what answers it, or settled."""
+
+    record: QuestionRecord
+    phrases: ChatPhrases
+
+
+class QuestionNotice(NamedTuple):
+    """A short message about a settled question whose own message cannot be updated."""
+
+    record: QuestionRecord
+    phrases: ChatPhrases
+
+
+class RunContent(NamedTuple):
+    """The progress of a run. `updates` counts earlier updates; no update follows a final one."""
+
+    phase: RunPhase
+    title: str
+    lines: tuple[str, ...]
+    phrases: ChatPhrases
+    updates: int = 0
+    is_final: bool = False
+
+
+Content = TextContent | QuestionContent | QuestionNotice | RunContent
+
+
+class ChatPost(NamedTuple):
+    """Content for a chat, as a reply to a message or, with "", without one."""
+
+    chat_id: str
+    reply_to: str
+    content: Content
+
+
+class ActionResult(NamedTuple):
+    """The response to an action; with a `question` its message shows that from now on."""
+
+    level: Literal["success", "info", "warning", "error"]
+    text: str
+    question: QuestionContent | None = None
+
+
+class TransportHealth(NamedTuple):
+    """The state of the connection, since when (RFC 3339) and, if it is not connected, why."""
+
+    status: str
+    since: str
+    why: str = ""
+
+
+OnMessage = Callable[[ReceivedMessage], Coroutine[Any, Any, None]]
+OnAction = Callable[[ChatAction], Coroutine[Any, Any, ActionResult]]
+
+
+class ChatTransport(Protocol):
+    """One account of a chat service.
+
+    Calls to the service raise `TransportRejected` or `TransportUnavailable`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the channel in the registry."""
+
+    @property
+    def app(self) -> str:
+        """The account at the service."""
+
+    @property
+    def health(self) -> TransportHealth:
+        """The state of the connection, without a call to the service."""
+
+    async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
+        """Stay connected until cancelled; then nothing is received any more.
+
+        A message is acknowledged after `on_message` returns; if it raises, the service must send
+        the message again.
+        """
+
+    async def close(self) -> None:
+        """Release the connections that the other methods use."""
+
+    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | None:
+        """Return what a stored event says; None if it cannot be read."""
+
+    async def send(self, post: ChatPost, *, idempotency_key: str) -> str:
+        """Send a post and return its id. The service sends the same key only once."""
+
+    async def find_sent(self, post: ChatPost, since: datetime) -> str:
+        """Return the id of a post that was sent since then with unknown outcome, "" for none."""
+
+    async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
+        """Replace the content of a sent post."""
+
+    async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
+        """Add a reaction and return its id; adding it twice returns the same id."""
+
+    async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
+        """Remove a reaction."""
+
+    async def display_name(self, user_id: str) -> str:
+        """Return the name of a user."""
+
+    async def has_posted_in(self, thread_id: str) -> bool:
+        """Return True if the bot has posted in a thread."""

@@ -1,0 +1,31 @@
+"""The chat channels. A new one is a package and one line here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from internal.channels.chat.channel import ChatApp, ChatChannel
+from internal.channels.lark.channel import create_lark_channel
+from internal.config.lark import LarkSettings
+from internal.config.types import Section
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSpec:
+    """A chat channel: its section in `channels.<name>`, and its factory.
+
+    `create` returns None if the settings do not enable the channel.
+    """
+
+    name: str
+    settings: type[Section]
+    create: Callable[[ChatApp, Any], ChatChannel | None]
+
+
+CHANNELS = (ChannelSpec("lark", LarkSettings, create_lark_channel),)
+
+
+def create_channels(app: ChatApp, sections: Any) -> tuple[ChatChannel, ...]:
+    """Return the enabled channels; `sections` has the settings of each under its name."""
+    created = [spec.create(app, getattr(sections, spec.name)) for spec in CHANNELS]
+    return tuple(channel for channel in created if channel is not None)

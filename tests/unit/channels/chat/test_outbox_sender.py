@@ -1,0 +1,31 @@
+"""The reply of a run for every way in which it can end."""
+
+from typing import get_args
+
+import pytest
+
+from internal.agent.domain.chats import OutgoingMessage
+from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
+from internal.channels.chat.outbox_sender import format_result
+from internal.i18n.chat import ChatPhrases
+
+EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
+
+
+@pytest.mark.parametrize("reason", get_args(StopReason))
+@pytest.mark.parametrize("said", [EN, ZH], ids=["en", "zh"])
+def test_every_stop_reason_has_a_reply_without_raw_errors(
+    reason: StopReason, said: ChatPhrases
+) -> None:
+    for body in ("", "an answer"):
+        outgoing = OutgoingMessage("k", "lark", "a", "c", "m", body, "run-1", reason, "RAW ERROR")
+        text = format_result(outgoing, said, "model_busy")
+        assert text
+        assert body in text
+        assert "RAW" not in text
+        if STATUS_BY_STOP_REASON[reason] in {"failed", "cancelled"} or reason == "max_iterations":
+            assert "run-1" in text
+
+
+def test_an_unknown_error_code_has_a_general_message() -> None:
+    assert "run-1" in EN.failure("never_heard_of", "run-1") == EN.failure("", "run-1")

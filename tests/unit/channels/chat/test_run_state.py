@@ -1,0 +1,62 @@
+"""The state of a run as a chat shows it."""
+
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import (
+    LifecycleUpdated,
+    PlanUpdated,
+    ResultFinal,
+    ToolCompleted,
+    ToolStarted,
+)
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.plans import number_steps
+from internal.agent.domain.usage import Usage
+from internal.channels.chat.run_state import RunState
+from internal.i18n.chat import ChatPhrases
+
+EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
+
+
+def test_the_state_follows_the_events() -> None:
+    state = RunState()
+    assert not state.has_details
+    apply(state, LifecycleUpdated(status="running", phase="prepare"))
+    assert state.title(EN) == "Working"
+    steps = number_steps(["read *all* of it", "tell"])
+    apply(state, PlanUpdated(version=1, goal="g", complexity="simple", steps=steps))
+    for number in range(20):
+        apply(
+            state,
+            ToolStarted(
+                call_id=f"c{number}",
+                tool_name="read_file",
+                arguments={"path": "secret"},
+                iteration=1,
+                risk="read",
+            ),
+        )
+    apply(state, ToolCompleted(call_id="c19", tool_name="read_file", duration_ms=1, error="no"))
+    lines = state.lines(EN)
+    assert lines[0] == "☐ read \\*all\\* of it"
+    assert "… and" in "".join(lines)
+    assert lines[-1] == "✗ Reads a file"
+    assert "secret" not in "".join(lines)
+    over = [state.is_over]
+    apply(state, LifecycleUpdated(status="completed", phase="persist"))
+    final = ResultFinal(
+        final_answer="x",
+        stop_reason="final_answer",
+        total_iterations=1,
+        usage=Usage(),
+        duration_ms=1,
+    )
+    apply(state, final)
+    assert [*over, state.is_over] == [False, True]
+    assert state.title(ZH) == "已完成"
+    assert EN.tool("never_heard_of") == "Uses never_heard_of"
+
+
+def apply(state: RunState, event: Event) -> None:
+    ids = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
+    state.apply(event.name, encode_envelope(wrap_event(ids, event, "2026-01-31T08:00:00.000Z", 1)))

@@ -1,0 +1,109 @@
+"""The Lark settings become rules, and Lark messages become messages of the chat application."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.channels.chat.policy import ChatRules, GroupRules
+from internal.channels.chat.transport import IncomingMessage
+from internal.channels.lark.channel import chat_rules, incoming_message
+from internal.channels.lark.events import LarkMessage, Mention
+from internal.config.loader import load
+from internal.config.types import ConfigError
+from internal.llm.model_catalog import make_model_book
+from larkspur.mapping import briefing_defaults
+from larkspur.trying import local_lark
+
+BOT = "ou_bot"
+
+
+def rules(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> ChatRules:
+    (home / "config.yaml").write_text(text, encoding="utf-8")
+    settings = load(environ={"LARKSPUR_HOME": str(home)}, flags=flags or {}).settings
+    defaults = briefing_defaults(settings, make_model_book(settings.llm))
+    return chat_rules(settings.channels.lark, defaults, "en")
+
+
+def test_a_group_differs_in_what_it_names(tmp_path: Path) -> None:
+    text = """
+channels:
+  lark:
+    busy_mode: interrupt
+    groups:
+      oc_1: {policy: off, talk: [ou_1]}
+      oc_2: {policy: thread, operate: [], busy_mode: queue}
+"""
+    found = rules(tmp_path, text)
+    assert found.groups == {
+        "oc_1": GroupRules("off", talk=("ou_1",)),
+        "oc_2": GroupRules("thread", operate=(), busy_mode="queue"),
+    }
+    assert [found.busy_mode_in(each) for each in ("oc_1", "oc_2")] == ["interrupt", "queue"]
+    assert [found.policy_in(each) for each in ("oc_1", "oc_3")] == ["off", "mention"]
+
+
+@pytest.mark.parametrize(
+    ("group", "why"),
+    [
+        ("{policy: sometimes}", "policy must be mention, open, thread or off"),
+        ("{operate: ou_1}", "operate"),
+        ("{speak: [ou_1]}", "speak"),
+        ("{busy_mode: collect}", "busy_mode must be steer, queue or interrupt"),
+    ],
+)
+def test_a_group_with_a_mistake_is_refused(tmp_path: Path, group: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        rules(tmp_path, f"channels: {{lark: {{groups: {{oc_1: {group}}}}}}}")
+
+
+def test_reviews_and_times_are_the_agents_until_the_channel_has_its_own(tmp_path: Path) -> None:
+    agent = "agent: {plan_review: complex, question_ttl_minutes: 30}\n"
+    found = rules(tmp_path, agent)
+    assert (found.plan_review, found.question_ttl_minutes) == ("complex", 30)
+    own = rules(tmp_path, agent + "channels: {lark: {plan_review: off, question_ttl_minutes: 5}}")
+    assert (own.plan_review, own.question_ttl_minutes) == ("off", 5)
+
+
+def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> None:
+    with local_lark() as lark:
+        found = rules(tmp_path, flags=lark.flags)
+    assert lark.operator == "Mei Lin"
+    assert len(found.operate) == 1
+    assert found.rights(found.operate[0], "oc_any") == {"talk", "operate"}
+    assert found.rights("ou_somebody", "oc_any") == {"talk"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen"),
+    [
+        ({}, {}),
+        ({"by_person": False}, {"is_from_person": False}),
+        ({"open_id": BOT}, {"user_id": BOT, "is_from_person": False}),
+        ({"direct": False}, {"is_direct": False}),
+        ({"mentions": (Mention("@_user_1", BOT, "L"),)}, {"is_mention": True}),
+        ({"mentions": (Mention("@_user_1", "ou_9", "N"),)}, {"is_mention": False}),
+        ({"content": "{}"}, {"text": ""}),
+        ({"kind": "sticker"}, {"text": None}),
+        ({"created": 0}, {"sent_at": datetime.fromtimestamp(0, UTC)}),
+        ({"parent_id": "om_0", "thread_id": "omt_1"}, {"quoted_id": "om_0", "thread_id": "omt_1"}),
+    ],
+)
+def test_a_lark_message_is_one_of_the_chat_application(
+    changed: dict[str, Any], seen: dict[str, Any]
+) -> None:
+    message = LarkMessage(
+        "om_1", "oc_1", True, "text", '{"text": "hi"}', "ou_1", True, None
+    )._replace(**changed)
+    plain = IncomingMessage(
+        "om_1",
+        "oc_1",
+        "ou_1",
+        "hi",
+        is_direct=True,
+        is_mention=False,
+        is_from_person=True,
+        sent_at=None,
+    )
+    assert incoming_message(message, BOT) == plain._replace(**seen)

@@ -1,0 +1,21 @@
+"""Progress and questions are told apart from replies."""
+
+import pytest
+
+from internal.channels.lark.replies import is_auxiliary
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "progress"),
+    [
+        ("interactive", '{"header": {"title": {}}, "body": {}}', True),
+        ("interactive", '{"title": "Working", "elements": []}', True),
+        ("interactive", '{"body": {}}', False),
+        ("text", '{"text": "⏳\u200b Working"}', True),
+        ("text", '{"text": "Working"}', False),
+        ("text", "no json", False),
+        ("post", "[]", False),
+    ],
+)
+def test_progress_and_questions_are_auxiliary(kind: str, content: str, progress: bool) -> None:
+    assert is_auxiliary(kind, content) is progress
