@@ -226,7 +226,7 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
         model = build_model(settings.llm)
         model.check_key()
         stack.push_async_callback(model.close)
-        model.warm()
+        model.preload()
         database = await stack.enter_async_context(open_database(settings.database.path))
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()

@@ -1,4 +1,4 @@
-"""Claude, through Anthropic's Messages API or any address that speaks it."""
+"""Client of Anthropic's Messages API, at Anthropic or at a compatible address."""
 
 import contextlib
 import logging
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from internal.agent.domain.errors import ModelError
 from internal.agent.ports.llm import ModelRequest, ModelStreamEvent
 from internal.llm.anthropic_request import encode_request, has_thinking
-from internal.llm.anthropic_stream import ANTHROPIC, AnthropicReader, is_stale_thinking
-from internal.llm.api_key import ApiKey
-from internal.llm.errors import error_of_status, retry_after
-from internal.llm.transport import Refusal, SdkClient
+from internal.llm.anthropic_stream import ANTHROPIC, AnthropicResponseReader, is_stale_thinking
+from internal.llm.errors import error_from_status, retry_after
+from internal.llm.transport import ApiKey, ErrorResponse, SdkClient
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -21,9 +20,9 @@ _log = logging.getLogger(__name__)
 
 
 class AnthropicModel:
-    """A way to Claude. Making one is instant; the SDK is imported by a thread of its own.
+    """Client of the Messages API. Creating one is instant; a thread imports the SDK.
 
-    `silence_seconds` is the longest wait for a connection's next bytes.
+    `silence_seconds` is the longest wait for the next bytes of a connection.
     """
 
     provider = "anthropic"
@@ -37,32 +36,32 @@ class AnthropicModel:
         self._told_temperature = False
 
     def check_key(self) -> None:
-        """Raise ModelKeyRefused, in one sentence, when no call could succeed."""
+        """Raise `ModelKeyRejected` if a required key is missing or malformed."""
         self._sdk.check_key(needed=True)
 
-    def warm(self) -> None:
-        """Start importing the SDK now; the first call waits for what is left of it."""
-        self._sdk.warm()
+    def preload(self) -> None:
+        """Start importing the SDK in the background; the first call waits for it."""
+        self._sdk.preload()
 
     def _made(self, timeout: Any) -> "tuple[ModuleType, Any]":
-        import anthropic  # noqa: PLC0415  # the one import point of this slow package
+        import anthropic  # noqa: PLC0415  # slow import; this is its only place
 
         client = anthropic.AsyncAnthropic(
             api_key=self._key.reveal(),
             base_url=self._address,
             timeout=timeout,
-            max_retries=0,  # internal/llm/retry.py is the only layer that tries again
+            max_retries=0,  # internal/llm/retry.py is the only retry layer
             http_client=anthropic.DefaultAioHttpClient(),
             open_telemetry=False,
         )
         return anthropic, client
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply as it comes, then one Reply. The port says what is raised."""
+        """Yield text deltas, then one `ModelResponse`. See `ModelClient.stream` for the errors."""
         self.check_key()
         self._tell_temperature(request)
         response = await self._open(request)
-        reader = AnthropicReader(request.model, response.headers.get("request-id", ""))
+        reader = AnthropicResponseReader(request.model, response.headers.get("request-id", ""))
         async with contextlib.aclosing(self._sdk.read(response, reader)) as said:
             async for words in said:
                 yield words
@@ -73,7 +72,7 @@ class AnthropicModel:
         await self._sdk.close()
 
     async def _open(self, request: ModelRequest) -> Any:
-        """Send the request; return the response whose status is 200 and whose body is to come."""
+        """Send the request and return the streaming response with status 200."""
         try:
             return await self._post(encode_request(request))
         except ModelError as error:
@@ -85,7 +84,7 @@ class AnthropicModel:
     async def _post(self, body: bytes) -> Any:
         return await self._sdk.post("/v1/messages", body, {}, self._refused)
 
-    def _refused(self, refusal: Refusal) -> ModelError:
+    def _refused(self, refusal: ErrorResponse) -> ModelError:
         match refusal.body:
             case {"error": {"message": str(said)}}:
                 pass
@@ -93,7 +92,7 @@ class AnthropicModel:
                 said = str(other or "it gave no reason")
         wait = retry_after(refusal.headers)
         said = self._sdk.hide_key_in(said)
-        return error_of_status(ANTHROPIC, refusal.status, said, retry_after=wait)
+        return error_from_status(ANTHROPIC, refusal.status, said, retry_after=wait)
 
     def _tell_temperature(self, request: ModelRequest) -> None:
         if request.temperature is not None and not self._told_temperature:

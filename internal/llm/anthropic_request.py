@@ -1,4 +1,4 @@
-"""Our request in the words of Anthropic's Messages API, version 2026-10-21."""
+"""Encodes requests for Anthropic's Messages API, version 2026-10-21."""
 
 import re
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from internal.agent.domain.messages import (
 from internal.agent.ports.llm import ModelRequest
 from internal.llm.lenient_json import encode_json
 
-# Models that think by default. They withhold the text of it unless asked, and with it what they say
-# between tool calls: a person would see nothing for minutes. Others refuse the field or would start
-# to think because of it, so it is sent to these alone.
+# Models that think by default. Without this field they return no summary of their thinking, and no
+# text between tool calls, so people would see nothing for minutes. Other models reject the field or
+# would start to think because of it.
 _THINKS = (
     "claude-fable-5",
     "claude-mythos-5",
@@ -32,11 +32,11 @@ _EMPTY = {"type": "text", "text": "(empty)"}
 
 
 def encode_request(request: ModelRequest, *, thinking: bool = True) -> bytes:
-    """Return the JSON body of a streaming call.
+    """Return the JSON body of a streaming request.
 
-    The prompt is cached after the tools, after the system prompt and at the end. This version of
-    the API knows no sampling parameters, so `temperature` is left out. `thinking=False` leaves out
-    what the model thought earlier: the provider refuses it once the history before it changed.
+    Cache breakpoints follow the tools, the system prompt and the last message. This version of the
+    API has no sampling parameters, so `temperature` is omitted. `thinking=False` omits earlier
+    thinking blocks: the provider rejects them after the history before them has changed.
     """
     body: dict[str, Any] = {
         "model": request.model,
@@ -61,7 +61,7 @@ def encode_request(request: ModelRequest, *, thinking: bool = True) -> bytes:
 
 
 def has_thinking(request: ModelRequest) -> bool:
-    """Return whether the history gives the model thoughts of its own back."""
+    """Return True if the request sends the model's earlier thinking back."""
     return any(isinstance(part, Thinking) for m in request.messages for part in m.parts)
 
 
@@ -73,13 +73,13 @@ def _messages(messages: Iterable[Message], *, thinking: bool) -> list[dict[str, 
         encoded.append({"role": message.role, "content": content or [dict(_EMPTY)]})
     if encoded:
         last = encoded[-1]["content"][-1]
-        if "thinking" not in last["type"]:  # the one kind that cannot carry a breakpoint
+        if "thinking" not in last["type"]:  # thinking blocks cannot carry a breakpoint
             last["cache_control"] = _BREAKPOINT
     return encoded
 
 
 def _block(part: Part) -> dict[str, Any] | None:
-    """Return the content block of a part, None when the API would refuse it."""
+    """Return the content block of a part, or None for a part that the API would reject."""
     match part:
         case Text(text):
             return {"type": "text", "text": text} if text.strip() else None
@@ -88,7 +88,7 @@ def _block(part: Part) -> dict[str, Any] | None:
             return {"type": "image", "source": source}
         case Thinking(redacted=redacted) if redacted:
             return {"type": "redacted_thinking", "data": redacted}
-        case Thinking(text, signature):  # another provider's thinking has no signature
+        case Thinking(text, signature):  # thinking of another provider has no signature
             block = {"type": "thinking", "thinking": text, "signature": signature}
             return block if signature else None
         case ToolCall(call_id, name, arguments):
@@ -104,5 +104,5 @@ def _block(part: Part) -> dict[str, Any] | None:
 
 
 def _own(name: str) -> str:
-    """Return a name or id that another provider's model made, in the characters allowed here."""
+    """Replace the characters of a name or id that this API does not accept."""
     return _FOREIGN.sub("_", name)[:128] or "_"

@@ -1,4 +1,7 @@
-"""What Anthropic's errors mean to us, by https://platform.claude.com/docs/en/api/errors ."""
+"""Reads streamed responses of the Messages API and translates its errors.
+
+Error types: https://platform.claude.com/docs/en/api/errors
+"""
 
 import re
 from typing import Any, Literal
@@ -10,8 +13,8 @@ from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse
-from internal.llm.errors import ProviderInfo, error_of_status
-from internal.llm.stream_reader import ReplyReader, arguments_of, decoded
+from internal.llm.errors import ProviderInfo, error_from_status
+from internal.llm.stream_reader import ResponseReader, decode_event, parse_arguments
 
 ANTHROPIC = ProviderInfo("Anthropic", "ANTHROPIC_API_KEY")
 
@@ -28,13 +31,13 @@ _STATUS_OF = {
 _STALE_THINKING = re.compile(r"thinking.*(signature|bound|cannot be modified)|signature.*thinking")
 
 
-def error_of_type(kind: str, message: str) -> ModelError:
-    """Return our error for one that came inside a stream, where there is no status."""
-    return error_of_status(ANTHROPIC, _STATUS_OF.get(kind, 400), message)
+def error_from_type(kind: str, message: str) -> ModelError:
+    """Translate an error that was sent inside a stream, where there is no HTTP status."""
+    return error_from_status(ANTHROPIC, _STATUS_OF.get(kind, 400), message)
 
 
 def is_stale_thinking(error: ModelError) -> bool:
-    """Return whether the provider refused the model's earlier thoughts, not the request itself."""
+    """Return True if the provider rejected earlier thinking blocks, not the request."""
     return isinstance(error, ModelRejected) and bool(_STALE_THINKING.search(str(error).lower()))
 
 
@@ -87,7 +90,7 @@ class _Error(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    """Every event at once: new kinds and new fields may come at any time and are ignored."""
+    """The fields of all event types. Unknown types and fields are ignored."""
 
     type: str
     index: int = 0
@@ -101,8 +104,8 @@ class _Event(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
-class AnthropicReader(ReplyReader):
-    """Reads one reply of the Messages API."""
+class AnthropicResponseReader(ResponseReader):
+    """Reads one streamed response of the Messages API."""
 
     def __init__(self, model: str, request_id: str = "") -> None:
         super().__init__()
@@ -114,7 +117,7 @@ class AnthropicReader(ReplyReader):
     def _reply(self) -> ModelResponse:
         parts = (self._blocks[index].part() for index in sorted(self._blocks))
         usage = self._usage
-        # the provider's count comes too late for a reply that was cut
+        # a response that was cut ends before the provider's count
         written = self._size // 4 if self._cut else usage.output_tokens or 0
         return ModelResponse(
             parts=tuple(part for part in parts if part is not None),
@@ -130,8 +133,8 @@ class AnthropicReader(ReplyReader):
         )
 
     def _take(self, data: bytes) -> None:
-        if not self.whole:  # nothing belongs to the reply after its end
-            self._heed(decoded(data, _decode, _Event))
+        if not self.is_complete:  # events after the end are ignored
+            self._heed(decode_event(data, _decode, _Event))
 
     def _heed(self, event: _Event) -> None:
         match event:
@@ -147,12 +150,12 @@ class AnthropicReader(ReplyReader):
                 reason = delta.stop_reason
                 self._stop = self._stop if reason is None else _STOPS.get(reason, "end")
             case _Event(type="message_stop"):
-                self.whole = self._stop is not None
-                self.over = not self.whole
+                self.is_complete = self._stop is not None
+                self.is_finished = not self.is_complete
             case _Event(type="error", error=error):
                 raise _failure(error or _Error())
             case _:
-                pass  # a ping, or a kind that came after us
+                pass  # a ping or an unknown event type
 
     def _begin(self, index: int, block: _Block) -> None:
         if block.type == "tool_use" and not (block.id and block.name):
@@ -164,21 +167,23 @@ class AnthropicReader(ReplyReader):
     def _continue(self, index: int, delta: _Delta) -> None:
         block = self._blocks.get(index)
         if block is None:
-            raise ModelUnreachable("The provider continued a part of a reply that it never began.")
+            raise ModelUnreachable(
+                "The provider sent a delta for a content block that was never started."
+            )
         block.add(delta)
         self._say(delta.text)
         self._say(delta.thinking, reasoning=True)
         self._grow(len(delta.partial_json))
 
     def _count(self, usage: _Usage | None) -> None:
-        """Take the newest counts; each event's are those of the whole reply so far."""
+        """Take the newest token counts; each event carries the totals so far."""
         for name in _Usage.__struct_fields__:
             if (value := getattr(usage, name, None)) is not None:
                 setattr(self._usage, name, value)
 
 
 class _Growing:
-    """One part of the reply while it comes."""
+    """One content block while it is streamed."""
 
     def __init__(self, block: _Block) -> None:
         self._block = block
@@ -205,14 +210,14 @@ class _Growing:
                 return Thinking("", redacted=self._block.data)
             case "tool_use":
                 return self._call()
-            case _:  # a kind that the provider adds later
+            case _:  # an unknown block type
                 return None
 
     def _call(self) -> ToolCall:
         raw = "".join(self._json)
-        arguments, malformed = arguments_of(raw) if raw.strip() else (self._block.input, None)
+        arguments, malformed = parse_arguments(raw) if raw.strip() else (self._block.input, None)
         return ToolCall(self._block.id, self._block.name, arguments, malformed)
 
 
 def _failure(error: _Error) -> ModelError:
-    return error_of_type(error.type, replace_surrogates(error.message))
+    return error_from_type(error.type, replace_surrogates(error.message))

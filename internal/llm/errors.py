@@ -1,4 +1,4 @@
-"""What a provider's refusal means to us, whoever it is and whatever words it found for it."""
+"""Translates error responses of all providers into the agent's error types."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from internal.agent.domain.errors import (
 )
 from internal.llm.lenient_json import one_line
 
-# One line a provider or server, because none of them says it like another.
+# One line per provider or server: each words it differently.
 _TOO_LONG = re.compile(
     r"prompt is too long|context[ _](window|length|limit|size)"  # Anthropic, OpenAI, llama.cpp
     r"|exceeds? (the )?(maximum )?context|input tokens? exceeds?"
@@ -37,26 +37,26 @@ _MAY_BE_LENGTH = {400, 413, 422, 500}
 
 
 class ProviderInfo(NamedTuple):
-    """Who is spoken to: its name, and the variable that its key comes from, if it needs one."""
+    """The name of a provider and the variable of its key, None if it needs no key."""
 
     name: str
     key_name: str | None
 
 
-def key_missing(peer: ProviderInfo) -> ModelKeyRejected:
-    """The sentence for a missing key."""
+def missing_key_error(peer: ProviderInfo) -> ModelKeyRejected:
+    """Return the error for a missing key."""
     return ModelKeyRejected(
-        f"No key for {peer.name}: set {peer.key_name} or llm.api_key, or use the offline demo "
+        f"No API key for {peer.name}: set {peer.key_name} or llm.api_key, or use the offline demo "
         "model with llm.provider: offline."
     )
 
 
-def key_unusable(peer: ProviderInfo) -> ModelKeyRejected:
-    """The sentence for a key that cannot stand in a request."""
-    return ModelKeyRejected(f"The key in {_key(peer)} has characters that no key has.")
+def invalid_key_error(peer: ProviderInfo) -> ModelKeyRejected:
+    """Return the error for a key that cannot be sent in a header."""
+    return ModelKeyRejected(f"The API key in {_key(peer)} contains invalid characters.")
 
 
-def error_of_status(
+def error_from_status(
     peer: ProviderInfo,
     status: int,
     message: str,
@@ -64,10 +64,10 @@ def error_of_status(
     code: str = "",
     retry_after: float | None = None,
 ) -> ModelError:
-    """Return our error for an HTTP status, the provider's message, and its code if it has codes."""
+    """Translate an HTTP status with the provider's message and error code into an error."""
     said = one_line(message)
     if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {said}"):
-        return ModelRejected(f"{peer.name} says that the account has no credit left: {said}")
+        return ModelRejected(f"{peer.name} reports that the account has no credit left: {said}")
     if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{code} {said}"):
         return _too_long(peer, said)
     if status == HTTPStatus.FORBIDDEN and _FLAGGED.search(said):
@@ -77,24 +77,24 @@ def error_of_status(
 
 def _by_status(peer: ProviderInfo, status: int, said: str, retry_after: float | None) -> ModelError:
     if status in {401, 403}:
-        return ModelKeyRejected(f"{peer.name} refused the key in {_key(peer)}: {said}")
+        return ModelKeyRejected(f"{peer.name} rejected the API key in {_key(peer)}: {said}")
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return _too_long(peer, said)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return ModelOverloaded(f"{peer.name} limits the rate of requests: {said}", retry_after)
+        return ModelOverloaded(f"{peer.name} is rate-limiting requests: {said}", retry_after)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return ModelOverloaded(f"{peer.name} cannot answer now ({status}): {said}", retry_after)
+        return ModelOverloaded(f"{peer.name} is unavailable ({status}): {said}", retry_after)
     if status == HTTPStatus.REQUEST_TIMEOUT:
-        return ModelUnreachable(f"{peer.name} did not get the whole request in time: {said}")
+        return ModelUnreachable(f"{peer.name} timed out while receiving the request: {said}")
     return _rejected(peer, status, said)
 
 
 def _too_long(peer: ProviderInfo, said: str) -> ContextTooLong:
-    return ContextTooLong(f"{peer.name} says that the request is too long: {said}")
+    return ContextTooLong(f"{peer.name} reports that the request is too long: {said}")
 
 
 def _rejected(peer: ProviderInfo, status: int, said: str) -> ModelRejected:
-    return ModelRejected(f"{peer.name} will not take this request ({status}): {said}")
+    return ModelRejected(f"{peer.name} rejected the request ({status}): {said}")
 
 
 def _key(peer: ProviderInfo) -> str:
@@ -102,11 +102,11 @@ def _key(peer: ProviderInfo) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that the provider asks for, None when it says none we can read."""
+    """Return the seconds that the provider asks to wait, or None if it gives no number."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) / unit
-        except (KeyError, ValueError):  # a date: we have no use for a clock here
+        except (KeyError, ValueError):  # an HTTP date: not supported
             continue
         if 0 <= seconds < float("inf"):
             return seconds

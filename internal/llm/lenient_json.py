@@ -25,7 +25,7 @@ def decode_json(raw: bytes) -> Any:
     """
     try:
         return msgspec.json.decode(raw)
-    except ValueError:  # msgspec is strict about all three
+    except ValueError:  # msgspec rejects all three
         return replace_surrogates_in(json.loads(raw.decode("utf-8", "replace"), strict=False))
 
 

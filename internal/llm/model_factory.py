@@ -2,10 +2,10 @@
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.config.llm import LlmSettings
-from internal.llm.api_key import ApiKey
 from internal.llm.registry import PROVIDER_NAMES, find_provider
 from internal.llm.retry import ProviderClient, RetryingModel, RetryPolicy, Route
 from internal.llm.text_tool_calls import TextToolCalls
+from internal.llm.transport import ApiKey
 
 
 def build_model(settings: LlmSettings) -> RetryingModel:

@@ -1,4 +1,4 @@
-"""Chat Completions: OpenAI, and everyone else who speaks its wire format."""
+"""Client of OpenAI's Chat Completions API, at OpenAI or at a compatible provider."""
 
 import contextlib
 import logging
@@ -9,33 +9,32 @@ from msgspec.structs import replace
 
 from internal.agent.domain.errors import ModelError
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
-from internal.llm.api_key import ApiKey
 from internal.llm.errors import ProviderInfo, retry_after
 from internal.llm.openai_request import (
-    MOST_LESSONS,
+    MAX_DIALECT_CHANGES,
     Dialect,
     adapt_to_error,
     encode_request,
-    estimated_tokens,
+    estimate_tokens,
 )
-from internal.llm.openai_stream import OpenAIReader, error_of_body
-from internal.llm.transport import Refusal, SdkClient
+from internal.llm.openai_stream import OpenAIResponseReader, error_from_body
+from internal.llm.transport import ApiKey, ErrorResponse, SdkClient
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-# The SDK would add what it finds in the environment, such as the organisation of an OpenAI account
-# or headers of the user's: only these leave the house, so that nobody else is told.
+# The SDK adds headers from the environment, such as an OpenAI organisation. Only these are sent, so
+# that another provider never receives them.
 _OURS = {
     *("accept", "accept-encoding", "authorization", "connection", "content-length"),
     *("content-type", "host", "user-agent"),
 }
-_NO_KEY = "none"  # the SDK insists on one
+_NO_KEY = "none"  # the SDK requires a key
 _log = logging.getLogger(__name__)
 
 
 class Service(NamedTuple):
-    """Somebody who speaks Chat Completions: our name, who it is, its address and its dialect."""
+    """A server that implements Chat Completions: name, provider, address and request dialect."""
 
     provider: str
     peer: ProviderInfo
@@ -44,10 +43,10 @@ class Service(NamedTuple):
 
 
 class OpenAIModel:
-    """A way to one service. Making one is instant; the SDK is imported by a thread of its own.
+    """Client of one service. Creating one is instant; a thread imports the SDK.
 
     A service at an address of the user's own needs no key. `silence_seconds` is the longest wait
-    for a connection's next bytes. What a refusal teaches about a model is kept for later calls.
+    for the next bytes of a connection. A dialect that an error response taught is kept per model.
     """
 
     def __init__(
@@ -67,15 +66,15 @@ class OpenAIModel:
         self._uncounted: set[str] = set()
 
     def check_key(self) -> None:
-        """Raise ModelKeyRefused, in one sentence, when no call could succeed."""
+        """Raise `ModelKeyRejected` if a required key is missing or malformed."""
         self._sdk.check_key(needed=self._needs_key)
 
-    def warm(self) -> None:
-        """Start importing the SDK now; the first call waits for what is left of it."""
-        self._sdk.warm()
+    def preload(self) -> None:
+        """Start importing the SDK in the background; the first call waits for it."""
+        self._sdk.preload()
 
     def _made(self, timeout: Any) -> "tuple[ModuleType, Any]":
-        import openai  # noqa: PLC0415  # the one import point of this slow package
+        import openai  # noqa: PLC0415  # slow import; this is its only place
 
         kept = _OURS if self._key else _OURS - {"authorization"}
 
@@ -87,31 +86,31 @@ class OpenAIModel:
             api_key=self._key.reveal() or _NO_KEY,
             base_url=self._address,
             timeout=timeout,
-            max_retries=0,  # internal/llm/retry.py is the only layer that tries again
+            max_retries=0,  # internal/llm/retry.py is the only retry layer
             http_client=openai.DefaultAioHttpClient(event_hooks={"request": [bare]}),
         )
         return openai, client
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply as it comes, then one Reply. The port says what is raised."""
+        """Yield text deltas, then one `ModelResponse`. See `ModelClient.stream` for the errors."""
         self.check_key()
         response = await self._open(request)
         request_id = response.headers.get("x-request-id", "")
-        reader = OpenAIReader(self._service.peer, request.model, request_id)
+        reader = OpenAIResponseReader(self._service.peer, request.model, request_id)
         async with contextlib.aclosing(self._sdk.read(response, reader)) as said:
             async for words in said:
                 yield words
         reply = reader.reply()
-        yield reply if reader.counted else self._estimated(reply, request)
+        yield reply if reader.has_usage else self._estimated(reply, request)
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
         await self._sdk.close()
 
     async def _open(self, request: ModelRequest) -> Any:
-        """Send the request; when it is refused for a way of saying it, say it otherwise."""
+        """Send the request; if the server rejects a field, adapt the dialect and send it again."""
         dialect = self._dialects.get(request.model, self._service.dialect)
-        for _ in range(MOST_LESSONS):
+        for _ in range(MAX_DIALECT_CHANGES):
             try:
                 return await self._post(request, dialect)
             except ModelError as refusal:
@@ -124,21 +123,21 @@ class OpenAIModel:
         return await self._post(request, dialect)
 
     async def _post(self, request: ModelRequest, dialect: Dialect) -> Any:
-        # said here too: headers from the environment would come before the client's own key
+        # set here as well: headers from the environment would override the client's key
         headers = {"authorization": f"Bearer {self._key.reveal() or _NO_KEY}"}
         body = encode_request(request, dialect)
         return await self._sdk.post("/chat/completions", body, headers, self._refused)
 
-    def _refused(self, refusal: Refusal) -> ModelError:
+    def _refused(self, refusal: ErrorResponse) -> ModelError:
         wait = retry_after(refusal.headers)
-        error = error_of_body(self._service.peer, refusal.status, refusal.body, wait)
+        error = error_from_body(self._service.peer, refusal.status, refusal.body, wait)
         error.args = (self._sdk.hide_key_in(str(error)),)
         return error
 
     def _estimated(self, reply: ModelResponse, request: ModelRequest) -> ModelResponse:
-        """Return the reply with a guess at its input: no count at all would cost nothing."""
+        """Return the response with estimated input tokens, so that its cost is not zero."""
         if request.model not in self._uncounted:
             self._uncounted.add(request.model)
             fields = {"provider": self.provider, "model": request.model}
             _log.warning("the provider counts no tokens: they are estimated", extra=fields)
-        return replace(reply, usage=replace(reply.usage, input_tokens=estimated_tokens(request)))
+        return replace(reply, usage=replace(reply.usage, input_tokens=estimate_tokens(request)))

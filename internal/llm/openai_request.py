@@ -1,4 +1,4 @@
-"""How servers of one wire format differ, and how a refusal teaches which way one of them takes."""
+"""Encodes Chat Completions requests, in the dialect that a server accepts."""
 
 import hashlib
 import re
@@ -13,36 +13,36 @@ from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolC
 from internal.agent.ports.llm import ModelRequest
 from internal.llm.lenient_json import encode_json
 
-MOST_LESSONS = 4
+MAX_DIALECT_CHANGES = 4
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What is put into a request.
+    """Which optional fields a server accepts.
 
-    `limit` names the field of the longest reply. `counts`: tokens are asked for. `temperature`: a
-    temperature may be given. `thoughts`: earlier reasoning goes back with the calls it led to.
-    `effort` is sent as `reasoning_effort` with tools.
+    `limit_field` is the name of the output limit. `count_tokens`: ask for token counts.
+    `temperature`: send a temperature. `resend_reasoning`: send earlier reasoning back with the tool
+    calls it led to. `effort` is sent as `reasoning_effort` together with tools.
     """
 
-    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    counts: bool = True
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    count_tokens: bool = True
     temperature: bool = True
-    thoughts: bool = False
+    resend_reasoning: bool = False
     effort: str | None = None
 
 
-# What a refusal says, and what to do otherwise then. The way back out of a wrong turn is here too.
+# Patterns of error messages and the change each asks for, including the way back.
 _LESSONS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), change)
     for pattern, change in (
         (
             r"(?=.*max_completion_tokens).*(un(supported|known|recognized|expected)|not |extra)",
-            {"limit": "max_tokens"},
+            {"limit_field": "max_tokens"},
         ),
-        (r"max_completion_tokens", {"limit": "max_completion_tokens"}),
-        (r"stream_options|include_usage", {"counts": False}),
+        (r"max_completion_tokens", {"limit_field": "max_completion_tokens"}),
+        (r"stream_options|include_usage", {"count_tokens": False}),
         (r"temperature", {"temperature": False}),
-        (r"reasoning_content", {"thoughts": True}),
+        (r"reasoning_content", {"resend_reasoning": True}),
         # https://developers.openai.com/api/docs/models/gpt-6-sol : tools only without reasoning
         (r"function tools with reasoning_effort.*'none'", {"effort": "none"}),
     )
@@ -50,7 +50,7 @@ _LESSONS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
 
 
 def adapt_to_error(dialect: Dialect, refusal: ModelError) -> Dialect | None:
-    """Return another dialect that the refusal asks for, None when it asks for none we know."""
+    """Return the dialect that an error asks for, or None if it asks for no known change."""
     if not isinstance(refusal, ModelRejected):
         return None
     said = str(refusal)
@@ -69,14 +69,14 @@ _Json = dict[str, Any]
 
 
 def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
-    """Return the JSON body of a streaming call."""
+    """Return the JSON body of a streaming request."""
     body: _Json = {
         "model": request.model,
         "messages": [*_system(request), *_messages(request.messages, dialect)],
         "stream": True,
-        dialect.limit: request.max_output_tokens,
+        dialect.limit_field: request.max_output_tokens,
     }
-    if dialect.counts:
+    if dialect.count_tokens:
         body["stream_options"] = {"include_usage": True}
     if request.temperature is not None and dialect.temperature:
         body["temperature"] = request.temperature
@@ -99,8 +99,8 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
     return encode_json(body)
 
 
-def estimated_tokens(request: ModelRequest) -> int:
-    """Estimate what the request takes: four bytes of UTF-8 are about a token, a picture 1,000."""
+def estimate_tokens(request: ModelRequest) -> int:
+    """Estimate the input tokens: four bytes of UTF-8 per token, 1,000 tokens per image."""
     images = sum(isinstance(part, Image) for m in request.messages for part in m.parts)
     words = [
         Message(m.role, tuple(part for part in m.parts if not isinstance(part, Image)))
@@ -130,7 +130,7 @@ def _assistant(message: Message, dialect: Dialect) -> _Json:
     encoded: _Json = {"role": "assistant", "content": text if text.strip() else None}
     if calls:
         encoded["tool_calls"] = calls
-        if dialect.thoughts:  # demanded with every call, also where there were no thoughts
+        if dialect.resend_reasoning:  # required with every call, even without reasoning
             thoughts = (part.text for part in message.parts if isinstance(part, Thinking))
             encoded["reasoning_content"] = "".join(thoughts)
     elif not text.strip():
@@ -145,7 +145,7 @@ def _user(message: Message) -> Iterator[_Json]:
         content = said if said.strip() else _EMPTY
         yield {"role": "tool", "tool_call_id": _own_id(result.call_id), "content": content}
     blocks = [block for part in message.parts if (block := _block(part)) is not None]
-    if all(block["type"] == "text" for block in blocks):  # what every server takes
+    if all(block["type"] == "text" for block in blocks):  # every server accepts plain text
         text = "\n\n".join(block["text"] for block in blocks)
         if text or not results:
             yield {"role": "user", "content": text or _EMPTY}
@@ -160,7 +160,7 @@ def _block(part: object) -> _Json | None:
         case Image(media_type, data):
             url = f"data:{media_type};base64,{data}"
             return {"type": "image_url", "image_url": {"url": url}}
-        case _:  # results stand in messages of their own
+        case _:  # results are messages of their own
             return None
 
 
@@ -171,9 +171,9 @@ def _call(call: ToolCall) -> _Json:
 
 
 def _own_id(call_id: str) -> str:
-    """Return an id that another provider's model made, in the length and characters allowed here.
+    """Replace the characters of an id that this API does not accept, and shorten it.
 
-    Two ids never become one: what had to be changed carries a digest of what it was.
+    A changed id carries a digest of the original, so that two ids never become equal.
     """
     own = _FOREIGN.sub("_", call_id)[:_LONGEST_ID]
     if own == call_id and own:

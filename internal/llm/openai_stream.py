@@ -1,4 +1,4 @@
-"""What went wrong, by the many shapes in which servers of Chat Completions say it."""
+"""Reads streamed responses of Chat Completions and translates the errors of its servers."""
 
 import re
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from internal.agent.domain.errors import ModelError, ModelUnreachable
 from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse, TextDelta
-from internal.llm.errors import ProviderInfo, error_of_status
+from internal.llm.errors import ProviderInfo, error_from_status
 from internal.llm.lenient_json import encode_json
-from internal.llm.stream_reader import MAX_LINE_BYTES, ReplyReader, arguments_of, decoded
+from internal.llm.stream_reader import MAX_LINE_BYTES, ResponseReader, decode_event, parse_arguments
 
-# In a stream there is no status. Whoever began to answer could take the request: what is not known
-# here is taken for a fault that passes.
+# There is no status inside a stream. A server that began to answer accepted the request, so unknown
+# errors count as temporary.
 _STATUS_OF = {
     "invalid_request_error": 400,
     "context_length_exceeded": 400,
@@ -31,17 +31,17 @@ _NO_TOOLS = re.compile(r"does not support (tools|function)|tool(s| use| calling)
 _TOOLS_ELSEWHERE = re.compile(r"function tools with reasoning_effort", re.IGNORECASE)
 
 
-def error_of_body(
+def error_from_body(
     peer: ProviderInfo, status: int | None, body: object, retry_after: float | None = None
 ) -> ModelError:
-    """Return our error for the body of a refusal, or without `status` for an error in a stream."""
+    """Translate the body of an error response, or an error inside a stream (`status` None)."""
     codes, said = _said_in(body)
     if status is None:
         status = next((known for code in codes if (known := _status(code))), _FAULT)
     if _NO_TOOLS.search(said) or _TOOLS_ELSEWHERE.search(said):
         said += " Setting llm.tool_calls to text lets any model call tools."
     code = " ".join(map(str, codes))
-    return error_of_status(peer, status, said, code=code, retry_after=retry_after)
+    return error_from_status(peer, status, said, code=code, retry_after=retry_after)
 
 
 def _status(code: object) -> int | None:
@@ -49,11 +49,11 @@ def _status(code: object) -> int | None:
         status = int(str(code))
     except ValueError:
         return _STATUS_OF.get(str(code))
-    return status if 400 <= status <= 599 else None  # noqa: PLR2004  # the errors of HTTP
+    return status if 400 <= status <= 599 else None  # noqa: PLR2004  # HTTP error statuses
 
 
 def _said_in(body: object) -> tuple[list[object], str]:
-    """Return the codes and the message: `{error: {…}}`, `{error: "…"}`, `{detail}`, text, lists."""
+    """Return codes and message from `{error: {…}}`, `{error: "…"}`, `{detail}`, text or lists."""
     codes: list[object] = []
     match body:
         case [first, *_] | {"error": dict() | str() | list() as first}:
@@ -72,7 +72,7 @@ def _codes(error: Mapping[Any, Any]) -> list[object]:
 
 
 def _upstream(error: Mapping[Any, Any]) -> str:
-    """Return what the provider behind a router said: the router's own words are often empty."""
+    """Return the message of the provider behind a router; the router's own is often empty."""
     match error:
         case {"metadata": {"raw": str(raw)}} if raw.strip():
             return f" ({raw.strip()})"
@@ -90,7 +90,7 @@ _STOPS: dict[str, _Stop] = {
     "content_filter": "refused",
     "refusal": "refused",
 }
-# DeepSeek and OpenRouter end a stream like this when they could not go on.
+# DeepSeek and OpenRouter end a stream with these when they cannot continue.
 _BROKEN_STOPS = {"error", "insufficient_system_resource"}
 
 
@@ -138,7 +138,7 @@ class _Usage(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
-    """Every event at once; new fields may come at any time and are ignored."""
+    """The fields of all events. Unknown fields are ignored."""
 
     object: str | None = None
     model: str | None = None
@@ -152,12 +152,12 @@ class _Chunk(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class OpenAIReader(ReplyReader):
-    """Reads one reply of Chat Completions. `counted` once the provider has said its usage."""
+class OpenAIResponseReader(ResponseReader):
+    """Reads one streamed response. `has_usage` is True once the provider sent token counts."""
 
     def __init__(self, peer: ProviderInfo, model: str, request_id: str = "") -> None:
         super().__init__()
-        self.counted = False
+        self.has_usage = False
         self._peer, self._model, self._request_id = peer, model, request_id
         self._document: list[bytes] | None = None
         self._document_bytes = 0
@@ -169,22 +169,24 @@ class OpenAIReader(ReplyReader):
         self._stop: _Stop | None = None
 
     def feed(self, chunk: bytes) -> list[TextDelta]:
-        """Take the next bytes of the stream; return the words in them, joined by kind."""
+        """Take the next bytes of the stream and return their text deltas, joined by kind."""
         if not self._begun and (start := chunk.lstrip()):
             self._begun = True
-            if start.startswith(b"{"):  # asked for a stream, some servers give a document
+            if start.startswith(b"{"):  # some servers answer a streaming request with one document
                 self._document = []
         if self._document is None:
             return super().feed(chunk)
         self._document.append(chunk)
         self._document_bytes += len(chunk)
         if self._document_bytes > MAX_LINE_BYTES:
-            self._fail(ModelUnreachable("The provider sent a document without end."))
+            self._fail(
+                ModelUnreachable("The provider sent a document that exceeds the size limit.")
+            )
         return []
 
     def end(self) -> list[TextDelta]:
-        """Take the end of the stream; return the words of a reply that came as one document."""
-        if self._document is None or self.over:
+        """Take the end of the stream; return the text of a response sent as one document."""
+        if self._document is None or self.is_finished:
             return []
         return super().feed(b"data: " + b"".join(self._document).replace(b"\n", b" ") + b"\n\n")
 
@@ -197,10 +199,13 @@ class OpenAIReader(ReplyReader):
             *calls,
         )
         stop = self._stop or "end"
-        if stop in {"end", "tools"}:  # many say `stop` after calls, some say `tool_calls` without
+        if stop in {
+            "end",
+            "tools",
+        }:  # many servers send `stop` after calls, some `tool_calls` without any
             stop = "tools" if calls else "end"
         usage = self._usage
-        if not self.counted:
+        if not self.has_usage:
             usage = Usage(output_tokens=self._size // 4)
         return ModelResponse(
             parts=parts,
@@ -212,9 +217,9 @@ class OpenAIReader(ReplyReader):
 
     def _take(self, data: bytes) -> None:
         if self._ended or data.strip() == b"[DONE]":
-            self.whole = self._ended = True
+            self.is_complete = self._ended = True
             return
-        chunk = decoded(data, _decode, _Chunk)
+        chunk = decode_event(data, _decode, _Chunk)
         self._model = chunk.model or self._model
         if chunk.usage is not None:
             self._count(chunk.usage)
@@ -222,9 +227,9 @@ class OpenAIReader(ReplyReader):
             if not choice.index:
                 self._hear(choice)
         if chunk.error:
-            raise error_of_body(self._peer, None, chunk.error)
+            raise error_from_body(self._peer, None, chunk.error)
         if chunk.object == "error":
-            raise error_of_body(self._peer, None, {"message": chunk.message, "code": chunk.code})
+            raise error_from_body(self._peer, None, {"message": chunk.message, "code": chunk.code})
         stops = [choice.finish_reason for choice in chunk.choices or () if not choice.index]
         for reason in filter(None, stops):
             self._end(reason)
@@ -233,7 +238,7 @@ class OpenAIReader(ReplyReader):
         delta = choice.delta or choice.message
         if delta is None:
             return
-        # both names at once hold the same: servers that renamed the field keep the old one a while
+        # servers that renamed the field send both names with the same content
         thought = delta.reasoning_content or delta.reasoning
         if isinstance(thought, str):
             self._thoughts.append(thought)
@@ -248,14 +253,14 @@ class OpenAIReader(ReplyReader):
             self._stop = "refused"
         for call in delta.tool_calls or ():
             self._call(call)
-        if delta.function_call is not None:  # before there were tools
+        if delta.function_call is not None:  # the API's older form of tool calls
             self._call(_Call(0, None, delta.function_call))
 
     def _end(self, reason: str) -> None:
         if reason in _BROKEN_STOPS:
-            raise error_of_body(self._peer, None, f"the reply ended with {reason}")
+            raise error_from_body(self._peer, None, f"the reply ended with {reason}")
         self._stop = self._stop or _STOPS.get(reason, "end")
-        self.whole = True
+        self.is_complete = True
 
     def _call(self, call: _Call) -> None:
         function = call.function or _Function()
@@ -266,18 +271,18 @@ class OpenAIReader(ReplyReader):
         self._grow(growing.add(call.id, function))
 
     def _growing(self, call: _Call, function: _Function) -> "_Growing | None":
-        """Return the call that this piece goes on with, None when it begins one."""
+        """Return the call that this delta continues, or None if it starts a new one."""
         same = [c for c in self._calls if call.index is None or c.index == call.index][-1:]
         if not same:
             return None
-        # servers that count wrongly, or not at all, give each call its own id and name
+        # servers with wrong or missing indexes still give each call its own id and name
         is_other = bool(call.id and same[0].call_id and call.id != same[0].call_id)
         if call.index is None:
             is_other = is_other or same[0].complete
         return None if is_other and function.name and same[0].name else same[0]
 
     def _count(self, usage: _Usage) -> None:
-        """Take the newest counts. Cached tokens are among the prompt's here, not so with us."""
+        """Take the newest counts. The API counts cached tokens as prompt; `Usage` does not."""
         if usage.prompt_tokens is None and usage.completion_tokens is None:
             return
         details = usage.prompt_tokens_details or _Details()
@@ -289,11 +294,11 @@ class OpenAIReader(ReplyReader):
             cache_read_tokens=max(0, read),
             cache_write_tokens=max(0, written),
         )
-        self.counted = True
+        self.has_usage = True
 
 
 class _Growing:
-    """One call while it comes."""
+    """One tool call while it is streamed."""
 
     def __init__(self, index: int | None, call_id: str) -> None:
         self.index, self.call_id, self.name = index, call_id, ""
@@ -301,7 +306,7 @@ class _Growing:
         self._arguments: dict[str, Any] | None = None
 
     def add(self, call_id: str | None, function: _Function) -> int:
-        """Take a piece; return its length. A name and an id that come again are not new ones."""
+        """Take a delta and return its length. A repeated name or id is ignored."""
         self.call_id = self.call_id or call_id or ""
         self.name = self.name or function.name or ""
         if isinstance(function.arguments, dict):
@@ -312,14 +317,14 @@ class _Growing:
 
     @property
     def complete(self) -> bool:
-        """Whether its arguments are all there, as far as one can see."""
+        """Whether the arguments received so far are complete JSON."""
         raw = "".join(self._raw)
-        return self._arguments is not None or bool(raw and arguments_of(raw)[1] is None)
+        return self._arguments is not None or bool(raw and parse_arguments(raw)[1] is None)
 
     def made(self) -> ToolCall:
         if not self.name:
             raise ModelUnreachable("The provider sent a tool call without a name.")
         if self._arguments is not None:
             return ToolCall(self.call_id, self.name, self._arguments)
-        arguments, malformed = arguments_of("".join(self._raw))
+        arguments, malformed = parse_arguments("".join(self._raw))
         return ToolCall(self.call_id, self.name, arguments, malformed)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from internal.llm.api_key import ApiKey
     from internal.llm.retry import ProviderClient
+    from internal.llm.transport import ApiKey
 
 PRICES_AS_OF = "2026-11-21"
 """The day on which the list prices and limits below were read from the providers' pages."""
@@ -111,7 +111,7 @@ class OpenAICompatible(Provider):
         from internal.llm.openai import OpenAIModel, Service
         from internal.llm.openai_request import Dialect
 
-        dialect = Dialect(limit=self.limit_field, thoughts=self.resend_reasoning)
+        dialect = Dialect(limit_field=self.limit_field, resend_reasoning=self.resend_reasoning)
         info = ProviderInfo(self.title, self.key_variable)
         service = Service(self.name, info, self.base_url, dialect)
         return OpenAIModel(service, key, base_url=base_url, silence_seconds=silence_seconds)

@@ -1,4 +1,4 @@
-"""The only layer that tries again: backoff, starting over, and the fallbacks in their order."""
+"""The only retry layer: backoff, restarted responses, and fallbacks in their order."""
 
 import asyncio
 import logging
@@ -23,20 +23,20 @@ _log = logging.getLogger(__name__)
 
 
 class ProviderClient(ModelClient, Protocol):
-    """A client of one provider, as this room makes them."""
+    """A client of one provider."""
 
     def check_key(self) -> None:
-        """Raise ModelKeyRefused when no call could succeed."""
+        """Raise `ModelKeyRejected` if a required key is missing or malformed."""
         ...
 
-    def warm(self) -> None:
-        """Begin with what takes long, such as importing an SDK."""
+    def preload(self) -> None:
+        """Start slow work such as importing an SDK."""
         ...
 
 
 @dataclass(frozen=True)
 class Route:
-    """A model and the way to it. Without a name the model is the one that the request asks for."""
+    """A client and the model to ask; "" is the model that the request names."""
 
     client: ProviderClient
     model: str = ""
@@ -44,11 +44,11 @@ class Route:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long to go on with one route.
+    """How long to keep trying one route.
 
-    Before the first words of a reply a call is tried again `retries` times, after growing waits of
-    `first_seconds`, twice that, … up to `longest_seconds`, also when a provider asks for more.
-    A reply that broke off after its first words is begun anew once.
+    Before the first text of a response a call is retried `retries` times. The waits start at
+    `first_seconds` and double up to `longest_seconds`, which also bounds a wait that the provider
+    asks for. A response that broke off after its first text is restarted once.
     """
 
     retries: int = 4
@@ -56,15 +56,15 @@ class RetryPolicy:
     longest_seconds: float = 30.0
 
     def wait(self, tries: int, error: ModelOverloaded | ModelUnreachable, chance: float) -> float:
-        """Return the seconds to wait after that many failed tries. `chance` lies in [0, 1)."""
+        """Return the seconds to wait after `tries` failures. `chance` is in [0, 1)."""
         asked = error.retry_after if isinstance(error, ModelOverloaded) else None
         grown = self.first_seconds * 2.0 ** min(tries - 1, 16)
-        # half of it fixed, half of it chance: many runs that failed together come back apart
+        # half fixed, half random, so that runs that failed together do not retry together
         return min(max(grown * (0.5 + chance / 2), asked or 0.0), self.longest_seconds)
 
 
 class _Tries:
-    """What happened on one route so far."""
+    """The failures on one route so far."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
@@ -72,19 +72,19 @@ class _Tries:
         self._restarts = 0
 
     def wait(self, error: ModelOverloaded | ModelUnreachable, *, said: bool) -> float | None:
-        """Return the seconds to wait before the next try, None when it is time to give up."""
+        """Return the seconds to wait before the next try, or None to give up."""
         self._failed += 1
         self._restarts += said
         if self._restarts > 1 or self._failed - self._restarts > self._policy.retries:
             return None
-        return self._policy.wait(self._failed, error, random.random())  # noqa: S311  # no secret
+        return self._policy.wait(self._failed, error, random.random())  # noqa: S311  # not used for security
 
 
 class RetryingModel:
-    """A primary model and its fallbacks as one ModelClient. Never silent about a change of model.
+    """A primary model and its fallbacks as one `ModelClient`. A change of model is always reported.
 
-    At most `concurrency` calls are under way at once; a call that waits for its next try holds no
-    place. Only ModelBusy and ModelUnreachable are tried again or handed to the next route.
+    At most `concurrency` calls run at once; a call that waits for its next try does not count. Only
+    `ModelOverloaded` and `ModelUnreachable` are retried or passed to the next route.
     """
 
     def __init__(
@@ -102,16 +102,16 @@ class RetryingModel:
         self._sleep = sleep
 
     def check_key(self) -> None:
-        """Raise ModelKeyRefused when a key is missing, that of a fallback included."""
+        """Raise `ModelKeyRejected` if a key is missing, including those of the fallbacks."""
         for route in self._routes:
             route.client.check_key()
 
-    def warm(self) -> None:
-        """Begin with what takes long, such as importing an SDK."""
-        self._routes[0].client.warm()
+    def preload(self) -> None:
+        """Start slow work such as importing an SDK."""
+        self._routes[0].client.preload()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply as it comes, then one Reply. The port says what is raised."""
+        """Yield the response as it comes, then one `ModelResponse`. See `ModelClient.stream`."""
         last = len(self._routes) - 1
         for n, route in enumerate(self._routes):
             asked = replace(request, model=route.model) if route.model else request
@@ -138,10 +138,10 @@ class RetryingModel:
     async def _insist(
         self, route: Route, request: ModelRequest
     ) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply of one route, with as many tries as it takes.
+        """Yield the response of one route, retrying as the policy allows.
 
         Raises:
-            _GaveUp: the route cannot do it now.
+            _GaveUp: the route cannot answer now.
         """
         tries = _Tries(self._policy)
         while True:
@@ -166,7 +166,7 @@ class RetryingModel:
 
 
 class _GaveUp(Exception):
-    """Carries the last error of a route to where the next one begins."""
+    """Carries the last error of a route to the next one."""
 
     def __init__(self, error: ModelOverloaded | ModelUnreachable, *, said: bool) -> None:
         super().__init__(str(error))

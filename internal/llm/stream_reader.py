@@ -1,4 +1,4 @@
-"""The data lines of a server-sent event stream, out of chunks cut anywhere."""
+"""Reads streamed responses of any wire format. No I/O: bytes in, text deltas and a response out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,10 +14,10 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 
 
 class EventDataReader:
-    """Collects bytes and gives the `data` of every event that is complete.
+    """Splits a server-sent event stream, cut anywhere, into the `data` of its events.
 
-    Event names are not looked at: the providers we know repeat them inside the data. Lines end with
-    LF or CRLF. An event counts once its empty line has come (WHATWG HTML, 9.2.6).
+    Event names are ignored: the known providers repeat them inside the data. Lines end with LF or
+    CRLF. An event is complete at its empty line (WHATWG HTML, section 9.2.6).
     """
 
     def __init__(self) -> None:
@@ -26,10 +26,10 @@ class EventDataReader:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next bytes, return the data of the events that they complete.
+        """Take the next bytes and return the data of the events that they complete.
 
         Raises:
-            ModelUnreachable: a line is longer than any provider sends.
+            ModelUnreachable: a line exceeds `MAX_LINE_BYTES`.
         """
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
@@ -41,10 +41,10 @@ class EventDataReader:
         return [data for line in lines if (data := self._line(line)) is not None]
 
     def _hold(self, piece: bytes) -> list[bytes]:
-        self._held.append(piece)  # joined only when a newline comes: no quadratic copying
+        self._held.append(piece)  # joined once a newline comes, to avoid quadratic copying
         self._held_bytes += len(piece)
         if self._held_bytes > MAX_LINE_BYTES:
-            raise ModelUnreachable("The provider sent a line without end instead of a reply.")
+            raise ModelUnreachable("The provider sent a line that exceeds the size limit.")
         return []
 
     def _line(self, line: bytes) -> bytes | None:
@@ -58,37 +58,37 @@ class EventDataReader:
         return None
 
 
-# Far above what 128k output tokens can be. What comes after it is not read: the reply ends there
-# with stop `length`, as if the model had run into its own limit.
+# Far more than 128,000 output tokens. The rest is not read: the response ends with stop `length`,
+# as if the model had reached its own limit.
 MAX_REPLY_CHARACTERS = 2_000_000
 
 _T = TypeVar("_T")
 
 
-class ReplyReader(ABC):
-    """Reads one reply out of server-sent events.
+class ResponseReader(ABC):
+    """Reads one response from server-sent events.
 
-    `whole` once all of the reply is there: what still comes may count tokens, and an end without
-    good manners cannot harm it any more. `over` once nothing that comes can be of use.
+    `is_complete` is True once the whole response arrived: later events may add token counts, and a
+    broken connection no longer matters. `is_finished` is True once no further event is of use.
     """
 
     def __init__(self) -> None:
-        self.whole = self.over = False
-        self._cut = False  # the reply was longer than any reply is
+        self.is_complete = self.is_finished = False
+        self._cut = False  # the response exceeded MAX_REPLY_CHARACTERS
         self._failure: ModelError | None = None
         self._stream = EventDataReader()
         self._size = 0
         self._words: list[TextDelta] = []
 
     def feed(self, chunk: bytes) -> list[TextDelta]:
-        """Take the next bytes of the stream; return the words in them, joined by kind.
+        """Take the next bytes of the stream and return their text deltas, joined by kind.
 
-        An error among them is kept for `reply`: the words before it were said.
+        An error among them is kept for `reply`, because the text before it was received.
         """
         self._words = []
         try:
             for data in self._stream.feed(chunk):
-                if self.over:
+                if self.is_finished:
                     break
                 self._take(data)
         except ModelError as error:
@@ -96,35 +96,35 @@ class ReplyReader(ABC):
         return self._words
 
     def end(self) -> list[TextDelta]:
-        """Take the end of the stream; return the words that were held back until now."""
+        """Take the end of the stream and return text that was held back until now."""
         return []
 
     def reply(self) -> ModelResponse:
-        """Return the whole reply.
+        """Return the complete response.
 
         Raises:
-            ModelUnreachable: the stream ended before the reply did, or this is not the protocol.
+            ModelUnreachable: the stream ended early, or this is not the protocol.
             ModelError: the provider reported an error inside the stream.
         """
         if self._failure is not None:
             raise self._failure
-        if not (self.whole or self._cut):
+        if not (self.is_complete or self._cut):
             raise ModelUnreachable(
-                "The connection to the model broke off in the middle of a reply."
+                "The connection to the model was lost in the middle of a response."
             )
         return self._reply()
 
     @abstractmethod
     def _take(self, data: bytes) -> None:
-        """Take the data of one event."""
+        """Process the data of one event."""
 
     @abstractmethod
     def _reply(self) -> ModelResponse:
-        """Put together the reply, which is `whole` or cut."""
+        """Build the response, which is complete or cut at the size limit."""
 
     def _fail(self, error: ModelError) -> None:
-        self.over = True
-        if not self.whole:
+        self.is_finished = True
+        if not self.is_complete:
             self._failure = error
 
     def _say(self, text: str | None, *, reasoning: bool = False) -> None:
@@ -140,11 +140,11 @@ class ReplyReader(ABC):
     def _grow(self, characters: int) -> None:
         self._size += characters
         if self._size > MAX_REPLY_CHARACTERS:
-            self._cut = self.over = True
+            self._cut = self.is_finished = True
 
 
-def arguments_of(raw: str) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of a call, or none and the raw text when it is no JSON object."""
+def parse_arguments(raw: str) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments of a call; if they are not a JSON object, none and the raw text."""
     if not raw.strip():
         return {}, None
     try:
@@ -154,8 +154,8 @@ def arguments_of(raw: str) -> tuple[dict[str, Any], str | None]:
     return (arguments, None) if isinstance(arguments, dict) else ({}, raw)
 
 
-def decoded(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> _T:
-    """Return an event; half characters and lone surrogates are worth keeping a reply for.
+def decode_event(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> _T:
+    """Decode an event, tolerating broken UTF-8 and lone surrogates.
 
     Raises:
         ModelUnreachable: this is not the protocol.
@@ -167,4 +167,4 @@ def decoded(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> _T:
     try:
         return msgspec.convert(decode_json(data), kind)
     except (ValueError, RecursionError) as error:
-        raise ModelUnreachable("What came from the model's address was not a reply.") from error
+        raise ModelUnreachable("The model's address did not send a valid response.") from error

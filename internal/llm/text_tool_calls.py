@@ -1,4 +1,4 @@
-"""Tool calls for models that have none: told in words, and read out of the model's words."""
+"""Tool calls as text, for models without native tool calling."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolRe
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
 from internal.llm.lenient_json import decode_json, encode_json
 from internal.llm.retry import ProviderClient
-from internal.llm.stream_reader import arguments_of
+from internal.llm.stream_reader import parse_arguments
 
 _BLOCKS = {"<tool_call>": "</tool_call>", "```tool_call": "```"}
 _OPENING = re.compile("|".join(map(re.escape, _BLOCKS)))
@@ -32,27 +32,27 @@ _FINAL = "You cannot call tools now: answer in words."
 
 
 class TextToolCalls:
-    """A model behind the same port, whose tool calls are text on the way there and back."""
+    """Wraps a client: describes tools in the prompt and parses tool calls from the text."""
 
     def __init__(self, client: ProviderClient) -> None:
         self.provider = client.provider
         self._client = client
 
     def check_key(self) -> None:
-        """Raise ModelKeyRefused, in one sentence, when no call could succeed."""
+        """Raise `ModelKeyRejected` if a required key is missing or malformed."""
         self._client.check_key()
 
-    def warm(self) -> None:
-        """Begin with what takes long, such as importing an SDK."""
-        self._client.warm()
+    def preload(self) -> None:
+        """Start slow work such as importing an SDK."""
+        self._client.preload()
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
         await self._client.close()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply as it comes, without its blocks, then one Reply with the calls in it."""
-        found = CallFinder()
+        """Yield the text without its call blocks, then one `ModelResponse` with the calls."""
+        found = ToolCallParser()
         async with aclosing(self._client.stream(_in_words(request))) as pieces:
             async for piece in pieces:
                 match piece:
@@ -67,8 +67,8 @@ class TextToolCalls:
                         yield piece
 
 
-class CallFinder:
-    """Parts a text into words to show and blocks with calls in them, however it is cut."""
+class ToolCallParser:
+    """Splits streamed text into visible text and call blocks, however it is cut."""
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
@@ -78,7 +78,7 @@ class CallFinder:
         self._quoted = False
 
     def feed(self, text: str) -> str:
-        """Take more of the text; return what of it can be shown: never a part of a block."""
+        """Take more text and return what can be shown; no part of a block is returned."""
         self._held += text
         shown: list[str] = []
         while self._closing is not None or self._opened(shown):
@@ -87,9 +87,11 @@ class CallFinder:
         return "".join(shown)
 
     def end(self) -> str:
-        """Take the end of the text; return what was held back and is none of a block."""
+        """Take the end of the text and return held text that belongs to no block."""
         shown: list[str] = []
-        while self._closing is not None:  # a block without end, or with a quotation mark too many
+        while (
+            self._closing is not None
+        ):  # an unclosed block, or one with an unbalanced quotation mark
             raw, closing = "".join(self._block) + self._held, self._closing
             block, _, self._held = (raw, "", "") if _is_json(raw) else raw.partition(closing)
             self._finish(block)
@@ -98,7 +100,7 @@ class CallFinder:
         return "".join((*shown, rest))
 
     def _opened(self, shown: list[str]) -> bool:
-        """Look for the next block; what stands before it can be shown."""
+        """Find the next block; the text before it is visible."""
         opening = _OPENING.search(self._held)
         if opening is None:
             safe = len(self._held) - _begun(self._held)
@@ -111,13 +113,14 @@ class CallFinder:
         return True
 
     def _closed(self) -> bool:
-        """Move what belongs to the block out of `held`; return whether it is at its end.
+        """Move the text of the block out of `held` and return whether the block is complete.
 
-        A closing mark inside of a JSON string, in a file that is written for one, is no end.
+        A closing mark inside a JSON string, such as in a file being written, does not end the
+        block.
         """
         closing = self._closing or ""
         marks = re.compile(rf'\\[\s\S]|"|{re.escape(closing)}')
-        safe = max(0, len(self._held) - len(closing) + 1)  # a mark may still be growing after it
+        safe = max(0, len(self._held) - len(closing) + 1)  # the rest may be the start of a mark
         place = 0
         for mark in marks.finditer(self._held):
             if mark.start() >= safe:
@@ -141,14 +144,14 @@ class CallFinder:
 
 
 def _begun(text: str) -> int:
-    """Return how many characters at the end may be the beginning of a block."""
+    """Return how many characters at the end may start a block."""
     most = max(map(len, _BLOCKS)) - 1
     lengths = range(min(most, len(text)), 0, -1)
     return next((n for n in lengths if any(b.startswith(text[-n:]) for b in _BLOCKS)), 0)
 
 
 def _with_calls(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
-    """Return the reply with its blocks made calls; where none may be made they are left out."""
+    """Return the response with its blocks as calls, or without them if calls are not allowed."""
     said = repr(request.messages).encode("utf-8", "replace")
     digest = hashlib.blake2s(said, digest_size=8).hexdigest()
     parts: list[Part] = []
@@ -157,7 +160,7 @@ def _with_calls(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
         if not isinstance(part, Text):
             parts.append(part)
             continue
-        found = CallFinder()
+        found = ToolCallParser()
         words = found.feed(part.text) + found.end()
         if words.strip():
             parts.append(Text(words))
@@ -184,8 +187,8 @@ def _made(item: object, raw: str) -> ToolCall:
     match item:
         case {"name": str(said), **rest} | {"tool": str(said), **rest} if said.strip():
             name, arguments = said, _given(rest)
-    if isinstance(arguments, str):  # encoded once too often
-        arguments, unread = arguments_of(arguments)
+    if isinstance(arguments, str):  # encoded twice
+        arguments, unread = parse_arguments(arguments)
         if unread is None:
             return ToolCall("", name, arguments)
     elif isinstance(arguments, dict):
@@ -212,7 +215,7 @@ def _is_json(raw: str) -> bool:
 
 
 def _in_words(request: ModelRequest) -> ModelRequest:
-    """Return the request with its tools, calls and results told in words."""
+    """Return the request with tools, calls and results written as text."""
     names = {call.call_id: call.name for m in request.messages for call in m.calls}
     told = (
         Message(m.role, tuple(_told(part, names) for part in m.parts)) for m in request.messages
@@ -241,7 +244,9 @@ def _told(part: Part, names: Mapping[str, str]) -> Part:
         case ToolResult(call_id, text, failed):
             how = ' failed="true"' if failed else ""
             name = names.get(call_id, "tool").replace('"', "")
-            inner = text.replace("</tool_result", "<\\/tool_result")  # it ends where we say
+            inner = text.replace(
+                "</tool_result", "<\\/tool_result"
+            )  # the block's end is written here
             return Text(f'<tool_result name="{name}"{how}>\n{inner}\n</tool_result>\n')
         case _:
             return part

@@ -1,6 +1,6 @@
-"""A request through a vendor's SDK, and the bytes of its reply: what both wire formats share.
+"""Sends requests through a provider's SDK and reads the raw bytes of the response.
 
-The SDK makes the request (address, key, time limits, connections); the bytes of the reply are ours.
+The SDK handles addresses, keys, timeouts and connections; decoding the stream is done here.
 """
 
 import asyncio
@@ -12,10 +12,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.ports.llm import TextDelta
-from internal.llm.api_key import ApiKey
-from internal.llm.errors import ProviderInfo, key_missing, key_unusable
+from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
 from internal.llm.lenient_json import one_line
-from internal.llm.stream_reader import ReplyReader
+from internal.llm.stream_reader import ResponseReader
+
+
+class ApiKey:
+    """An API key that `repr`, `str` and formatting never show; `reveal` returns it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the key itself."""
+        return self._value
+
+    def hide_in(self, text: str) -> str:
+        """Return the text with the key masked, in case a provider quoted it."""
+        return text.replace(self._value, "…") if self._value else text
+
+    @property
+    def usable(self) -> bool:
+        """Whether the key can be sent in an HTTP header."""
+        value = self._value
+        return bool(value) and value.isascii() and value.isprintable() and " " not in value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret('…')" if self._value else "Secret('')"
+
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,22 +53,22 @@ _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 
 
-class Refusal(NamedTuple):
-    """A provider's answer that is no reply. `body` is decoded JSON, or the text that it was."""
+class ErrorResponse(NamedTuple):
+    """A response with an error status. `body` is decoded JSON, or text if it is not JSON."""
 
     status: int
     body: object
     headers: Mapping[str, str]
 
 
-class Made(Protocol):
-    """Imports an SDK and makes its client, which must try nothing again by itself.
+class SdkFactory(Protocol):
+    """Imports an SDK and creates its client, with the SDK's own retries off.
 
-    Both vendors' SDKs are generated alike: the names used here are in each of them.
+    Both SDKs come from the same generator, so the names used here exist in each of them.
     """
 
     def __call__(self, timeout: Any, /) -> "tuple[ModuleType, Any]":
-        """Return the SDK and its client. `timeout` is in the terms of httpx2."""
+        """Return the SDK module and its client. `timeout` is an `httpx2.Timeout`."""
         ...
 
 
@@ -51,13 +80,18 @@ class _Sdk(NamedTuple):
 
 
 class SdkClient:
-    """A client of one address. Making one is instant; the SDK is imported by a thread of its own.
+    """Client of one address. Creating one is instant; a thread imports the SDK.
 
-    `silence_seconds` is the longest wait for a connection's next bytes.
+    `silence_seconds` is the longest wait for the next bytes of a connection.
     """
 
     def __init__(
-        self, peer: ProviderInfo, address: str, key: ApiKey, made: Made, silence_seconds: float
+        self,
+        peer: ProviderInfo,
+        address: str,
+        key: ApiKey,
+        made: SdkFactory,
+        silence_seconds: float,
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
         self._made = made
@@ -65,38 +99,38 @@ class SdkClient:
         self._sdk: Future[_Sdk] | None = None
 
     def check_key(self, *, needed: bool) -> None:
-        """Raise ModelKeyRefused, in one sentence, when no call could succeed."""
+        """Raise `ModelKeyRejected` if a required key is missing or malformed."""
         if needed and not self._key:
-            raise key_missing(self._peer)
+            raise missing_key_error(self._peer)
         if self._key and not self._key.usable:
-            raise key_unusable(self._peer)
+            raise invalid_key_error(self._peer)
 
-    def warm(self) -> None:
-        """Start importing the SDK now; the first call waits for what is left of it."""
+    def preload(self) -> None:
+        """Start importing the SDK in the background; the first call waits for it."""
         self._loading()
 
     def _loading(self) -> "Future[_Sdk]":
         if self._sdk is None:
             self._sdk = Future()
-            # a daemon: somebody who leaves at once does not wait seconds for an import
+            # a daemon thread, so that the process can exit without waiting for the import
             threading.Thread(target=self._load, args=(self._sdk,), daemon=True).start()
         return self._sdk
 
     def _load(self, sdk: "Future[_Sdk]") -> None:
         try:
             sdk.set_result(self._imported())
-        except Exception as error:  # noqa: BLE001  # whatever it is: a run waits for an outcome
-            said = f"The client for {self._peer.name} cannot be made: {one_line(str(error))}"
+        except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
+            said = f"Cannot create the client for {self._peer.name}: {one_line(str(error))}"
             refused = ModelRejected(said)
             refused.__cause__ = error
             sdk.set_exception(refused)
 
     def _imported(self) -> _Sdk:
-        import aiohttp  # noqa: PLC0415  # the one import point of this slow package
-        import httpx2  # noqa: PLC0415  # the one import point of this slow package
+        import aiohttp  # noqa: PLC0415  # slow import; this is its only place
+        import httpx2  # noqa: PLC0415  # slow import; this is its only place
 
         module, client = self._made(httpx2.Timeout(self._silence, connect=_CONNECT_SECONDS))
-        # A stream that breaks raises what its transport raises: the SDK wraps the request alone.
+        # A broken stream raises the transport's errors: the SDK wraps those of the request only.
         broken = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
         return _Sdk(module, httpx2, broken, client)
 
@@ -105,15 +139,15 @@ class SdkClient:
         path: str,
         body: bytes,
         headers: Mapping[str, str],
-        refused: Callable[[Refusal], ModelError],
+        refused: Callable[[ErrorResponse], ModelError],
     ) -> Any:
-        """Send a request; return the response whose status is 200 and whose body is to come.
+        """Send a request and return the streaming response with status 200.
 
         Raises:
-            ModelError: what `refused` makes of another status.
-            ModelUnreachable: there is no connection.
+            ModelError: the error that `refused` makes of another status.
+            ModelUnreachable: the connection failed.
         """
-        # shielded: all runs wait for one import, and one of them may be cancelled
+        # shielded: all runs await the same import, and one of them may be cancelled
         sdk = await asyncio.shield(asyncio.wrap_future(self._loading()))
         try:
             return await sdk.client.post(
@@ -125,44 +159,46 @@ class SdkClient:
                 stream_cls=sdk.module.AsyncStream[object],
             )
         except sdk.module.APIStatusError as error:
-            refusal = Refusal(error.status_code, error.body, error.response.headers)
+            refusal = ErrorResponse(error.status_code, error.body, error.response.headers)
             raise refused(refusal) from error
         except (sdk.module.APIConnectionError, *sdk.broken) as error:
             raise self._unreachable(error.__cause__ or error) from error
 
-    async def read(self, response: Any, reader: ReplyReader) -> AsyncGenerator[TextDelta, None]:
-        """Feed the response to the reader, yield the words in it, and let go of the response.
+    async def read(self, response: Any, reader: ResponseReader) -> AsyncGenerator[TextDelta, None]:
+        """Feed the response to the reader and yield its text deltas. Closes the response.
 
-        Once the reply is whole, neither silence nor a break can harm it: it is read on for a
-        moment, for its counts and so that the connection can be used again.
+        After the model's response is complete, the rest is read for a moment to get the token
+        counts and to keep the connection usable; a failure there is ignored.
 
         Raises:
-            ModelUnreachable: the connection broke before the reply was whole.
+            ModelUnreachable: the connection broke before the response was complete.
         """
-        sdk = self._loading().result()  # there is a response, so there is an SDK
+        sdk = self._loading().result()  # a response implies a loaded SDK
         try:
             async with contextlib.aclosing(self._chunks(sdk, response)) as chunks:
                 async for chunk in chunks:
                     for words in reader.feed(chunk):
                         yield words
-                    if reader.whole or reader.over:
+                    if reader.is_complete or reader.is_finished:
                         break
-                for words in await _tail(chunks, reader) if reader.whole else ():
+                for words in await _tail(chunks, reader) if reader.is_complete else ():
                     yield words
             for words in reader.end():
                 yield words
         finally:
-            with contextlib.suppress(*sdk.broken):  # it is closed, whatever it had to say
+            with contextlib.suppress(*sdk.broken):  # it is being closed anyway
                 await response.aclose()
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
         sdk = self._sdk
-        if sdk is not None and sdk.done() and sdk.exception() is None:  # else there are none
+        if (
+            sdk is not None and sdk.done() and sdk.exception() is None
+        ):  # otherwise there are no connections
             await sdk.result().client.close()
 
     def hide_key_in(self, text: str) -> str:
-        """Return the text without the key, should the provider have quoted it."""
+        """Return the text with the key masked, in case the provider quoted it."""
         return self._key.hide_in(text)
 
     async def _chunks(self, sdk: _Sdk, response: Any) -> AsyncGenerator[bytes, None]:
@@ -174,15 +210,15 @@ class SdkClient:
 
     def _unreachable(self, error: BaseException) -> ModelUnreachable:
         said = one_line(self._key.hide_in(str(error))) or type(error).__name__
-        return ModelUnreachable(f"No connection to {self._peer.name} at {self._address}: {said}")
+        return ModelUnreachable(f"Cannot connect to {self._peer.name} at {self._address}: {said}")
 
 
-async def _tail(chunks: AsyncGenerator[bytes, None], reader: ReplyReader) -> list[TextDelta]:
+async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[TextDelta]:
     words: list[TextDelta] = []
     with contextlib.suppress(TimeoutError, ModelUnreachable):
         async with asyncio.timeout(_TAIL_SECONDS):
             async for chunk in chunks:
                 words += reader.feed(chunk)
-                if reader.over:
+                if reader.is_finished:
                     break
     return words

@@ -1,1 +1,4 @@
-"""The offline demo model."""
+"""The offline demo model.
+
+Reading order: `model`, `jobs` with the patterns and sentences of offline.toml, `arithmetic`.
+"""

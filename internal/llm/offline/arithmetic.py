@@ -1,4 +1,4 @@
-"""Sums that a person types, worked out without running anything."""
+"""Evaluates arithmetic expressions without executing code."""
 
 import ast
 import operator
@@ -19,8 +19,8 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def worked_out(text: str) -> str | None:
-    """Return the value of an arithmetic expression, None when it has none that is worth showing."""
+def evaluate(text: str) -> str | None:
+    """Return the value of an arithmetic expression, or None if there is no presentable one."""
     if len(text) > _LONGEST:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What the offline demo model understands. Its patterns and sentences stand in offline.toml."""
+"""Parses requests for the offline demo model. Patterns and sentences are in offline.toml."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from internal.llm.offline.arithmetic import worked_out
+from internal.llm.offline.arithmetic import evaluate
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
@@ -18,14 +18,14 @@ _LONGEST_ASK = 2_000
 
 @dataclass(frozen=True)
 class Job:
-    """Something understood: its kind, and what was named in the request."""
+    """One part of a request: its kind and the values it names."""
 
     kind: str
     named: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Errand:
+class ToolJob:
     """A job that takes one tool call."""
 
     job: Job
@@ -34,7 +34,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class DemoCatalog:
     """The contents of offline.toml."""
 
     understands: tuple[tuple[str, re.Pattern[str]], ...]
@@ -50,12 +50,12 @@ class Catalogue:
 
 
 @cache
-def catalogue() -> Catalogue:
-    """Return the catalogue, read once."""
+def load_catalog() -> DemoCatalog:
+    """Return the catalog, read once."""
     text = files("internal.llm.offline").joinpath("offline.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     rules = table["understands"]
-    return Catalogue(
+    return DemoCatalog(
         understands=tuple(
             (rule["job"], re.compile(pattern, re.IGNORECASE | re.DOTALL))
             for rule in rules
@@ -69,23 +69,23 @@ def catalogue() -> Catalogue:
     )
 
 
-def language_of(text: str) -> str:
-    """Return `zh` for a text with Chinese characters, else `en`."""
+def detect_language(text: str) -> str:
+    """Return `zh` for text with Chinese characters, else `en`."""
     return "zh" if _CJK.search(text) else "en"
 
 
-def understand(text: str) -> list[Job]:
-    """Return the jobs in a request, none when any part of it is not understood."""
-    known = catalogue()
+def parse_jobs(text: str) -> list[Job]:
+    """Return the jobs in a request, or none if any part of it is not understood."""
+    known = load_catalog()
     if (job := _job(known, text)) is not None:
         return [job]
     jobs = [_job(known, part) for part in known.then.split(text)]
     return [job for job in jobs if job is not None] if None not in jobs else []
 
 
-def _job(known: Catalogue, text: str) -> Job | None:
+def _job(known: DemoCatalog, text: str) -> Job | None:
     text = text.strip(known.ends + " \t\r\n")
-    if len(text) > _LONGEST_ASK:  # patterns need no more, and must not take forever
+    if len(text) > _LONGEST_ASK:  # enough for the patterns, and bounds their running time
         return None
     for kind, pattern in known.understands:
         if match := pattern.fullmatch(text):
@@ -93,7 +93,7 @@ def _job(known: Catalogue, text: str) -> Job | None:
     return None
 
 
-# Which tool does a job, and which of the things named in the request are its arguments.
+# The tool of each job kind and which named values are its arguments.
 _TOOLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "list": ("list_dir", {"path": "path"}),
     "poem": ("write_file", {"path": "path", "content": "text"}),
@@ -110,11 +110,11 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 _PLAN = "plan.md"
 
 
-def errands(job: Job, language: str) -> list[Errand]:
-    """Return the tool calls that a job takes, one after the other; none for mere talk."""
+def tool_jobs(job: Job, language: str) -> list[ToolJob]:
+    """Return the tool calls of a job in order; none for small talk."""
     if job.kind != "plan":
         return [_errand(job, language)] if job.kind in _TOOLS else []
-    outline = catalogue().say(language, "outline", topic=job.named["topic"])
+    outline = load_catalog().say(language, "outline", topic=job.named["topic"])
     steps = (
         Job("list", {}),
         Job("write", {"path": _PLAN, "text": outline}),
@@ -123,32 +123,32 @@ def errands(job: Job, language: str) -> list[Errand]:
     return [_errand(step, language) for step in steps]
 
 
-def _errand(job: Job, language: str) -> Errand:
+def _errand(job: Job, language: str) -> ToolJob:
     named: dict[str, Any] = dict(job.named)
     if job.kind == "list":
         named.setdefault("path", ".")
     if job.kind == "poem":
-        named["text"] = catalogue().say(language, "haiku", topic=named["topic"])
+        named["text"] = load_catalog().say(language, "haiku", topic=named["topic"])
     if job.kind == "write":
         named["text"] += "\n"
     if job.kind in {"choose", "several"}:
-        named["question"] = catalogue().say(language, f"question_{job.kind}")
-        named["options"] = catalogue().say(language, "options").split("|")
+        named["question"] = load_catalog().say(language, f"question_{job.kind}")
+        named["options"] = load_catalog().say(language, "options").split("|")
     tool, keys = _TOOLS[job.kind]
     arguments = {name: named[key] for name, key in keys.items()}
     if job.kind == "several":
         arguments["multiple"] = True
-    return Errand(Job(job.kind, named), tool, arguments)
+    return ToolJob(Job(job.kind, named), tool, arguments)
 
 
-def label(job: Job, language: str) -> str:
-    """Return what a job is about, in a few words."""
-    return catalogue().say(language, f"label_{job.kind}", **_named(job, language))
+def describe_job(job: Job, language: str) -> str:
+    """Return a short description of a job."""
+    return load_catalog().say(language, f"label_{job.kind}", **_named(job, language))
 
 
-def report(job: Job, result: str, language: str) -> str:
-    """Return what came of a job, told from the tool's real result."""
-    known = catalogue()
+def describe_result(job: Job, result: str, language: str) -> str:
+    """Return a sentence about the outcome of a job, from the tool's real result."""
+    known = load_catalog()
     shown = result.strip() or known.say(language, "nothing")
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
     facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}
@@ -156,29 +156,29 @@ def report(job: Job, result: str, language: str) -> str:
 
 
 def _named(job: Job, language: str) -> dict[str, str]:
-    """Return what a job names, as a person says it."""
+    """Return the values that a job names, for a sentence."""
     if job.named.get("path") == ".":
-        return {**job.named, "path": catalogue().say(language, "here")}
+        return {**job.named, "path": load_catalog().say(language, "here")}
     return dict(job.named)
 
 
-def chat(job: Job, language: str) -> str:
+def answer_job(job: Job, language: str) -> str:
     """Return the answer to a job that takes no tool."""
-    known = catalogue()
+    known = load_catalog()
     if job.kind == "sum":
         text = job.named["sum"]
         for sign, meant in known.signs.items():
             text = text.replace(sign, meant)
-        result = worked_out(text)
+        result = evaluate(text)
         name = "no_sum" if result is None else "sum"
         return known.say(language, name, sum=job.named["sum"].strip(), result=result)
     if job.kind == "help":
-        return understood("help", language)
+        return greeting("help", language)
     return known.say(language, job.kind)
 
 
-def understood(opening: str, language: str) -> str:
-    """Return an opening sentence and the examples of that language."""
-    known = catalogue()
-    lines = (f"- {text}" for text in known.examples if language_of(text) == language)
+def greeting(opening: str, language: str) -> str:
+    """Return an introduction and the examples in the language."""
+    known = load_catalog()
+    lines = (f"- {text}" for text in known.examples if detect_language(text) == language)
     return "\n".join((known.say(language, opening), "", *lines))

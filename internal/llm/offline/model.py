@@ -1,6 +1,6 @@
-"""The offline demo model: a handful of rules that drive the real plan, tools and answers.
+"""The offline demo model: a few rules that drive the real plan, tools and answers.
 
-It needs no key and no network, keeps nothing between calls, and says the same to the same messages.
+It needs no key and no network, keeps no state, and gives the same messages the same response.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
 from internal.llm.offline.jobs import (
-    Errand,
     Job,
-    catalogue,
-    chat,
-    errands,
-    label,
-    language_of,
-    report,
-    understand,
-    understood,
+    ToolJob,
+    answer_job,
+    describe_job,
+    describe_result,
+    detect_language,
+    greeting,
+    load_catalog,
+    parse_jobs,
+    tool_jobs,
 )
 from internal.llm.registry import OFFLINE_MODEL
 
@@ -34,28 +34,28 @@ _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\
 _WISH = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
 _STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
 _LONGEST_LINE = 300
-_COMPLEX = 3  # so many errands make a plan complex: each step is then opened with `clarify`
+_COMPLEX = 3  # with this many tool jobs a plan is complex: each step is opened with `clarify`
 
 
 class OfflineModel:
-    """The demo model as a ModelClient. Its replies carry the model name `offline-demo`."""
+    """The demo model as a `ModelClient`. Its responses carry the model name `offline-demo`."""
 
     provider = "offline"
 
     def check_key(self) -> None:
-        """Return: it needs no key."""
+        """Do nothing: no key is needed."""
 
-    def warm(self) -> None:
-        """Read the catalogue now."""
-        catalogue()
+    def preload(self) -> None:
+        """Read the catalog."""
+        load_catalog()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply word by word, then one Reply."""
+        """Yield the text word by word, then one `ModelResponse`."""
         parts = tuple(_Conversation(request).reply())
         for part in parts:
             for piece in _PIECE.findall(part.text) if isinstance(part, Text) else ():
                 yield TextDelta(piece)
-                await asyncio.sleep(0)  # others take their turn, as with a model far away
+                await asyncio.sleep(0)  # let other tasks run, as a remote model would
         called = any(isinstance(part, ToolCall) for part in parts)
         yield ModelResponse(
             parts=parts,
@@ -68,7 +68,7 @@ class OfflineModel:
         )
 
     async def close(self) -> None:
-        """Return: there is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 @dataclass(frozen=True)
@@ -81,29 +81,29 @@ class _Move:
 
 
 class _Conversation:
-    """What was asked last, and what was done about it since."""
+    """The last request of the user and what was done about it since."""
 
     def __init__(self, request: ModelRequest) -> None:
         self._messages = request.messages
         self._tools = {tool.name for tool in request.tools}
         self._may_call = request.tool_choice != "none"
-        # last words are asked for in words of their own, which stand after the request
+        # a closing prompt follows the request in a message of its own
         ask, since = _last_ask(request.messages, is_understood=not self._may_call)
-        self._language = language_of(ask)
+        self._language = detect_language(ask)
         self._jobs = _jobs_in(ask)
         self._done = list(_answered_calls(since))
 
     def reply(self) -> Iterator[Part]:
-        """Give the parts of the next reply: words and at most one call."""
-        work = [each for job in self._jobs for each in errands(job, self._language)]
+        """Return the parts of the next response: text and at most one call."""
+        work = [each for job in self._jobs for each in tool_jobs(job, self._language)]
         if not self._jobs:
-            yield self._final(understood("unknown", self._language))
+            yield self._final(greeting("unknown", self._language))
         elif not work:
-            yield self._final("\n\n".join(chat(job, self._language) for job in self._jobs))
+            yield self._final("\n\n".join(answer_job(job, self._language) for job in self._jobs))
         else:
             yield from self._work(work)
 
-    def _work(self, work: Sequence[Errand]) -> Iterator[Part]:
+    def _work(self, work: Sequence[ToolJob]) -> Iterator[Part]:
         told: list[str] = []
         move = self._next(work, told)
         if move is None:
@@ -116,8 +116,8 @@ class _Conversation:
             left = self._say("stopped", label=", ".join(map(self._label, work)))
             yield self._final("\n\n".join((*told, left)))
 
-    def _next(self, work: Sequence[Errand], told: list[str]) -> _Move | None:
-        """Return the first call without a result, None when all is done; tell what came of it."""
+    def _next(self, work: Sequence[ToolJob], told: list[str]) -> _Move | None:
+        """Return the first call without a result, or None; collect the outcomes so far."""
         wishes: list[str] = []
         while True:
             plan = self._plan(work, wishes)
@@ -134,15 +134,15 @@ class _Conversation:
         return move or self._next_closing(others, wishes, told)
 
     def _agreed(
-        self, work: Sequence[Errand], planned: str, told: list[str]
-    ) -> tuple[list[tuple[str, Errand]], list[tuple[str, str]]]:
-        """Return the errands with the ids of their steps, and the steps that are none of them.
+        self, work: Sequence[ToolJob], planned: str, told: list[str]
+    ) -> tuple[list[tuple[str, ToolJob]], list[tuple[str, str]]]:
+        """Return the tool jobs with the ids of their steps, and the steps that belong to none.
 
-        What a person took out of the plan is not done.
+        Steps that a person removed from the plan are not executed.
         """
         listed = _STEP.findall(planned)
         listed = listed or [(str(n), self._label(this)) for n, this in enumerate(work, 1)]
-        mine: list[tuple[str, Errand]] = []
+        mine: list[tuple[str, ToolJob]] = []
         for this in work:
             found = next((step for step in listed if step[1] == self._label(this)), None)
             if found is None:
@@ -153,7 +153,7 @@ class _Conversation:
         return mine, listed
 
     def _next_step(
-        self, work: Sequence[tuple[str, Errand]], told: list[str], *, is_complex: bool
+        self, work: Sequence[tuple[str, ToolJob]], told: list[str], *, is_complex: bool
     ) -> _Move | None:
         for n, (step, this) in enumerate(work, 1):
             *openings, action = self._start(step, this, is_complex=is_complex)
@@ -174,7 +174,7 @@ class _Conversation:
     def _next_closing(
         self, steps: Sequence[tuple[str, str]], wishes: Sequence[str], told: list[str]
     ) -> _Move | None:
-        """Close the steps that a person added: a wish is kept, the rest is beyond a demo."""
+        """Close the steps that a person added; the demo cannot execute them."""
         for step, words in steps:
             closing = _close(step, "completed" if words in wishes else "skipped")
             if self._outcome(closing) is None:
@@ -184,57 +184,57 @@ class _Conversation:
         return None
 
     def _outcome(self, move: _Move) -> ToolResult | None:
-        """Return what a call gave, None when it is still to be made."""
+        """Return the result of a call, or None if it was not made yet."""
         if move.tool not in self._tools:
             return ToolResult("", self._say("no_tool", tool=move.tool), failed=True)
         for n, (call, result) in enumerate(self._done):
             if (call.name, call.arguments) == (move.tool, move.arguments):
-                del self._done[n]  # the same call may be wanted once more
+                del self._done[n]  # the same call may be needed again
                 return result
         return None
 
-    def _plan(self, work: Sequence[Errand], wishes: Sequence[str]) -> _Move:
+    def _plan(self, work: Sequence[ToolJob], wishes: Sequence[str]) -> _Move:
         steps = [self._label(this) for this in work]
         goal = steps[0] if len(steps) == 1 else self._say("one_by_one", count=len(steps))
         complexity = "complex" if len(steps) >= _COMPLEX else "simple"
         plan = {"goal": goal, "complexity": complexity, "title": steps[0][:60]}
         return _Move("plan", {**plan, "steps": [*steps, *wishes]})
 
-    def _start(self, step: str, this: Errand, *, is_complex: bool) -> Iterator[_Move]:
-        """Give the calls that carry out a step; those of a complex plan are opened first."""
+    def _start(self, step: str, this: ToolJob, *, is_complex: bool) -> Iterator[_Move]:
+        """Return the calls that carry out a step; steps of a complex plan are opened first."""
         if is_complex:
             goal = {"step_id": step, "goal": self._label(this), "needs_user_input": False}
             yield _Move("clarify", {**goal, "success_criteria": self._say("criteria")})
         yield _Move(this.tool, this.arguments, self._label(this) + "…")
 
-    def _told(self, this: Errand, result: ToolResult) -> str:
+    def _told(self, this: ToolJob, result: ToolResult) -> str:
         if _is_failed(result):
             return self._say("failed", label=self._label(this), reason=result.text)
-        return report(this.job, result.text, self._language)
+        return describe_result(this.job, result.text, self._language)
 
-    def _label(self, this: Errand) -> str:
-        return _line(label(this.job, self._language))
+    def _label(self, this: ToolJob) -> str:
+        return _line(describe_job(this.job, self._language))
 
     def _say(self, name: str, **named: object) -> str:
-        return catalogue().say(self._language, name, **named)
+        return load_catalog().say(self._language, name, **named)
 
     def _final(self, text: str) -> Text:
         return Text(replace_surrogates(f"{text}\n\n{self._say('signature')}"))
 
     def _call_id(self) -> str:
-        """Return an id that no earlier call has, the same for the same conversation."""
+        """Return an id that no earlier call has; the same conversation gives the same id."""
         said = msgspec.json.encode(_whole(self._messages))
         return "offline_" + hashlib.blake2s(said, digest_size=8).hexdigest()
 
 
 def _jobs_in(ask: str) -> list[Job]:
-    return understand(ask) or understand(ask.strip().rpartition("\n")[2])
+    return parse_jobs(ask) or parse_jobs(ask.strip().rpartition("\n")[2])
 
 
 def _last_ask(messages: Sequence[Message], *, is_understood: bool) -> tuple[str, Sequence[Message]]:
-    """Return the words of the last user message that has any, and the messages after it.
+    """Return the text of the last user message, and the messages after it.
 
-    Of those that are understood, if any is and that is wanted.
+    If a message that the demo understands is wanted and there is one, the last such message counts.
     """
     asks = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
     known = [n for n in asks if is_understood and _jobs_in(replace_surrogates(messages[n].text))]
@@ -254,7 +254,7 @@ def _close(step: str, status: str) -> _Move:
 
 
 def _is_failed(result: ToolResult) -> bool:
-    """Whether nothing came of a call; a correction by a gate is no failure, but no result."""
+    """Return True if a call produced no result; a gate's correction counts neither way."""
     return result.failed or result.text.startswith("Not run")
 
 
@@ -273,5 +273,5 @@ def _whole(value: object) -> Any:
 
 
 def _tokens(value: object) -> int:
-    """Estimate: four bytes of UTF-8 are about a token."""
+    """Estimate tokens: four bytes of UTF-8 per token."""
     return len(msgspec.json.encode(_whole(value))) // 4

@@ -35,8 +35,8 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.api_key import ApiKey
 from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
+from internal.llm.transport import ApiKey
 from tests.support.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
 from tests.support.anthropic_server import Reply as Scripted
 
@@ -322,14 +322,14 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
         (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "not take"),
         (Fault("error_in_stream", error="authentication_error"), ModelKeyRejected, "key"),
         (Fault("garbage"), ModelUnreachable, "not a reply"),
-        (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "broke off"),
+        (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "was lost"),
         (Fault("garbage", body='data: {"type": 7}\n\n'), ModelUnreachable, "not a reply"),
         (Fault("garbage", body="data: " + "[" * 100_000 + "\n\n"), ModelUnreachable, "not a reply"),
         (Fault("garbage", body="x" * 9_000_000), ModelUnreachable, "without end"),
         (
             Fault("garbage", body='data: {"type": "content_block_delta", "delta": {}}\n\n'),
             ModelUnreachable,
-            "never began",
+            "never started",
         ),
         (
             Fault(
@@ -505,17 +505,17 @@ async def test_the_key_is_seen_by_the_provider_alone(
 
 async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
     model = AnthropicModel(ApiKey("k"), base_url="http://host:port")
-    with pytest.raises(ModelRejected, match="cannot be made"):
+    with pytest.raises(ModelRejected, match="Cannot create the client"):
         await heard(model, asking())
     await model.close()
 
 
 async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedAnthropic) -> None:
     unused = AnthropicModel(ApiKey("k"), base_url=server.base_url)
-    unused.warm()
+    unused.preload()
     await unused.close()
     warmed = AnthropicModel(ApiKey("k"), base_url=server.base_url)
-    warmed.warm()
+    warmed.preload()
     server.add(Scripted(text="well"))
     _, reply = await heard(warmed, asking())
     assert reply.parts == (Text("well"),)

@@ -37,11 +37,11 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.api_key import ApiKey
 from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
 from internal.llm.openai_request import Dialect
 from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
+from internal.llm.transport import ApiKey
 from tests.support.openai_server import Manners, ScriptedOpenAI, answer_to, sse
 from tests.support.scripted_model import Call, Fault
 from tests.support.scripted_model import Reply as Scripted
@@ -276,7 +276,7 @@ async def test_a_refusal_teaches_how_to_say_it(manners: Manners, fields: list[st
 
 async def test_the_other_name_of_the_limit_is_learned_too() -> None:
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners("max_tokens")) as server:
-        model = client_of(server, Dialect(limit="max_completion_tokens"))
+        model = client_of(server, Dialect(limit_field="max_completion_tokens"))
         _, reply = await heard(model, asking())
         assert reply.parts == (Text("well"),)
         assert server.count == 2
@@ -293,7 +293,7 @@ async def test_lessons_have_an_end(server: ScriptedOpenAI, model: OpenAIModel) -
 
 async def test_thoughts_go_back_with_the_calls_they_led_to() -> None:
     async with ScriptedOpenAI([Scripted(text="ok")], manners=Manners(thoughts=True)) as server:
-        model = client_of(server, Dialect(thoughts=True))
+        model = client_of(server, Dialect(resend_reasoning=True))
         one, two = ToolCall("c1", "look", {}), ToolCall("c2", "look", {})
         told = (
             user_message("hi"),
@@ -514,10 +514,10 @@ ERRORS = [
     ),
     (Fault("error_in_stream"), ModelOverloaded, "Overloaded"),
     (Fault("error_in_stream", after_pieces=2), ModelOverloaded, "Overloaded"),
-    (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "limits the rate"),
+    (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "rate-limiting"),
     (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "not take"),
     (Fault("error_in_stream", error="insufficient_quota"), ModelRejected, "no credit"),
-    (inside({"code": 429, "message": "wait"}), ModelOverloaded, "limits the rate"),
+    (inside({"code": 429, "message": "wait"}), ModelOverloaded, "rate-limiting"),
     (inside({"code": "502", "message": "upstream"}), ModelOverloaded, "502"),
     (inside({"code": 401, "message": "who"}), ModelKeyRejected, "who"),
     (inside({"code": "context_length_exceeded", "message": "x"}), ContextTooLong, "too long"),
@@ -537,7 +537,7 @@ ERRORS = [
     (Fault("garbage", body='{"error": {"message": "m", "code": 503}}'), ModelOverloaded, "503"),
     (Fault("garbage", body='{"half": '), ModelUnreachable, "not a reply"),
     (Fault("garbage"), ModelUnreachable, "not a reply"),
-    (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "broke off"),
+    (Fault("garbage", body="<html>login</html>"), ModelUnreachable, "was lost"),
     (Fault("garbage", body='data: {"choices": 7}\n\n'), ModelUnreachable, "not a reply"),
     (Fault("garbage", body="data: " + "[" * 100_000 + "\n\n"), ModelUnreachable, "not a reply"),
     (Fault("garbage", body="x" * 9_000_000), ModelUnreachable, "without end"),
@@ -766,17 +766,17 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
 
 async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
     model = OpenAIModel(ACME, ApiKey("k"), base_url="http://host:port")
-    with pytest.raises(ModelRejected, match="cannot be made"):
+    with pytest.raises(ModelRejected, match="Cannot create the client"):
         await heard(model, asking())
     await model.close()
 
 
 async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedOpenAI) -> None:
     unused = client_of(server)
-    unused.warm()
+    unused.preload()
     await unused.close()
     warmed = client_of(server)
-    warmed.warm()
+    warmed.preload()
     server.add(Scripted(text="well"))
     _, reply = await heard(warmed, asking())
     assert reply.parts == (Text("well"),)

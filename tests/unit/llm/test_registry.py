@@ -182,7 +182,7 @@ async def test_it_can_be_left_in_mid_reply(settings: LlmSettings) -> None:
 async def test_many_runs_may_use_it_at_once(settings: LlmSettings) -> None:
     model = build_model(settings)
     model.check_key()
-    model.warm()
+    model.preload()
     request = asking(settings, user_message("hello"))
 
     async def hear() -> ModelResponse:

@@ -24,8 +24,8 @@ from internal.agent.ports.llm import (
     TextDelta,
 )
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.api_key import ApiKey
 from internal.llm.retry import RetryingModel, RetryPolicy, Route
+from internal.llm.transport import ApiKey
 from tests.support.anthropic_server import Fault, ScriptedAnthropic
 from tests.support.anthropic_server import Reply as Scripted
 

@@ -19,7 +19,7 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.text_tool_calls import CallFinder, TextToolCalls
+from internal.llm.text_tool_calls import TextToolCalls, ToolCallParser
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "x"}}\n</tool_call>'
@@ -39,7 +39,7 @@ class Parrot:
     def check_key(self) -> None:
         self.checked = True
 
-    def warm(self) -> None:
+    def preload(self) -> None:
         self.warmed = True
 
     async def close(self) -> None:
@@ -196,9 +196,9 @@ async def test_where_no_call_may_be_made_none_is() -> None:
 )
 def test_where_words_are_cut_makes_no_difference(parts: list[str], sizes: list[int]) -> None:
     text = "".join(parts)
-    whole = CallFinder()
+    whole = ToolCallParser()
     shown = whole.feed(text) + whole.end()
-    found, pieces, start, n = CallFinder(), [], 0, 0
+    found, pieces, start, n = ToolCallParser(), [], 0, 0
     while start < len(text):
         pieces.append(found.feed(text[start : start + sizes[n % len(sizes)]]))
         assert "<tool_call>" not in pieces[-1]
@@ -246,7 +246,7 @@ async def test_the_rest_of_the_port_is_passed_on() -> None:
     parrot = Parrot()
     model = TextToolCalls(parrot)
     model.check_key()
-    model.warm()
+    model.preload()
     await model.close()
     assert (model.provider, parrot.checked, parrot.warmed, parrot.closed) == (
         *("parrot", True, True),

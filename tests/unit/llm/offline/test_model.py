@@ -20,8 +20,8 @@ from internal.agent.ports.llm import (
     TextDelta,
     ToolChoice,
 )
-from internal.llm.offline.arithmetic import worked_out
-from internal.llm.offline.jobs import catalogue, language_of, understand
+from internal.llm.offline.arithmetic import evaluate
+from internal.llm.offline.jobs import detect_language, load_catalog, parse_jobs
 from internal.llm.offline.model import OfflineModel
 from internal.llm.registry import OFFLINE_MODEL
 from tests import ROOT
@@ -79,12 +79,12 @@ class Told:
         return " ".join(call.name for call in self.calls)
 
 
-@pytest.mark.parametrize("example", catalogue().examples)
+@pytest.mark.parametrize("example", load_catalog().examples)
 async def test_every_example_comes_to_an_answer_in_its_language(example: str) -> None:
     told = Told()
     answer = await told.ask(example)
     assert "Traceback" not in answer
-    assert language_of(answer) == language_of(example) or language_of(example) == "en"
+    assert detect_language(answer) == detect_language(example) or detect_language(example) == "en"
     assert answer.endswith(("the offline demo model", "离线演示模型"))
     if told.calls:
         assert told.calls[0].name == "plan"
@@ -272,7 +272,7 @@ async def test_it_says_what_it_is(ask: str) -> None:
     ],
 )
 def test_sums(text: str, value: str | None) -> None:
-    assert worked_out(text) == value
+    assert evaluate(text) == value
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_sums_in_a_persons_words(ask: str, answer: str) -> None:
 
 @given(st.text(max_size=300))
 def test_no_text_breaks_it(text: str) -> None:
-    assert isinstance(understand(text), list)
+    assert isinstance(parse_jobs(text), list)
 
 
 async def test_half_characters_do_not_break_it() -> None:
@@ -301,11 +301,11 @@ async def test_an_endless_text_is_not_searched_for_patterns() -> None:
 
 def test_the_documentation_shows_every_example() -> None:
     page = (ROOT / "docs/models.md").read_text(encoding="utf-8")
-    assert [example for example in catalogue().examples if example not in page] == []
+    assert [example for example in load_catalog().examples if example not in page] == []
 
 
 def test_both_languages_say_the_same_things() -> None:
-    phrases = catalogue().phrases
+    phrases = load_catalog().phrases
     assert phrases["en"].keys() == phrases["zh"].keys()
 
 
