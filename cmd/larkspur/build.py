@@ -66,27 +66,30 @@ class _Frame:
                 max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
             ),
         )
-        database, stores, clock = services.database, services.stores, services.clock
-        runner = ToolExecutor(
+        executor = ToolExecutor(
             tools,
             self.attachments,
-            clock,
+            services.clock,
             concurrency=agent.tool_concurrency,
             timeout_seconds=agent.tool_timeout_seconds,
         )
         return AgentCoordinator(
             services,
-            RunPreparer(database, stores, tools, self.attachments, self.book, clock),
-            ReactEngine(self.model, self.book, runner, database, stores, clock),
-            RunResumer(database, stores, clock),
-            RunCompleter(database, stores, clock),
+            preparer=RunPreparer(services, tools, self.attachments, book=self.book),
+            engine=ReactEngine(services, self.model, self.book, tools=executor),
+            resumer=RunResumer(services),
+            completer=RunCompleter(services),
         )
 
     def gateway(self, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
         """Return the gateway in front of a dispatcher."""
         services = self.services
         return Gateway(
-            services.database, services.stores, services.broadcaster, dispatcher, services.clock
+            services.database,
+            services.stores,
+            broadcaster=services.broadcaster,
+            dispatcher=dispatcher,
+            clock=services.clock,
         )
 
 
@@ -242,7 +245,7 @@ async def _frame(loaded: Loaded, role: str) -> AsyncGenerator[_Frame]:
             attachments=LocalAttachments(loaded.home / "attachments"),
             model=model,
             book=book,
-            recovery=Recovery(database, stores, broadcaster, clock),
+            recovery=Recovery(database, stores, broadcaster=broadcaster, clock=clock),
             leases=LeaseKeeper(
                 owner,
                 settings.dispatch.lease_seconds,

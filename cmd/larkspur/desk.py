@@ -182,10 +182,12 @@ async def _desk(loaded: Loaded) -> AsyncGenerator[Desk]:
         leases = LeaseKeeper(
             f"desk-{Ksuid()}", seconds, database=database, stores=stores, clock=clock
         )
-        recovery = Recovery(database, stores, broadcaster, clock)
+        recovery = Recovery(database, stores, broadcaster=broadcaster, clock=clock)
         dispatcher = TerminalDispatcher(database, stores, clock, leases=leases, recovery=recovery)
         yield Desk(
-            gateway=Gateway(database, stores, broadcaster, dispatcher, clock),
+            gateway=Gateway(
+                database, stores, broadcaster=broadcaster, dispatcher=dispatcher, clock=clock
+            ),
             broadcaster=broadcaster,
             attachments=LocalAttachments(loaded.home / "attachments"),
             defaults=briefing_defaults(settings, make_model_book(settings.llm)),

@@ -131,7 +131,14 @@ class LocalDispatcher:
     async def _claim(self, run_id: RunId) -> Run | None:
         now = rfc3339(self._clock.now())
         return await self._database.write(
-            partial(claim_run, self._stores, run_id, self._leases.owner, self._leases.expiry(), now)
+            partial(
+                claim_run,
+                self._stores,
+                run_id,
+                self._leases.owner,
+                lease_until=self._leases.expiry(),
+                now=now,
+            )
         )
 
     async def _poll(self) -> None:

@@ -94,7 +94,12 @@ class TerminalDispatcher:
             now = rfc3339(self._clock.now())
             run = await self._database.write(
                 partial(
-                    claim_run, self._stores, run_id, self._leases.owner, self._leases.expiry(), now
+                    claim_run,
+                    self._stores,
+                    run_id,
+                    self._leases.owner,
+                    lease_until=self._leases.expiry(),
+                    now=now,
                 )
             )
             if run is not None:

@@ -48,13 +48,15 @@ async def _rate(file: Path, writers: int, together: int) -> float:
         database = await stack.enter_async_context(open_database(file))
         broadcaster = EventBroadcaster(database, stores, clock, "1")
         await broadcaster.start()
-        gateway = Gateway(database, stores, broadcaster, IdleDispatcher(), clock)
+        gateway = Gateway(
+            database, stores, broadcaster=broadcaster, dispatcher=IdleDispatcher(), clock=clock
+        )
         streams = []
         for _ in range(writers):
             brief = build_run_spec(defaults(), TaskOptions(), LOCAL_OWNER)
             given = await gateway.submit(Submission("append", brief, "web"), LOCAL_OWNER)
             claimed = await database.write(
-                partial(claim_run, stores, given.run_id, "bench", LATER, LATER)
+                partial(claim_run, stores, given.run_id, "bench", lease_until=LATER, now=LATER)
             )
             assert claimed is not None
             ids = RunIds(given.session_id, given.task_id, given.run_id)

@@ -53,7 +53,7 @@ async def answer_all(house: House, session_id: str, most: int) -> list[str]:
             reply = await house.ask("POST", f"/api/questions/{question}/answer", answer)
             if reply.status != 200:  # the answer was stored and its 200 was lost
                 assert reply.status == 409, reply
-                assert "Answered already by local owner via web" in reply.json()["error"]["message"]
+                assert "Already answered by local owner via web" in reply.json()["error"]["message"]
     return asked
 
 

@@ -229,7 +229,7 @@ async def over_http(here: Served, question: str, start: asyncio.Event) -> str:
     if reply.status == 200:
         return "counts"
     assert reply.status == 409, reply
-    assert reply.json()["error"]["message"].startswith("Answered already by ")
+    assert reply.json()["error"]["message"].startswith("Already answered by ")
     return "late"
 
 
@@ -245,5 +245,5 @@ async def by_command(folder: Path, question: str, start: asyncio.Event) -> str:
     answering = asyncio.create_task(larkspur(folder, "answer", question, "yes"))
     start.set()
     code, _, said = await answering
-    assert code == 0 or "Answered already by " in said, said
+    assert code == 0 or "Already answered by " in said, said
     return "late" if code else "counts"

@@ -243,7 +243,7 @@ async def test_what_is_no_answer_changes_nothing(
         late = await run(there, "answer", question, "no")
     assert late.code == 2
     assert re.fullmatch(
-        r"Answered already by local owner via \w+, [\d: -]+ UTC: approve.\n", late.err
+        r"Already answered by local owner via \w+, [\d: -]+ UTC: approve.\n", late.err
     )
 
 
@@ -262,7 +262,7 @@ async def test_an_expired_question_is_not_answered(
         past_due(home, question)
         late = await run(there, "answer", question, "1")
     assert (shot.code, late.code, late.out) == (6, 2, b"")
-    assert late.err == "The question has expired: not run.\n"
+    assert late.err == "The question has expired; nothing was run.\n"
 
 
 async def test_a_gateway_that_was_killed_has_its_question_answered_without_it(
@@ -306,7 +306,7 @@ async def test_a_gateway_takes_over_what_a_killed_answerer_had_begun(
         there.model.release("go")
         late = await run(there, "answer", question, "2")
         stored = await there.task(shot.rows[0]["task_id"])
-    assert "Answered already by local owner via cli, " in late.err
+    assert "Already answered by local owner via cli, " in late.err
     assert late.err.endswith(" UTC: text (red).\n")
     assert stored["status"] in {"running", "failed"}
 
@@ -343,7 +343,7 @@ async def test_a_waiting_task_is_shown_and_stopped(
         late = await run(there, "answer", shot.rows[0]["questions"][0]["question_id"], "1")
         listed = json.loads((await run(there, "questions", "--all", "--json")).out)
     assert (stopped.code, watching.returncode, late.code) == (0, 1, 2)
-    assert "Answered already by local" in late.err
+    assert "Already answered by local" in late.err
     assert [one["status"] for one in listed] == ["answered"]
 
 

@@ -123,7 +123,9 @@ async def open_web_app(
         await broadcaster.start()
         follower = tasks.create_task(broadcaster.follow())
         dispatcher, health = IdleDispatcher(), [healthy()]
-        gateway = Gateway(database, stores, broadcaster, dispatcher, clock)
+        gateway = Gateway(
+            database, stores, broadcaster=broadcaster, dispatcher=dispatcher, clock=clock
+        )
         services = WebServices(
             gateway=gateway,
             broadcaster=broadcaster,

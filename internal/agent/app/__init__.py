@@ -1,1 +1,14 @@
-"""What the program does."""
+"""The application services that channels and the composition root use.
+
+- `gateway`: the facade of all channels.
+- `task_options`: how a task is executed: settings and what its submitter chose.
+- `task_commands`: submit, steer, interrupt, stop and recall.
+- `queries`: what a principal may read.
+- `access`: roles of people and the pairing codes that grant them.
+- `chats`: settings and current session of a chat.
+- `chat_delivery`: the inbox and the outbox of chat channels.
+- `run_displays`: displays of runs in chats.
+- `runs`: the life of a run.
+- `events`: the event stream.
+- `background_task`: a task that runs in the background of a block.
+"""

@@ -1,4 +1,4 @@
-"""Access: who was given rights besides those of the settings, and the codes that give them."""
+"""Access: roles of people besides those of the settings, and the pairing codes that grant them."""
 
 import hashlib
 import secrets
@@ -18,65 +18,67 @@ from internal.agent.store.stores import Stores
 CODE_LENGTH = 8
 CODE_LIFETIME = timedelta(minutes=10)
 MAX_WRONG_CODES, MAX_WRONG_CODES_OVERALL = 5, 20
-"""So many wrong codes a person, and everybody together, may try in the life of a code."""
+"""Wrong codes that one person, and all together, may enter within the lifetime of a code."""
 
-_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # nothing that looks like another
-_HELD: dict[Right, frozenset[Right]] = {
+_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # no characters that look alike
+_RIGHTS: dict[Right, frozenset[Right]] = {
     "talk": frozenset({"talk"}),
     "operate": frozenset({"talk", "operate"}),
     "owner": frozenset({"talk", "operate", "owner"}),
 }
-"""What a role includes, the smallest role first."""
+"""The rights of each role, smallest role first."""
 
 
 class WrongCode(Forbidden):
-    """The code was never given out, was used, or has expired."""
+    """The code is unknown, used or expired."""
 
 
 class TooManyAttempts(Forbidden):
-    """Too many wrong codes were tried; nothing was looked at."""
+    """Too many wrong codes were entered; the code was not checked."""
 
 
 class PairingCode(NamedTuple):
-    """A code that gives a right once, until `expires` (RFC 3339)."""
+    """A code that grants a role once, until `expires` (RFC 3339)."""
 
     code: str
     expires: str
 
 
 class Access:
-    """Gives rights to people and takes them away; every deed is noted."""
+    """Grants and removes roles. Every change is added to the audit log."""
 
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database, self._stores, self._clock = database, stores, clock
 
     async def create_code(self, role: Right, principal: Principal, via: Channel) -> PairingCode:
-        """Make a code that gives the right to whoever sends it first; only its hash is kept.
+        """Create a code that grants the role to the first person who enters it.
+
+        Only the hash of the code is stored.
 
         Raises:
             Forbidden: the principal is not the owner.
         """
-        _only_owner(principal)
+        _require_owner(principal)
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
         now = self._clock.now()
-        offered = PairingCode(code, rfc3339(now + CODE_LIFETIME))
-        deed = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role)
+        pairing = PairingCode(code, rfc3339(now + CODE_LIFETIME))
+        entry = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role)
 
         def work() -> Write[None]:
             yield from self._stores.roles.add_pairing_code(
-                _hash(code), role, now=deed.at, expires=offered.expires
+                _hash(code), role, now=entry.at, expires=pairing.expires
             )
-            yield from self._stores.audit.add(deed)
+            yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
-        return offered
+        return pairing
 
     async def redeem_code(self, code: str, principal_id: str, name: str, via: Channel) -> Right:
-        """Use a code up and return what the person holds now: never less than before.
+        """Redeem a code and return the role of the person, which never becomes smaller.
 
         Raises:
-            WrongCode: it was never given out, was used, or has expired. The try is counted.
-            TooManyTries: this person, or all together, tried too many wrong ones.
+            WrongCode: the code is unknown, used or expired. The attempt is counted.
+            TooManyAttempts: this person, or all together, entered too many wrong codes.
         """
         now = self._clock.now()
         at, since = rfc3339(now), rfc3339(now - CODE_LIFETIME)
@@ -85,15 +87,15 @@ class Access:
         def work() -> Write[Right | None]:
             for who, most in ((principal_id, MAX_WRONG_CODES), (None, MAX_WRONG_CODES_OVERALL)):
                 if (yield from stores.audit.count(who, "pairing.refused", since)) >= most:
-                    raise TooManyAttempts("Too many wrong codes were tried: wait ten minutes.")
+                    raise TooManyAttempts("Too many wrong codes were entered. Wait ten minutes.")
             given = yield from stores.roles.redeem_pairing_code(_hash(code), at)
             if given is None:
-                # stored, not raised: what raises is rolled back, and the try would not count
-                deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id)
-                yield from stores.audit.add(deed)
+                # not raised here: an exception would roll back the count of this attempt
+                entry = AuditEntry(at, principal_id, via, "pairing.refused", principal_id)
+                yield from stores.audit.add(entry)
                 return None
             known = yield from stores.roles.get(principal_id)
-            role = max(given, known.role if known else given, key=lambda each: len(_HELD[each]))
+            role = max(given, known.role if known else given, key=lambda each: len(_RIGHTS[each]))
             yield from stores.roles.assign(RoleAssignment(principal_id, name, role, via, at))
             yield from stores.audit.add(
                 AuditEntry(at, principal_id, via, "pairing.taken", principal_id, given)
@@ -102,50 +104,52 @@ class Access:
 
         role = await self._database.write(work)
         if role is None:
-            raise WrongCode("This code is wrong, was used before, or has expired.")
+            raise WrongCode("This code is wrong, already used or expired.")
         return role
 
     async def revoke_code(self, code: str, principal_id: str, via: Channel) -> None:
-        """Use a code up for nothing: it was shown where others read it."""
+        """Revoke a code that was entered where others can read it."""
         at = rfc3339(self._clock.now())
-        deed = AuditEntry(at, principal_id, via, "pairing.refused", principal_id, "shown to others")
+        entry = AuditEntry(
+            at, principal_id, via, "pairing.refused", principal_id, "shown to others"
+        )
 
         def work() -> Write[None]:
             if (yield from self._stores.roles.redeem_pairing_code(_hash(code), at)) is not None:
-                yield from self._stores.audit.add(deed)
+                yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
 
     async def get_rights(self, principal_id: str) -> frozenset[Right]:
-        """Return what the person was given; a smaller right is part of a greater one."""
+        """Return the rights of the role that was granted to a person."""
         known = await self._database.read(partial(self._stores.roles.get, principal_id))
-        return frozenset() if known is None else _HELD[known.role]
+        return frozenset() if known is None else _RIGHTS[known.role]
 
     async def remove_role(self, principal_id: str, principal: Principal, via: Channel) -> None:
-        """Take away what a person was given; it counts from their next word or click.
+        """Remove the role of a person; takes effect with their next message or click.
 
         Raises:
             Forbidden: the principal is not the owner.
-            NotFound: nobody of that name was given anything.
+            NotFound: the person has no role.
         """
-        _only_owner(principal)
-        deed = AuditEntry(
+        _require_owner(principal)
+        entry = AuditEntry(
             rfc3339(self._clock.now()), principal.id, via, "person.removed", principal_id
         )
 
         def work() -> Write[None]:
             if not (yield from self._stores.roles.remove(principal_id)):
-                raise NotFound(f"There is no person {principal_id[:80]} who was given a right.")
-            yield from self._stores.audit.add(deed)
+                raise NotFound(f"{principal_id[:80]} has no role.")
+            yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
 
 
-def _only_owner(principal: Principal) -> None:
+def _require_owner(principal: Principal) -> None:
     if not principal.may("owner"):
-        raise Forbidden("Only the owner may give rights and take them away.")
+        raise Forbidden("Only the owner may grant and remove roles.")
 
 
 def _hash(code: str) -> str:
-    """Return what is kept of a code; case, blanks and dashes do not count in one."""
+    """Return the hash of a code, ignoring case, spaces and dashes."""
     return hashlib.sha256("".join(code.upper().replace("-", "").split()).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Children: a task that lasts as long as a block, and is over when the block is left."""
+"""A task that runs in the background of a block."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
@@ -7,12 +7,12 @@ from typing import Any
 
 
 @asynccontextmanager
-async def background_task(doing: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
-    """Run a task beside a block that never ends by itself; leaving the block cancels it.
+async def background_task(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
+    """Run the work while the block runs, and cancel it when the block is left.
 
-    Unlike a TaskGroup it lets the block's own error through as it is.
+    Unlike a TaskGroup it does not wrap an error of the block in an exception group.
     """
-    task = asyncio.create_task(doing)
+    task = asyncio.create_task(work)
     try:
         yield task
     finally:

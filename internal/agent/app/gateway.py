@@ -1,4 +1,4 @@
-"""The one door that every channel knocks on: accept, submit, say, steer, stop, answer, watch."""
+"""The gateway: the facade that all channels call."""
 
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
@@ -51,12 +51,16 @@ from internal.agent.store.stores import Stores
 
 
 class Gateway:
-    """What every channel calls. What it returns is on disk."""
+    """Facade used by all channels. When a method returns, its changes are on disk.
+
+    Methods that take a principal check its rights.
+    """
 
     def __init__(
         self,
         database: Database,
         stores: Stores,
+        *,
         broadcaster: EventBroadcaster,
         dispatcher: Dispatcher,
         clock: Clock,
@@ -72,108 +76,108 @@ class Gateway:
         self._dispatcher = dispatcher
         self._clock = clock
 
-    async def submit(self, submission: Submission, principal: Principal) -> Submitted:
-        """Store a task and queue its run. The same idempotency key returns the first task again.
-
-        Raises:
-            Malformed: the text is empty or too long.
-            NotFound: the session does not exist or belongs to somebody else.
-            Forbidden: the principal may not talk.
-        """
-        submission = _checked(submission, principal)
-        fresh, now = new_task_ids(), self._now()
-        submitted, shown = await self._database.write(
-            partial(submit_task, self._stores, submission, principal, fresh, now)
-        )
-        self._show(shown)
-        return submitted
-
-    async def steer(self, submission: Submission, principal: Principal) -> Steered:
-        """Give words to the run at work in a session; without one they are its next task.
-
-        Raises:
-            Malformed: the text is empty or too long.
-            NotFound: the session does not exist or belongs to somebody else.
-            Forbidden: the principal may not talk.
-        """
-        submission = _checked(submission, principal)
-        fresh, now = new_task_ids(), self._now()
-        steered, shown = await self._database.write(
-            partial(steer, self._stores, submission, principal, fresh, now)
-        )
-        self._show(shown)
-        return steered
-
     async def mark_handled(
         self, message: InboundMessage, replies: Sequence[OutgoingMessage] = ()
     ) -> bool:
-        """Settle an accepted message without a run, and promise the replies to it.
+        """Mark an accepted message as handled without a run, and queue replies to it.
 
-        False when it was settled or taken in before; nothing is promised then.
+        Returns False if the message was handled before; no reply is queued then.
         """
-        work = partial(mark_handled, self._stores, message, replies, self._now())
+        work = partial(mark_handled, self._stores, message, replies, now=self._now())
         return await self._database.write(work)
 
-    async def steer_task(
-        self, task_id: TaskId, text: str, principal: Principal, channel: Channel
-    ) -> Steered:
-        """Give words to the run at work in the task's session, or make them its next task.
+    async def submit(self, submission: Submission, principal: Principal) -> Submitted:
+        """Store a task and queue its run. A repeated idempotency key returns the first task.
 
         Raises:
-            Malformed: the text is empty or too long.
+            InvalidRequest: the text is empty or too long.
+            NotFound: the session does not exist or belongs to somebody else.
+            Forbidden: the principal may not submit tasks.
+        """
+        submission = _checked(submission, principal)
+        submitted, events = await self._database.write(
+            partial(
+                submit_task,
+                self._stores,
+                submission,
+                principal,
+                ids=new_task_ids(),
+                now=self._now(),
+            )
+        )
+        self._publish(events)
+        return submitted
+
+    async def steer(self, submission: Submission, principal: Principal) -> Steered:
+        """Send a message to the active run of a session; without one it becomes the next task.
+
+        Raises as `submit` does.
+        """
+        submission = _checked(submission, principal)
+        steered, events = await self._database.write(
+            partial(steer, self._stores, submission, principal, ids=new_task_ids(), now=self._now())
+        )
+        self._publish(events)
+        return steered
+
+    async def steer_task(
+        self, task_id: TaskId, text: str, principal: Principal, *, channel: Channel
+    ) -> Steered:
+        """Send a message to the session of a task; see `steer`.
+
+        Raises:
+            InvalidRequest: the text is empty or too long.
             NotFound: the task does not exist or belongs to somebody else.
+            Forbidden: the principal may not submit tasks.
         """
         task = await self.queries.task(task_id, principal)
         return await self.steer(Submission(text, task.brief, channel, task.session_id), principal)
 
-    async def stop(self, task_id: TaskId, principal: Principal, via: Channel) -> Status:
-        """Stop a task's run; a running one ends within 2 s. Returns the status now.
+    async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
+        """Stop the running run of a session; the message is the next task.
 
-        The request is stored before anything else, so it holds through a crash.
+        Raises as `submit` does.
+        """
+        submission = _checked(submission, principal)
+        submitted, running, events = await self._database.write(
+            partial(
+                interrupt_session,
+                self._stores,
+                submission,
+                principal,
+                ids=new_task_ids(),
+                now=self._now(),
+            )
+        )
+        if running is not None:
+            self._dispatcher.cancel(
+                running, RunStopped(principal.id, submission.channel, INTERRUPTED_REASON)
+            )
+        self._publish(events)
+        return submitted
+
+    async def stop(self, task_id: TaskId, principal: Principal, via: Channel) -> Status:
+        """Stop a task. A running run ends within 2 s. Returns the status of the task.
+
+        The request is stored first, so it takes effect even if this process crashes.
 
         Raises:
             NotFound: the task does not exist or belongs to somebody else.
-            Forbidden: the principal may not operate.
+            Forbidden: the principal may not stop the task.
             Conflict: the task has ended.
         """
         task = await self.queries.task(task_id, principal)
         if not principal.may("operate") and principal.id != task.origin.principal:
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
-        fresh, now = new_task_ids(), self._now()
-        status, shown = await self._database.write(
-            partial(stop_task, self._stores, task, stopped, fresh, now)
+        status, events = await self._database.write(
+            partial(stop_task, self._stores, task, stopped, ids=new_task_ids(), now=self._now())
         )
         if status == "running":
             run = await self.queries.latest_run(task_id, principal)
             self._dispatcher.cancel(run.id, stopped)
-        self._show(shown)
+        self._publish(events)
         return status
-
-    async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
-        """Stop the run at work in a session; the words are its next task. Raises as `say`."""
-        submission = _checked(submission, principal)
-        fresh, now = new_task_ids(), self._now()
-        submitted, running, shown = await self._database.write(
-            partial(interrupt_session, self._stores, submission, principal, fresh, now)
-        )
-        if running is not None:
-            self._dispatcher.cancel(
-                running, RunStopped(principal.id, submission.channel, INTERRUPTED_REASON)
-            )
-        self._show(shown)
-        return submitted
-
-    async def recall(self, recall: RecallRequest) -> RecallResult:
-        """Take a message back that is not answered: its run ends, or it is not told to one."""
-        fresh, now = new_task_ids(), self._now()
-        recalled, running, shown = await self._database.write(
-            partial(recall_message, self._stores, recall, fresh, now)
-        )
-        if running is not None:
-            self._dispatcher.cancel(running, RunStopped(recall.by, recall.channel, RECALLED))
-        self._show(shown)
-        return recalled
 
     async def resume(
         self,
@@ -182,32 +186,90 @@ class Gateway:
         channel: Channel,
         message: InboundMessage | None = None,
     ) -> Submitted:
-        """Go on with a task that failed or was stopped, as the next task of its session.
+        """Continue a failed or stopped task as the next task of its session.
 
-        `message` is the accepted message that asks for it.
+        `message` is the accepted message that contains the request.
 
         Raises:
             NotFound: the task does not exist or belongs to somebody else.
-            Forbidden: the principal may not talk.
-            Conflict: it has not ended, or is done.
+            Forbidden: the principal may not submit tasks.
+            Conflict: the task has not ended, or it is completed.
         """
         task = await self.queries.task(task_id, principal)
         return await self.submit(resume_submission(task, channel, message), principal)
 
-    async def open_session(
-        self, principal: Principal, channel: Channel, title: str = "", scope: str = ""
-    ) -> Session:
-        """Store a new session, "" for no title yet. It is the one at hand in its scope.
+    async def recall(self, recall: RecallRequest) -> RecallResult:
+        """Undo what a recalled message started, unless it is answered already."""
+        result, running, events = await self._database.write(
+            partial(recall_message, self._stores, recall, ids=new_task_ids(), now=self._now())
+        )
+        if running is not None:
+            self._dispatcher.cancel(running, RunStopped(recall.by, recall.channel, RECALLED))
+        self._publish(events)
+        return result
+
+    async def answer(
+        self,
+        question_id: QuestionId,
+        given: AnswerInput,
+        actor: Actor,
+        message: InboundMessage | None = None,
+    ) -> QuestionRecord:
+        """Answer a question; the first answer counts and its run continues.
+
+        `message` is the accepted message that contained the answer; it is marked as handled.
 
         Raises:
-            Forbidden: the principal may not talk.
+            NotFound: the question does not exist or the actor must not see it.
+            Forbidden: the actor may not answer it. The attempt is added to the audit log.
+            InvalidRequest: the answer does not fit the question.
+            Conflict: the question is closed; the message says by whom.
+        """
+        now = self._now()
+        work = partial(
+            answer_question,
+            self._stores,
+            question_id,
+            given,
+            actor=actor,
+            message=message,
+            now=now,
+        )
+        try:
+            answered, events = await self._database.write(work)
+        except Forbidden as error:
+            by = actor.principal.id
+            entry = AuditEntry(now, by, actor.via, "question.refused", question_id, str(error))
+            await self._database.write(partial(self._stores.audit.add, entry))
+            raise
+        self._publish(events)
+        return answered
+
+    async def remove_rule(self, number: int, principal: Principal, via: Channel) -> PermissionRule:
+        """Remove a permission rule. Runs that start or resume later no longer use it.
+
+        Raises:
+            NotFound: the rule does not exist or the principal is not the owner.
+        """
+        remove = partial(remove_rule, self._stores, number, principal, via=via, now=self._now())
+        return await self._database.write(remove)
+
+    async def open_session(
+        self, principal: Principal, channel: Channel, *, title: str = "", scope: str = ""
+    ) -> Session:
+        """Store a new session, which becomes the current one of its scope.
+
+        Raises:
+            Forbidden: the principal may not open sessions.
         """
         if not principal.may("talk"):
             raise Forbidden("You may not open sessions here.")
         session_id, now = new_session_id(), self._now()
 
         def work() -> Write[None]:
-            yield from open_session(self._stores, session_id, channel, principal, now, scope)
+            yield from open_session(
+                self._stores, session_id, principal, channel=channel, now=now, scope=scope
+            )
             if title:
                 yield from self._stores.sessions.set_title_if_empty(session_id, title)
 
@@ -217,7 +279,7 @@ class Gateway:
     async def rename_session(
         self, session_id: SessionId, title: str, principal: Principal
     ) -> Session:
-        """Give a session another title.
+        """Change the title of a session.
 
         Raises:
             NotFound: the session does not exist or belongs to somebody else.
@@ -228,64 +290,32 @@ class Gateway:
         return await self.queries.session(session_id, principal)
 
     async def delete_session(self, session_id: SessionId, principal: Principal) -> None:
-        """Delete a session with all that is its; that it was deleted stays noted.
+        """Delete a session and all its data; an audit entry remains.
 
         Raises:
             NotFound: the session does not exist or belongs to somebody else.
             Conflict: one of its runs has not ended.
         """
         session = await self.queries.session(session_id, principal)
-        deed = AuditEntry(self._now(), principal.id, session.channel, "session.deleted", session_id)
+        entry = AuditEntry(
+            self._now(), principal.id, session.channel, "session.deleted", session_id
+        )
 
         def work() -> Write[None]:
             if not (yield from self._stores.sessions.delete(session_id)):
-                raise Conflict("A task of this session has not ended: stop it first.")
-            yield from self._stores.audit.add(deed)
+                raise Conflict("A task of this session has not ended. Stop it first.")
+            yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
 
-    async def answer(
-        self,
-        question_id: QuestionId,
-        given: AnswerInput,
-        answerer: Actor,
-        message: InboundMessage | None = None,
-    ) -> QuestionRecord:
-        """Answer a question; the first answer wins and its run goes on.
-
-        `message` is the accepted message that the answer came in, settled with it.
-
-        Raises:
-            NotFound: there is no such question for this person.
-            Forbidden: they may not answer it.
-            Malformed: the answer does not fit the question.
-            Conflict: it is closed already; the sentence says by whom.
-        """
-        now = self._now()
-        work = partial(answer_question, self._stores, question_id, given, answerer, message, now)
-        try:
-            answered, shown = await self._database.write(work)
-        except Forbidden as error:
-            who = answerer.principal.id
-            deed = AuditEntry(now, who, answerer.via, "question.refused", question_id, str(error))
-            await self._database.write(partial(self._stores.audit.add, deed))
-            raise
-        self._show(shown)
-        return answered
-
-    async def remove_rule(self, number: int, principal: Principal, via: Channel) -> PermissionRule:
-        """Take a written rule back; runs that begin or go on later lack it. Raises as granting."""
-        remove = partial(remove_rule, self._stores, number, principal, via, self._now())
-        return await self._database.write(remove)
-
     def watch(
-        self, watched: SessionFilter, start: Cursor | None
+        self, sessions: SessionFilter, start: Cursor | None
     ) -> AsyncGenerator[list[StreamItem]]:
-        """Yield what a stream shows; see `EventBroadcaster.watch`.
+        """Yield the items of a stream in batches; see `EventBroadcaster.watch`.
 
-        Who may watch what is the caller's to check, with `queries.session`.
+        Rights are not checked here: call `queries.session` first.
         """
-        return self._broadcaster.watch(watched, start)
+        return self._broadcaster.watch(sessions, start)
 
     @property
     def is_closed(self) -> bool:
@@ -296,9 +326,9 @@ class Gateway:
         """Return the cursor of a position in the log of this process."""
         return Cursor(self._broadcaster.epoch, position)
 
-    def _show(self, shown: list[EventRecord]) -> None:
-        if shown:
-            self._broadcaster.publish(shown)
+    def _publish(self, events: list[EventRecord]) -> None:
+        if events:
+            self._broadcaster.publish(events)
         self._dispatcher.wake()
 
     def _now(self) -> str:
@@ -306,8 +336,8 @@ class Gateway:
 
 
 def _checked(submission: Submission, principal: Principal) -> Submission:
-    """Return a submission with its words as they may be stored, of somebody who may talk."""
+    """Check the right to submit and return the submission with its text cleaned."""
     if not principal.may("talk"):
-        raise Forbidden("You may not give tasks here.")
-    words = clean_instruction(submission.instruction)
-    return msgspec.structs.replace(submission, instruction=words)
+        raise Forbidden("You may not submit tasks here.")
+    instruction = clean_instruction(submission.instruction)
+    return msgspec.structs.replace(submission, instruction=instruction)

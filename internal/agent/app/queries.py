@@ -1,4 +1,4 @@
-"""Records: what a principal may read. A foreign id is answered like a missing one."""
+"""Queries: what a principal may read."""
 
 from functools import partial
 from typing import Any, NoReturn
@@ -33,7 +33,10 @@ from internal.agent.store.usage import UsageSum
 
 
 class Queries:
-    """Reads for the doors, scoped to the person. The owner sees everything."""
+    """Reads for channels, limited to the data of a principal. The owner may read everything.
+
+    Data of somebody else is reported as not found.
+    """
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._database = database
@@ -43,10 +46,10 @@ class Queries:
         """Return a task.
 
         Raises:
-            NotFound: it does not exist or belongs to somebody else.
+            NotFound: the task does not exist or belongs to somebody else.
         """
         task = await self._database.read(partial(self._stores.tasks.get, task_id))
-        if task is None or not _sees(principal, task.origin.principal):
+        if task is None or not _may_read(principal, task.origin.principal):
             _missing("task", task_id)
         return task
 
@@ -71,7 +74,7 @@ class Queries:
         before: str | None = None,
         limit: int = 50,
     ) -> list[Task]:
-        """Return tasks, newest first, behind the task id `before`."""
+        """Return tasks, newest first, starting after the task id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
             partial(
@@ -83,24 +86,24 @@ class Queries:
         """Return a session.
 
         Raises:
-            NotFound: it does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to somebody else.
         """
         session = await self._database.read(partial(self._stores.sessions.get, session_id))
-        if session is None or not _sees(principal, session.owner):
+        if session is None or not _may_read(principal, session.owner):
             _missing("session", session_id)
         return session
 
     async def sessions(
         self, principal: Principal, *, before: str | None = None, limit: int = 50
     ) -> list[SessionSummary]:
-        """Return sessions, last active first, behind the session id `before`."""
+        """Return sessions, last active first, starting after the session id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
             partial(self._stores.sessions.list_page, who, before, limit)
         )
 
     async def newest_session(self, principal: Principal, channel: Channel) -> Session | None:
-        """Return the person's session that was last active in a channel."""
+        """Return the principal's most recently active session of a channel."""
         return await self._database.read(
             partial(self._stores.sessions.get_newest, principal.id, channel)
         )
@@ -126,7 +129,7 @@ class Queries:
     async def events(
         self, session_id: SessionId, principal: Principal, *, after: int = 0, limit: int = 500
     ) -> list[EventRecord]:
-        """Return a session's events behind a position, oldest first.
+        """Return a session's events after a position, oldest first.
 
         Raises:
             NotFound: the session does not exist or belongs to somebody else.
@@ -144,7 +147,7 @@ class Queries:
         session_id: SessionId | None = None,
         limit: int = 50,
     ) -> list[UsageSum]:
-        """Return what was used, by day, session or model, the newest first.
+        """Return the usage by day, session or model, newest first.
 
         Raises:
             NotFound: the session does not exist or belongs to somebody else.
@@ -159,10 +162,10 @@ class Queries:
     async def question(
         self, question_id: QuestionId, principal: Principal, chat: str = ""
     ) -> QuestionRecord:
-        """Return a question; `chat` names the chat that the person looks from.
+        """Return a question. `chat` is the chat that the request came from, "" for none.
 
         Raises:
-            NotFound: it does not exist or is somebody else's.
+            NotFound: the question does not exist or the principal must not see it.
         """
         found = await self._database.read(partial(self._stores.questions.get, question_id))
         if found is None or not can_view(found, Actor(principal, "cli", chat)):
@@ -178,7 +181,7 @@ class Queries:
         before: str | None = None,
         limit: int = 50,
     ) -> list[QuestionRecord]:
-        """Return questions about the person's tasks, newest first, behind the id `before`."""
+        """Return questions of the principal's tasks, newest first, after the id `before`."""
         who = None if principal.may("owner") else principal.id
         return await self._database.read(
             partial(
@@ -196,30 +199,30 @@ class Queries:
         return await self._database.read(partial(self._stores.questions.list_open_in_chat, chat))
 
     async def rules(self, principal: Principal, *, limit: int = 200) -> list[PermissionRule]:
-        """Return the rules that people wrote, newest first.
+        """Return the permission rules that answers added, newest first.
 
         Raises:
-            Forbidden: only the owner may see them.
+            Forbidden: the principal is not the owner.
         """
-        _owner(principal)
+        _require_owner(principal)
         return await self._database.read(partial(self._stores.permission_rules.list_page, limit))
 
     async def people(self, principal: Principal) -> list[RoleAssignment]:
-        """Return who was given rights besides those of the settings, oldest first.
+        """Return the roles that were granted by pairing codes, oldest first.
 
         Raises:
-            Forbidden: only the owner may see them.
+            Forbidden: the principal is not the owner.
         """
-        _owner(principal)
+        _require_owner(principal)
         return await self._database.read(self._stores.roles.list_all)
 
     async def audit_entries(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
-        """Return who did what, newest first.
+        """Return the audit log, newest first.
 
         Raises:
-            Forbidden: only the owner may see it.
+            Forbidden: the principal is not the owner.
         """
-        _owner(principal)
+        _require_owner(principal)
         return await self._database.read(partial(self._stores.audit.list_page, limit))
 
     async def bounds(self) -> LogBounds:
@@ -227,13 +230,13 @@ class Queries:
         return await self._database.read(self._stores.events.get_bounds)
 
 
-def _sees(principal: Principal, owner: str) -> bool:
+def _may_read(principal: Principal, owner: str) -> bool:
     return principal.may("owner") or principal.id == owner
 
 
-def _owner(principal: Principal) -> None:
+def _require_owner(principal: Principal) -> None:
     if not principal.may("owner"):
-        raise Forbidden("Only the owner may see this.")
+        raise Forbidden("Only the owner may read this.")
 
 
 def _missing(kind: str, name: str) -> NoReturn:
@@ -241,11 +244,11 @@ def _missing(kind: str, name: str) -> NoReturn:
 
 
 MAX_TASK_CHARACTERS = 200
-"""Characters of the task that are shown beside its question."""
+"""Characters of the task that are shown with its question."""
 
 
 class AnswerView(msgspec.Struct, frozen=True):
-    """The answer that counted: who gave it, through what, when. `by` is a principal."""
+    """The accepted answer. `by` is a principal and `via` a channel."""
 
     decision: Decision
     text: str
@@ -261,9 +264,10 @@ class AnswerView(msgspec.Struct, frozen=True):
 
 
 class QuestionView(msgspec.Struct, frozen=True):
-    """A question: `calls` of an approval, the `plan` of a review, `task` the words that led to it.
+    """A question as the API returns it.
 
-    `may_answer`: it is open and whoever asks may answer it; what fits says `answer_schema`.
+    `task` is the beginning of the instruction. `may_answer` is True if the question is open and
+    the caller may answer it; `answer_schema` is the JSON schema of an answer.
     """
 
     question_id: QuestionId
@@ -288,14 +292,14 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
 
 
-def question_view(found: QuestionRecord, task: Task, answerer: Actor) -> QuestionView:
-    """Return a question as this person sees it."""
-    question = found.question
+def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionView:
+    """Return the view of a question for an actor."""
+    question = record.question
     return QuestionView(
         question_id=question.id,
-        run_id=found.run_id,
-        task_id=found.task_id,
-        session_id=found.session_id,
+        run_id=record.run_id,
+        task_id=record.task_id,
+        session_id=record.session_id,
         channel=task.origin.channel,
         task=task.instruction[:MAX_TASK_CHARACTERS],
         kind=question.kind,
@@ -305,12 +309,12 @@ def question_view(found: QuestionRecord, task: Task, answerer: Actor) -> Questio
         multiple=question.multiple,
         calls=question.calls,
         plan=question.plan,
-        who=found.audience,
-        status=found.status,
-        asked=found.asked,
-        expires=found.expires,
-        may_answer=found.status == "open" and can_answer(found, answerer),
-        answer=None if found.answer is None else _view_of_answer(found.answer),
+        who=record.audience,
+        status=record.status,
+        asked=record.asked,
+        expires=record.expires,
+        may_answer=record.status == "open" and can_answer(record, actor),
+        answer=None if record.answer is None else _view_of_answer(record.answer),
         answer_schema=answer_schema(question),
     )
 

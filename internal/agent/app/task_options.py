@@ -1,4 +1,4 @@
-"""Briefing: what a door asks for becomes how the task is done."""
+"""Task options: the settings and the submitter's choices become the run spec of a task."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -15,17 +15,17 @@ from internal.agent.domain.tasks import GateMode, RunSpec
 from internal.agent.domain.usage import PriceTable, RunLimits
 
 UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
-"""Modes that anyone may choose for a task of their own."""
+"""Permission modes that everybody may choose for their own tasks."""
 
 
 REVIEW_STRICTNESS: dict[PlanReview, int] = {"off": 0, "complex": 1, "always": 2}
 
 
 class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person may ask for with a task; None and () leave the settings' value.
+    """Choices of the submitter; None and () keep the value of the settings.
 
-    `workspace` is an absolute folder, `max_cost` in US dollars. Without `approvals` nobody is asked
-    about calls: those in need are a no.
+    `workspace` is an absolute path, `max_cost` in US dollars. Without `approvals`, calls that need
+    an approval are refused.
     """
 
     workspace: str | None = None
@@ -42,7 +42,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class TaskDefaults:
-    """The settings' side: what a task gets without options. `profiles` by name."""
+    """The values of the settings, for a task without options. `profiles` is keyed by name."""
 
     profiles: dict[str, Profile]
     policy: Policy
@@ -64,12 +64,12 @@ def build_run_spec(
     principal: Principal,
     profile_name: str | None = None,
 ) -> RunSpec:
-    """Return how a task is to be done.
+    """Return the run spec of a task.
 
     Raises:
-        Malformed: a value is out of range, a rule or a profile is unknown, or a cost limit is
-            asked for a model without a price.
-        Forbidden: only the local owner may choose a workspace, allow tools or widen the mode.
+        InvalidRequest: a value is out of range, a rule or a profile is unknown, or the model of a
+            cost limit has no price.
+        Forbidden: only the owner may choose a workspace, allow tools or widen the mode.
     """
     profile = _profile(defaults, profile_name or defaults.profile)
     _check_rights(options, principal)
@@ -102,7 +102,7 @@ def build_run_spec(
 
 
 def _review(own: PlanReview, wanted: PlanReview | None, principal: Principal) -> PlanReview:
-    """Return which plans are reviewed: people may ask for more of it, only the owner for less."""
+    """Return which plans are reviewed. Only the owner may choose less than the settings."""
     if wanted is None or (
         not principal.may("owner") and REVIEW_STRICTNESS[wanted] < REVIEW_STRICTNESS[own]
     ):
@@ -114,7 +114,7 @@ def _profile(defaults: TaskDefaults, name: str) -> Profile:
     profile = defaults.profiles.get(name)
     if profile is None:
         known = ", ".join(sorted(defaults.profiles))
-        raise InvalidRequest(f"There is no profile {name[:80]}; known are: {known}.")
+        raise InvalidRequest(f"There is no profile {name[:80]}. Profiles: {known}.")
     return profile
 
 
@@ -122,19 +122,19 @@ def _check_rights(options: TaskOptions, principal: Principal) -> None:
     if principal.may("owner"):
         return
     if options.workspace or options.allow:
-        raise Forbidden("Only the local owner may choose a workspace or allow tools.")
+        raise Forbidden("Only the owner may choose a workspace or allow tools.")
     if options.permission_mode is not None and options.permission_mode not in UNPRIVILEGED_MODES:
-        raise Forbidden(f"Only the local owner may use the mode {options.permission_mode}.")
+        raise Forbidden(f"Only the owner may use the mode {options.permission_mode}.")
 
 
 def _check_numbers(options: TaskOptions) -> None:
-    for name, value, most in (
+    for name, value, maximum in (
         ("max_iterations", options.max_iterations, 10_000),
         ("max_cost", options.max_cost, 1_000_000),
         ("timeout_seconds", options.timeout_seconds, 7 * 24 * 3600),
     ):
-        if value is not None and not 0 < value <= most:
-            raise InvalidRequest(f"{name} must be above 0 and at most {most:,}, not {value}.")
+        if value is not None and not 0 < value <= maximum:
+            raise InvalidRequest(f"{name} must be above 0 and at most {maximum:,}, not {value}.")
 
 
 def _limits(limits: RunLimits, options: TaskOptions) -> RunLimits:
@@ -148,5 +148,5 @@ def _limits(limits: RunLimits, options: TaskOptions) -> RunLimits:
 
 def _workspace(folder: str) -> str:
     if folder and not PurePath(folder).is_absolute():
-        raise InvalidRequest(f"workspace must be an absolute folder, not {folder[:200]}.")
+        raise InvalidRequest(f"workspace must be an absolute path, not {folder[:200]}.")
     return folder

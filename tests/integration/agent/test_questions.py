@@ -139,7 +139,7 @@ class _Later:
 
 def late_sweep(here: Core) -> Recovery:
     house = here.house
-    return Recovery(house.database, house.stores, house.broadcaster, _Later(here))
+    return Recovery(house.database, house.stores, broadcaster=house.broadcaster, clock=_Later(here))
 
 
 async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -
         run = await here.run(made)
         assert (run.stop_reason, run.answer) == ("rejected", "Nobody agreed.")
         assert not acted(here, home, made.session_id)
-        with pytest.raises(Conflict, match="expired: not run"):
+        with pytest.raises(Conflict, match="has expired; nothing was run"):
             await here.answer(asked["question_id"])
 
 
@@ -426,7 +426,7 @@ async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
             said = [tasks.create_task(answer(number)) for number in range(200)]
         results = [each.result() for each in said]
         assert results.count("counts") == 1
-        assert sum(each.startswith("Answered already by ") for each in results) == 199
+        assert sum(each.startswith("Already answered by ") for each in results) == 199
         events = await here.end_of(made)
         sound(events)
         assert len(named(events, "question.answered")) == 1
@@ -526,9 +526,9 @@ async def test_a_stop_is_final_and_what_is_said_after_it_is_the_next_task(home: 
         gateway = here.house.gateway
         made = await here.submit("sleep")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
-        await gateway.steer_task(made.task_id, "and wait", LOCAL_OWNER, "web")
+        await gateway.steer_task(made.task_id, "and wait", LOCAL_OWNER, channel="web")
         assert await gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
-        after = await gateway.steer_task(made.task_id, "are you there?", LOCAL_OWNER, "web")
+        after = await gateway.steer_task(made.task_id, "are you there?", LOCAL_OWNER, channel="web")
         assert after.taken_as == "task"
         events = await here.until(
             made.session_id, lambda each: each["event"] == "workflow.result.final"
@@ -593,7 +593,7 @@ async def test_a_stopped_task_is_resumed_and_a_finished_one_is_not(home: Path) -
         asked = await here.asked(going)
         await here.answer(asked["question_id"], "text", "green")
         await here.end_of(going)
-        with pytest.raises(Conflict, match="nothing to go on with"):
+        with pytest.raises(Conflict, match="nothing to resume"):
             await gateway.resume(going.task_id, LOCAL_OWNER, "web")
 
 

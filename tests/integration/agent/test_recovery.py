@@ -39,8 +39,10 @@ LONG = "3000-01-01T00:00:00.000Z"
 
 def sweep(here: Core) -> Recovery:
     house = here.house
-    services = house.coordinator._services
-    return Recovery(services.database, services.stores, house.broadcaster, house.clock)
+    services = house.coordinator.services
+    return Recovery(
+        services.database, services.stores, broadcaster=house.broadcaster, clock=house.clock
+    )
 
 
 async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
@@ -53,13 +55,15 @@ async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
     async with core(home, rules) as here:
         made = await here.submit("work")
         await here.model.until_open(1)
-        services = here.house.coordinator._services
+        services = here.house.coordinator.services
         run = await here.run(made)
         assert await services.database.write(
             partial(services.stores.runs.requeue, run.id, run.fence)
         )
         taken = await services.database.write(
-            partial(claim_run, services.stores, run.id, "somebody else", LONG, "2026")
+            partial(
+                claim_run, services.stores, run.id, "somebody else", lease_until=LONG, now="2026"
+            )
         )
         assert taken is not None
         assert taken.fence == run.fence + 1
@@ -98,10 +102,17 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
             begun, waiting = [
                 await terminal.gateway.submit(each, LOCAL_OWNER) for each in submissions
             ]
-            services = here.house.coordinator._services
+            services = here.house.coordinator.services
             past = "2026-01-01T00:00:00.000Z"
             await services.database.write(
-                partial(claim_run, services.stores, begun.run_id, terminal.owner, past, past)
+                partial(
+                    claim_run,
+                    services.stores,
+                    begun.run_id,
+                    terminal.owner,
+                    lease_until=past,
+                    now=past,
+                )
             )
         async with terminal_house(load(environ=environ)) as next_one:
             assert [each.rpartition(" ")[2] for each in next_one.news] == [
@@ -166,11 +177,13 @@ async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: P
 async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
     rules = Rules([Reply(text="done after all")])
     async with core(home, rules) as here:
-        services = here.house.coordinator._services
+        services = here.house.coordinator.services
         here.house.dispatcher.stop()
         made = await here.submit("work")
         await services.database.write(
-            partial(claim_run, services.stores, made.run_id, "the dead", LONG, "2026")
+            partial(
+                claim_run, services.stores, made.run_id, "the dead", lease_until=LONG, now="2026"
+            )
         )
     async with core(home, rules) as here:
         events = await here.end_of(made)
@@ -180,11 +193,13 @@ async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
 
 async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None:
     async with core(home, [Reply(text="second try")]) as here:
-        services, leases = here.house.coordinator._services, here.house.leases
+        services, leases = here.house.coordinator.services, here.house.leases
         here.house.dispatcher.stop()
         made = await here.submit("work")
         await services.database.write(
-            partial(claim_run, services.stores, made.run_id, leases.owner, LONG, "2026")
+            partial(
+                claim_run, services.stores, made.run_id, leases.owner, lease_until=LONG, now="2026"
+            )
         )
         assert await sweep(here).requeue_orphaned(leases.owner, frozenset({made.run_id})) == 0
         assert await sweep(here).requeue_orphaned(leases.owner, frozenset()) == 1
@@ -202,7 +217,7 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
             made.session_id, lambda each: each["payload"].get("status") == "waiting"
         )
         question = next(e for e in asked if e["event"] == "workflow.question.asked")["payload"]
-        services = here.house.coordinator._services
+        services = here.house.coordinator.services
 
         class Later:
             def now(self) -> Any:
@@ -211,25 +226,34 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
             def monotonic(self) -> float:
                 return 0.0
 
-        late = Recovery(services.database, services.stores, here.house.broadcaster, Later())
+        late = Recovery(
+            services.database, services.stores, broadcaster=here.house.broadcaster, clock=Later()
+        )
         assert await late.expire_questions() == 1
         here.house.dispatcher.wake()
         events = await here.end_of(made)
         sound(events)
         answered = next(e for e in events if e["event"] == "workflow.question.answered")
         assert answered["payload"]["decision"] == "expired"
-        with pytest.raises(Conflict, match="expired: not run"):
+        with pytest.raises(Conflict, match="has expired; nothing was run"):
             await here.answer(question["question_id"])
 
 
 async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Path) -> None:
     async with core(home, [Reply(text="never")]) as here:
-        services = here.house.coordinator._services
+        services = here.house.coordinator.services
         here.house.dispatcher.stop()
         made = await here.submit("poison")
         for _ in range(5):
             run = await services.database.write(
-                partial(claim_run, services.stores, made.run_id, "the dead", LONG, "2026")
+                partial(
+                    claim_run,
+                    services.stores,
+                    made.run_id,
+                    "the dead",
+                    lease_until=LONG,
+                    now="2026",
+                )
             )
             assert run is not None
             await services.database.write(partial(services.stores.runs.requeue, run.id, run.fence))
@@ -237,7 +261,7 @@ async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Pa
         events = await here.end_of(made)
         sound(events)
         assert events[-1]["payload"]["stop_reason"] == "interrupted"
-        assert "given up" in events[-1]["payload"]["error"]
+        assert "attempts without progress" in events[-1]["payload"]["error"]
 
 
 class FailingDatabase:
@@ -262,20 +286,20 @@ async def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(home:
     )
     async with core(home, rules) as here:
         house = here.house
-        services = house.coordinator._services
+        services = house.coordinator.services
         house.dispatcher.stop()
         made = await here.submit("work")
         disk = FailingDatabase(services.database)
         built = house.coordinator
         small = AgentCoordinator(
             replace(services, database=disk),
-            built._preparation,
-            built._engine,
-            built._resumption,
-            built._persistence,
+            preparer=built._preparer,
+            engine=built._engine,
+            resumer=built._resumer,
+            completer=built._completer,
         )
         run = await services.database.write(
-            partial(claim_run, services.stores, made.run_id, "here", LONG, "2026")
+            partial(claim_run, services.stores, made.run_id, "here", lease_until=LONG, now="2026")
         )
         assert run is not None
         running = asyncio.create_task(small.execute_task(ActiveRun(run)))
@@ -343,7 +367,7 @@ async def test_a_tool_that_takes_too_long_is_stopped(home: Path) -> None:
         events = await here.end_of(made)
         sound(events)
         failed = next(e for e in events if e["event"] == "workflow.tool.completed")
-        assert "was stopped after" in failed["payload"]["error"]
+        assert "timed out after" in failed["payload"]["error"]
 
 
 async def test_a_long_result_keeps_head_and_tail_and_the_whole_is_kept(home: Path) -> None:

@@ -120,7 +120,7 @@ async def test_steering_is_taken_before_the_next_model_call(home: Path) -> None:
         made = await here.submit("paint it")
         await here.model.until_open(1)
         steered = await here.house.gateway.steer_task(
-            made.task_id, "make it blue", LOCAL_OWNER, "web"
+            made.task_id, "make it blue", LOCAL_OWNER, channel="web"
         )
         assert (steered.taken_as, steered.run_id) == ("steering", made.run_id)
         here.model.release("start")
@@ -141,7 +141,7 @@ async def test_steering_that_comes_too_late_is_the_next_task(home: Path) -> None
     async with core(home, rules) as here:
         made = await here.submit("begin")
         await here.model.until_open(1)
-        await here.house.gateway.steer_task(made.task_id, "too late", LOCAL_OWNER, "web")
+        await here.house.gateway.steer_task(made.task_id, "too late", LOCAL_OWNER, channel="web")
         here.model.release("first")
         events = await here.until(
             made.session_id,
@@ -155,7 +155,9 @@ async def test_words_for_a_session_at_rest_are_a_task(home: Path) -> None:
     async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
         made = await here.submit("begin")
         await here.end_of(made)
-        steered = await here.house.gateway.steer_task(made.task_id, "go on", LOCAL_OWNER, "cli")
+        steered = await here.house.gateway.steer_task(
+            made.task_id, "go on", LOCAL_OWNER, channel="cli"
+        )
         assert steered.taken_as == "task"
         await here.until(
             made.session_id,

@@ -129,7 +129,7 @@ async def test_sessions_are_made_named_listed_and_deleted(app: WebApp) -> None:
     assert rows[session["session_id"]]["tasks"] == 1
     busy = await client.request("DELETE", path)
     assert busy.status == 409
-    assert "stop it first" in busy.error["message"]
+    assert "Stop it first" in busy.error["message"]
     await client.post(f"/api/tasks/{run.task_id}/stop")
     deleted = await client.request("DELETE", path)
     assert (deleted.status, deleted.body) == (204, b"")

@@ -61,7 +61,7 @@ class DispatchParts:
         self.coordinator = FakeCoordinator(database, stores)
         self.leases = self.lease_keeper("worker", 30.0)
         broadcaster = EventBroadcaster(database, stores, self.clock, "test")
-        self.recovery = Recovery(database, stores, broadcaster, self.clock)
+        self.recovery = Recovery(database, stores, broadcaster=broadcaster, clock=self.clock)
 
     def lease_keeper(self, owner: str, seconds: float) -> LeaseKeeper:
         return LeaseKeeper(

@@ -1,1 +1,17 @@
-"""The life of a run: creation, preparation, execution, questions, completion and recovery."""
+"""The life of a run, from a submitted task to its stored end.
+
+- `creation`: tasks, sessions and runs in the database.
+- `active`: the runs that this process executes.
+- `context`: values shared by the stages of a run.
+- `coordinator`: takes a run through its stages.
+- `preparation`: the first Turn: history, prompt, tools and rules.
+- `engine`: model calls and tool calls until the Turn pauses or is done.
+- `tool_execution`: the calls of one iteration.
+- `completion`: ends, pauses and hand-overs of a run in this process.
+- `finalization`: the statements that end a run.
+- `questions`: answers to questions.
+- `permission_rules`: rules that answers added.
+- `resume`: runs that continue from a checkpoint.
+- `recovery`: runs whose process died, and questions that expired.
+- `session_title`: the title of a session.
+"""

@@ -1,4 +1,4 @@
-"""Lanes: the runs that this process has at work, one a lane, and how each can be made to leave."""
+"""Active runs: the runs that this process executes."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
@@ -14,75 +14,75 @@ T = TypeVar("T")
 
 
 class ActiveRun:
-    """A run at work here. It can be made to leave once; the first reason holds."""
+    """A run that this process executes. It can be cancelled once; the first reason counts."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._way_out: RunExit | None = None
+        self._reason: RunExit | None = None
         self._work: asyncio.Task[Any] | None = None
-        self._closing = False
+        self._is_closing = False
 
     def cancel(self, reason: RunExit) -> None:
-        """Make the work raise `reason`. Too late when the run is storing its end already."""
-        if self._way_out is None and not self._closing:
-            self._way_out = reason
+        """Make `run_cancellable` raise the reason. No effect once the run stores its end."""
+        if self._reason is None and not self._is_closing:
+            self._reason = reason
             if self._work is not None:
                 self._work.cancel()
 
-    async def run_cancellable(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Do the part of a run that may be cut short, in a task of its own.
+    async def run_cancellable(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await the work in a task of its own, the only part that `cancel` interrupts.
 
         Raises:
-            WayOut: the run was made to leave; the task is over.
+            RunExit: the run was cancelled for this reason; the task has ended.
         """
-        if self._way_out is not None:
-            doing.close()
-            raise self._way_out
-        work: asyncio.Task[T] = asyncio.create_task(doing)
-        self._work = work
+        if self._reason is not None:
+            work.close()
+            raise self._reason
+        task: asyncio.Task[T] = asyncio.create_task(work)
+        self._work = task
         try:
-            return await work
+            return await task
         except asyncio.CancelledError:
-            if self._way_out is None:
+            if self._reason is None:
                 raise
-            raise self._way_out from None
+            raise self._reason from None
         finally:
-            self._closing = True
+            self._is_closing = True
 
 
 class ActiveRuns:
-    """All live runs of the process."""
+    """All active runs of the process."""
 
     def __init__(self) -> None:
-        self._live: dict[RunId, ActiveRun] = {}
+        self._runs: dict[RunId, ActiveRun] = {}
 
     def __len__(self) -> int:
-        return len(self._live)
+        return len(self._runs)
 
     def __iter__(self) -> Iterator[ActiveRun]:
-        return iter(list(self._live.values()))
+        return iter(list(self._runs.values()))
 
     def add(self, run: Run) -> ActiveRun:
-        """Put a claimed run at work. Its lane is free: the claim has seen to that."""
-        live = self._live[run.id] = ActiveRun(run)
-        return live
+        """Add a run that this process has claimed."""
+        active = self._runs[run.id] = ActiveRun(run)
+        return active
 
     def remove(self, run_id: RunId) -> None:
-        """Take a run out that is over here."""
-        self._live.pop(run_id, None)
+        """Remove a run that ended, paused or was handed over."""
+        self._runs.pop(run_id, None)
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
-        """Make a run leave; False when it is not at work here."""
-        live = self._live.get(run_id)
-        if live is not None:
-            live.cancel(reason)
-        return live is not None
+        """Cancel a run; returns False if this process does not execute it."""
+        active = self._runs.get(run_id)
+        if active is not None:
+            active.cancel(reason)
+        return active is not None
 
 
 def claim_run(
-    stores: Stores, run_id: RunId, owner: str, lease_until: str, now: str
+    stores: Stores, run_id: RunId, owner: str, *, lease_until: str, now: str
 ) -> Write[Run | None]:
-    """Take a queued run whose lane is free; None when it may not be taken now."""
+    """Claim a queued run for an owner; None if its lane is busy or somebody else claimed it."""
     run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now)
     if run is not None:
         yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
@@ -90,7 +90,7 @@ def claim_run(
 
 
 def requeue_run(stores: Stores, run: Run, now: str) -> Write[bool]:
-    """Put a running run back into the queue; False when another process has taken it."""
+    """Put a running run back into the queue; False if another process has claimed it."""
     if not (yield from stores.runs.requeue(run.id, run.fence)):
         return False
     yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)

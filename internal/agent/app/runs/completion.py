@@ -1,4 +1,4 @@
-"""Persisting: how a run leaves this process: ended, paused or handed over. One transaction each."""
+"""Completion: stores that a run ended, paused or was handed over, in one transaction each."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,7 +8,13 @@ import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.runs.active import requeue_run
-from internal.agent.app.runs.context import RunContext, stage, stage_completed, stage_started
+from internal.agent.app.runs.context import (
+    RunContext,
+    RunServices,
+    stage,
+    stage_completed,
+    stage_started,
+)
 from internal.agent.app.runs.creation import new_task_ids
 from internal.agent.app.runs.finalization import (
     RECALLED,
@@ -28,82 +34,102 @@ from internal.agent.domain.events.types import (
     ResultCancelled,
     ResultFinal,
 )
-from internal.agent.domain.messages import Message, user_message
+from internal.agent.domain.messages import user_message
 from internal.agent.domain.questions import CLOCK, NOBODY, Question, QuestionRecord
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
-from internal.agent.ports.runtime import Clock
 from internal.agent.store.access import AuditEntry
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Write
 from internal.agent.store.runs import RunEnd
-from internal.agent.store.stores import Stores
-
-
-def summarize(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> RunResult:
-    """Return how the run ends and what it leaves; without a Turn it did not get that far."""
-    said: list[Message] = [user_message(task.instruction)] if turn is None else turn.run_messages()
-    spent = {} if turn is None else turn.spending
-    end = RunEnd(
-        status=STATUS_BY_STOP_REASON[outcome.stop_reason],
-        stop_reason=outcome.stop_reason,
-        usage=sum((each.usage for each in spent.values()), Usage()),
-        cost=None if turn is None else turn.cost,
-        answer=outcome.answer,
-        error=outcome.error,
-        ended=ended,
-    )
-    return RunResult(
-        end=end,
-        messages=said,
-        used={model: (each.usage, each.cost) for model, each in spent.items()},
-        title=one_line(task.instruction),
-    )
-
 
 CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations"})
-"""Stop reasons after which the engine has left nothing open."""
+"""Stop reasons after which no node or tool call is left open."""
 
 
 class RunCompleter:
-    """Writes the ends and pauses of runs."""
+    """Stores the ends and pauses of runs."""
 
-    def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
-        self._database = database
-        self._stores = stores
-        self._clock = clock
+    def __init__(self, services: RunServices) -> None:
+        self._database = services.database
+        self._stores = services.stores
+        self._clock = services.clock
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
-        """Summarize and store the end of a run: completed, failed, or rejected by a person."""
+        """Summarize and store the end of a run that completed, failed or was rejected."""
         if outcome.stop_reason not in CLEAN_STOP_REASONS:
-            await self._close_open_ends(context, outcome.error)
+            await self._close_unfinished_work(context, outcome.error)
         async with stage("summarize", context.stream.emit, self._clock):
-            ending = summarize(context.task, turn, outcome, self._now())
-        begun = self._clock.monotonic()
-        end = ending.end
+            result = summarize(context.task, turn, outcome, self._now())
+        started_at = self._clock.monotonic()
         await self._commit_end(
             context,
-            ending,
+            result,
             (
                 stage_started("persist"),
-                stage_completed("persist", begun, self._clock),
+                stage_completed("persist", started_at, self._clock),
                 LifecycleUpdated(
-                    status=end.status, phase="persist", stop_reason=outcome.stop_reason
+                    status=result.end.status, phase="persist", stop_reason=outcome.stop_reason
                 ),
-                self._last_event(context, turn, outcome, ending),
+                self._result_event(context, turn, outcome, result.end),
             ),
         )
 
-    def _last_event(
-        self, context: RunContext, turn: Turn | None, outcome: TurnOutcome, ending: RunResult
+    async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
+        """Store that somebody stopped the run; the messages of the run are kept."""
+        await self._close_unfinished_work(context, "stopped")
+        answer = ""
+        if turn is not None:
+            turn.end("user_stop", stopped.reason)
+            answer = turn.outcome.answer if turn.outcome else ""
+        result = summarize(context.task, turn, TurnOutcome("user_stop", answer), self._now())
+        if stopped.reason == RECALLED:  # a recalled message leaves no reply and no history
+            result = msgspec.structs.replace(result, silent=True, messages=(), title="")
+        await self._commit_end(
+            context,
+            result,
+            (
+                LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
+                ResultCancelled(
+                    reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via
+                ),
+            ),
+        )
+
+    async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
+        """Store the question and that the run waits for its answer."""
+        record = self._question_record(context, question)
+        asked = QuestionAsked(
+            question_id=question.id,
+            kind=question.kind,
+            title=question.title,
+            body=question.body,
+            options=question.options,
+            expires_at=record.expires,
+            calls=question.calls,
+            multiple=question.multiple,
+            plan=question.plan or UNSET,
+            who=record.audience,
+        )
+        waiting = LifecycleUpdated(
+            status="waiting", phase="execute", stop_reason="await_user_input"
+        )
+        also = partial(self._store_pause, context, record)
+        await context.stream.commit(asked, waiting, turn=turn, also=also)
+
+    async def hand_over(self, context: RunContext) -> None:
+        """Put the run back into the queue; another process resumes its last checkpoint."""
+        await context.stream.commit(also=partial(self._requeue, context))
+
+    def _result_event(
+        self, context: RunContext, turn: Turn | None, outcome: TurnOutcome, end: RunEnd
     ) -> ResultFinal | ResultCancelled:
         if outcome.stop_reason == "rejected":
             reason = outcome.error or "the plan was rejected"
             by, via = outcome.by or NOBODY, outcome.via or CLOCK
             return ResultCancelled(reason=truncate_json(reason), requested_by=by, requested_via=via)
-        end = ending.end
         return ResultFinal(
             final_answer=truncate_json(outcome.answer),
             stop_reason=outcome.stop_reason,
@@ -115,69 +141,26 @@ class RunCompleter:
             error_code=outcome.error_code or UNSET,
         )
 
-    async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
-        """Store that somebody stopped the run; what it did is kept."""
-        await self._close_open_ends(context, "stopped")
-        said = ""
-        if turn is not None:
-            turn.end("user_stop", stopped.reason)
-            said = turn.outcome.answer if turn.outcome else ""
-        ending = summarize(context.task, turn, TurnOutcome("user_stop", said), self._now())
-        if stopped.reason == RECALLED:  # who took it back wants neither an answer nor a memory
-            ending = msgspec.structs.replace(ending, silent=True, messages=(), title="")
-        await self._commit_end(
-            context,
-            ending,
-            (
-                LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
-                ResultCancelled(
-                    reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via
-                ),
-            ),
-        )
-
-    async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
-        """Store that the run waits for a person: no end, and nothing stays in this process."""
-        asked = self._asked(context, question)
-        event = QuestionAsked(
-            question_id=question.id,
-            kind=question.kind,
-            title=question.title,
-            body=question.body,
-            options=question.options,
-            expires_at=asked.expires,
-            calls=question.calls,
-            multiple=question.multiple,
-            plan=question.plan or UNSET,
-            who=asked.audience,
-        )
-        waiting = LifecycleUpdated(
-            status="waiting", phase="execute", stop_reason="await_user_input"
-        )
-        also = partial(self._rest, context, asked)
-        await context.stream.commit(event, waiting, turn=turn, also=also)
-
-    async def hand_over(self, context: RunContext) -> None:
-        """Put the run back into the queue, as its last checkpoint left it."""
-        await context.stream.commit(also=partial(self._requeue, context))
-
-    async def _close_open_ends(self, context: RunContext, error: str) -> None:
-        await context.stream.commit()  # all that was emitted is in the log now
+    async def _close_unfinished_work(self, context: RunContext, error: str) -> None:
+        await context.stream.commit()  # all emitted events must be in the log
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         await context.stream.emit(
             *find_unfinished_work(log, error=truncate_json(error or "failed"))
         )
 
     async def _commit_end(
-        self, context: RunContext, ending: RunResult, events: Sequence[Event]
+        self, context: RunContext, result: RunResult, events: Sequence[Event]
     ) -> None:
         also = partial(
-            finalize_run, self._stores, context.run, context.task, ending, new_task_ids()
+            finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
         await context.stream.commit(*events, also=also)
 
-    def _asked(self, context: RunContext, question: Question) -> QuestionRecord:
-        """Return what is stored of a question. Words may come from the asker in a chat of two."""
+    def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:
+        """Return the record of a question that is asked now.
+
+        In a direct chat the submitter may answer clarifications; all else needs an operator.
+        """
         task, now = context.task, self._clock.now()
         ttl = timedelta(minutes=task.brief.question_ttl_minutes)
         return QuestionRecord(
@@ -192,18 +175,18 @@ class RunCompleter:
             expires=rfc3339(now + ttl),
         )
 
-    def _rest(self, context: RunContext, asked: QuestionRecord) -> Write[list[EventRecord]]:
-        run, task, stores, now = context.run, context.task, self._stores, asked.asked
-        question = asked.question
+    def _store_pause(self, context: RunContext, record: QuestionRecord) -> Write[list[EventRecord]]:
+        run, task, stores, now = context.run, context.task, self._stores, record.asked
+        question = record.question
         if not (yield from stores.runs.pause(run.id, run.fence)):
             raise LeaseLost(f"{run.id} is run by another process")
         yield from stores.tasks.set_status(task.id, "waiting", "await_user_input", now=now)
-        yield from stores.questions.add(asked)
+        yield from stores.questions.add(record)
         if question.plan is not None:
             yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now=now)
-        deed = AuditEntry(now, run.id, task.origin.channel, "question.asked", question.id)
-        yield from stores.audit.add(deed._replace(detail=question.kind))
-        yield from queue_question_notice(stores, asked, "asked", now)
+        entry = AuditEntry(now, run.id, task.origin.channel, "question.asked", question.id)
+        yield from stores.audit.add(entry._replace(detail=question.kind))
+        yield from queue_question_notice(stores, record, "asked", now=now)
         return []
 
     def _requeue(self, context: RunContext) -> Write[list[EventRecord]]:
@@ -213,3 +196,23 @@ class RunCompleter:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def summarize(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> RunResult:
+    """Return the result of a run. `turn` is None if the run ended before it had one."""
+    spending = {} if turn is None else turn.spending
+    end = RunEnd(
+        status=STATUS_BY_STOP_REASON[outcome.stop_reason],
+        stop_reason=outcome.stop_reason,
+        usage=sum((each.usage for each in spending.values()), Usage()),
+        cost=None if turn is None else turn.cost,
+        answer=outcome.answer,
+        error=outcome.error,
+        ended=ended,
+    )
+    return RunResult(
+        end=end,
+        messages=[user_message(task.instruction)] if turn is None else turn.run_messages(),
+        usage={model: (each.usage, each.cost) for model, each in spending.items()},
+        title=one_line(task.instruction),
+    )

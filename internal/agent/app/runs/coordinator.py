@@ -1,4 +1,4 @@
-"""AgentCoordinator: takes a run through prepare, execute, summarize and persist."""
+"""The coordinator: takes a run through its stages prepare, execute, summarize and persist."""
 
 import asyncio
 import logging
@@ -38,46 +38,47 @@ from internal.agent.domain.tasks import Run, StopReason
 logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 5
-"""So often a run is begun without getting to its next checkpoint; then something in it kills us."""
+"""A run that starts more often than this without reaching a new checkpoint fails."""
 
 
 @dataclass(slots=True)
-class _Pass:
-    """What is known of a run's Turn when the work is cut short."""
+class _Attempt:
+    """The Turn of the current attempt; available after a cancellation."""
 
     turn: Turn | None = None
 
 
 class AgentCoordinator:
-    """Executes runs. Only the work of preparing and executing is ever cancelled."""
+    """Executes runs. Only preparation and execution are ever cancelled, never persistence."""
 
     def __init__(
         self,
         services: RunServices,
-        preparation: RunPreparer,
+        *,
+        preparer: RunPreparer,
         engine: ReactEngine,
-        resumption: RunResumer,
-        persistence: RunCompleter,
+        resumer: RunResumer,
+        completer: RunCompleter,
     ) -> None:
-        self._services = services
-        self._preparation = preparation
+        self.services = services
+        self._preparer = preparer
         self._engine = engine
-        self._resumption = resumption
-        self._persistence = persistence
+        self._resumer = resumer
+        self._completer = completer
 
-    async def execute_task(self, live: ActiveRun) -> None:
-        """Take a claimed run to its end, its pause or its way out.
+    async def execute_task(self, active: ActiveRun) -> None:
+        """Execute a claimed run until it ends, pauses or is handed over.
 
-        Returns after every durable event is stored and handed to its listeners.
+        Returns when every durable event is stored and passed to the listeners.
 
         Raises:
-            StoreError: it cannot be stored any more; the last checkpoint stands.
+            StoreError: the run cannot be stored; its last checkpoint stays valid.
         """
-        services, run = self._services, live.run
+        services, run = self.services, active.run
         task = await services.database.read(partial(services.stores.tasks.get, run.task_id))
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")
-        ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
+        ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
             run.fence,
@@ -92,72 +93,75 @@ class AgentCoordinator:
         context = RunContext(ids, run, task, stream, services.clock.monotonic())
         try:
             async with background_task(stream.deliver()), background_task(titles.listen()):
-                await self._pass(context, live)
+                await self._run_attempt(context, active)
                 await titles.drained()
         except LeaseLost:
             logger.warning("run fenced", extra={"run_id": run.id})
         finally:
             services.broadcaster.forget(run.id)
 
-    async def _pass(self, context: RunContext, live: ActiveRun) -> None:
-        now = _Pass()
+    async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
+        attempt = _Attempt()
         try:
-            end = await live.run_cancellable(self._work(context, now))
+            end = await active.run_cancellable(self._work(context, attempt))
         except RunStopped as stopped:
-            await self._persistence.cancel(context, now.turn, stopped)
+            await self._completer.cancel(context, attempt.turn, stopped)
         except RunHandedOver:
-            await self._persistence.hand_over(context)
+            await self._completer.hand_over(context)
         else:
-            if isinstance(end, Pause) and now.turn is not None:
-                await self._persistence.pause(context, now.turn, end.question)
+            if isinstance(end, Pause) and attempt.turn is not None:
+                await self._completer.pause(context, attempt.turn, end.question)
             elif isinstance(end, Done):
-                await self._persistence.end(context, now.turn, end.outcome)
+                await self._completer.end(context, attempt.turn, end.outcome)
 
-    async def _work(self, context: RunContext, now: _Pass) -> Pause | Done:
-        """Prepare, or resume, and execute: the part of a run that may be cancelled."""
+    async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | Done:
+        """Prepare or resume, then execute: the part of a run that may be cancelled."""
         if context.run.attempt > MAX_ATTEMPTS:
-            error = f"given up after {MAX_ATTEMPTS} attempts that did not get any further"
+            error = f"stopped after {MAX_ATTEMPTS} attempts without progress"
             return Done(TurnOutcome("interrupted", "", error))
         try:
-            now.turn, paused = await self._resumption.turn(context)
-            _heed_stop(context.run)
-            if now.turn is None:
-                await self._begin(context, now)
+            attempt.turn, paused = await self._resumer.resume(context)
+            _raise_if_stopped(context.run)
+            if attempt.turn is None:
+                await self._prepare(context, attempt)
         except (LeaseLost, RunStopped, StoreError):
             raise
         except LarkspurError as error:
             return Done(TurnOutcome("error", "", str(error)))
-        return await self._execute(context, now, paused=paused)
+        return await self._execute(context, attempt, paused=paused)
 
-    async def _begin(self, context: RunContext, now: _Pass) -> None:
-        emit, clock = context.stream.emit, self._services.clock
+    async def _prepare(self, context: RunContext, attempt: _Attempt) -> None:
+        emit, clock = context.stream.emit, self.services.clock
         await emit(LifecycleUpdated(status="running", phase="prepare"))
         async with stage("prepare", emit, clock):
-            workspace = self._services.workspaces(context.task)
-            now.turn, snapshot = await self._preparation.prepare(context, workspace)
-            await emit(snapshot, turn=now.turn)
+            workspace = self.services.workspaces(context.task)
+            attempt.turn, snapshot = await self._preparer.prepare(context, workspace)
+            await emit(snapshot, turn=attempt.turn)
 
-    async def _execute(self, context: RunContext, now: _Pass, *, paused: bool) -> Pause | Done:
-        """Drive the Turn. A failure here returns what there is."""
-        turn, clock = now.turn, self._services.clock
+    async def _execute(
+        self, context: RunContext, attempt: _Attempt, *, paused: bool
+    ) -> Pause | Done:
+        """Drive the Turn. An error ends the Turn, which keeps the work done so far."""
+        turn, clock = attempt.turn, self.services.clock
         if turn is None:
             raise TypeError("a run without a Turn cannot be executed")
-        begun = clock.monotonic()
+        started_at = clock.monotonic()
         running = LifecycleUpdated(status="running", phase="execute")
         await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
+        timeout_seconds = context.task.brief.limits.timeout_seconds
         try:
-            async with asyncio.timeout(context.task.brief.limits.timeout_seconds):
+            async with asyncio.timeout(timeout_seconds):
                 end = await self._engine.solve(context, turn, paused=paused)
         except (LeaseLost, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
-            turn.end(*_reason(error, context.task.brief.limits.timeout_seconds))
+            turn.end(*_stop_reason(error, timeout_seconds))
         except Exception as error:
             logger.exception("run broke", extra={"run_id": context.run.id})
-            turn.end("error", f"an error inside Larkspur: {describe_error(error)}")
+            turn.end("error", f"internal error: {describe_error(error)}")
         else:
             if isinstance(end, Done):
-                await context.stream.emit(stage_completed("execute", begun, clock))
+                await context.stream.emit(stage_completed("execute", started_at, clock))
             return end
         ended = turn.next()
         if not isinstance(ended, Done):
@@ -165,13 +169,16 @@ class AgentCoordinator:
         return ended
 
 
-def _heed_stop(run: Run) -> None:
-    """Raise Stopped when that was asked for before the process that ran it died."""
+def _raise_if_stopped(run: Run) -> None:
+    """Raise RunStopped if the stop was requested before an earlier process died."""
     if run.stop is not None:
         raise RunStopped(run.stop.by, run.stop.via, run.stop.reason)
 
 
-def _reason(error: TimeoutError | ModelError, seconds: float) -> tuple[StopReason, str, str]:
+def _stop_reason(
+    error: TimeoutError | ModelError, timeout_seconds: float
+) -> tuple[StopReason, str, str]:
+    """Return the stop reason, the error message and the error code of an exception."""
     if isinstance(error, TimeoutError):
-        return "timeout", f"stopped after {seconds:g} s of running time", ""
+        return "timeout", f"stopped after {timeout_seconds:g} s of running time", ""
     return "error", str(error), error.code

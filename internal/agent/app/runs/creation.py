@@ -1,4 +1,4 @@
-"""Intake: how a person's words become a task, in one transaction."""
+"""Creation: submissions become tasks, runs and sessions, in one transaction."""
 
 import msgspec
 
@@ -26,18 +26,16 @@ from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
 MAX_INSTRUCTION_CHARACTERS = 200_000
-"""A task's text may be this many characters; more belongs into an attachment."""
 
-
-RESUME_PROMPT = "Go on where this task stopped; do not repeat what is done:"
+RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A task as a door hands it in, into the session of that id, or the one at hand in `scope`.
+    """A task as a channel submits it, for a session by id or for the current session of a scope.
 
-    Without either it opens a new session. `message` is the accepted message that it comes from.
-    `owner` names the terminal process that runs the task itself; "" leaves it to the dispatcher.
-    `direct`: it was said in a chat of two.
+    Without either a new session is opened. `message` is the accepted message that contains the
+    task. `owner` names the terminal process that executes the task itself; "" leaves it to the
+    dispatcher. `direct` is True in a chat with the bot alone.
     """
 
     instruction: str
@@ -54,7 +52,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """What became of it. `status` is the task's status at that moment."""
+    """The ids of a submitted task and its status at that moment."""
 
     task_id: TaskId
     run_id: RunId
@@ -63,7 +61,7 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 class TaskIds(msgspec.Struct, frozen=True):
-    """Ids drawn before a transaction, so that it can be run again and mean the same."""
+    """New ids, generated before the transaction so that repeating it gives the same result."""
 
     session_id: SessionId
     task_id: TaskId
@@ -72,19 +70,19 @@ class TaskIds(msgspec.Struct, frozen=True):
 
 
 def new_task_ids() -> TaskIds:
-    """Draw the ids that a new task may need."""
+    """Generate the ids that a new task may need."""
     return TaskIds(new.new_session_id(), new.new_task_id(), new.new_run_id(), new.new_message_id())
 
 
 def clean_instruction(text: str) -> str:
-    """Return a person's words as they may be stored.
+    """Return the text without surrogates and NUL characters, which cannot be stored.
 
     Raises:
-        Malformed: there are none, or too many.
+        InvalidRequest: the text is empty or too long.
     """
     text = text.encode("utf-8", "replace").decode().replace("\0", "�")
     if not text.strip():
-        raise InvalidRequest("The task is empty: say what is to be done.")
+        raise InvalidRequest("The task is empty.")
     if len(text) > MAX_INSTRUCTION_CHARACTERS:
         raise InvalidRequest(
             f"The task has {len(text):,} characters; the maximum is {MAX_INSTRUCTION_CHARACTERS:,}."
@@ -96,12 +94,13 @@ def clean_instruction(text: str) -> str:
 def open_session(
     stores: Stores,
     session_id: SessionId,
-    channel: Channel,
     owner: Principal,
+    *,
+    channel: Channel,
     now: str,
     scope: str = "",
 ) -> Write[None]:
-    """Store a new, empty session."""
+    """Store a new session without a title."""
     yield from stores.sessions.add(Session(session_id, "", channel, owner.id, now, now, scope))
 
 
@@ -109,13 +108,14 @@ def create_task(
     stores: Stores,
     submission: Submission,
     session_id: SessionId,
-    fresh: TaskIds,
+    *,
+    ids: TaskIds,
     origin: Origin,
     now: str,
 ) -> Write[list[EventRecord]]:
-    """Store the task, its run, and their first events, for a session that exists."""
+    """Store a task of an existing session, its run and their first events; return the events."""
     task = Task(
-        id=fresh.task_id,
+        id=ids.task_id,
         session_id=session_id,
         kind="chat",
         lane=session_id,
@@ -127,7 +127,7 @@ def create_task(
         attachments=submission.attachments,
     )
     run = Run(
-        id=fresh.run_id,
+        id=ids.run_id,
         task_id=task.id,
         session_id=session_id,
         lane=task.lane,
@@ -146,21 +146,20 @@ def create_task(
         attachments=submission.attachments,
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
-    ids = RunIds(session_id, task.id, run.id)
-    return (yield from stores.events.append_idle(ids, (received, queued), now))
+    return (yield from stores.events.append_idle(RunIds.of(run), (received, queued), now))
 
 
 def inbox_message(
-    submission: Submission, fresh: TaskIds, principal: Principal, now: str
+    submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> InboundMessage:
-    """Return the inbox row of a submission: the accepted message with the words as understood."""
+    """Return the inbox row of a submission: its accepted message, or a new one, with its text."""
     raw = msgspec.json.encode({"text": submission.instruction}).decode()
     if submission.message is not None:
         return msgspec.structs.replace(submission.message, raw=raw)
     return InboundMessage(
         channel=submission.channel,
         app="",
-        message_id=fresh.message_id,
+        message_id=ids.message_id,
         chat_id="",
         principal=principal.id,
         raw=raw,
@@ -169,15 +168,15 @@ def inbox_message(
 
 
 def resume_submission(task: Task, channel: Channel, message: InboundMessage | None) -> Submission:
-    """Return the task that goes on where another one ended, in its session.
+    """Return a submission that continues an ended task, in its session.
 
     Raises:
-        Conflict: that one has not ended, or is done.
+        Conflict: the task has not ended, or it is completed.
     """
     if task.status not in ENDED:
         raise Conflict(f"The task has not ended: it is {task.status}.")
     if task.stop_reason == "final_answer":
-        raise Conflict("The task is done: there is nothing to go on with.")
+        raise Conflict("The task is completed; there is nothing to resume.")
     return Submission(
         instruction=f"{RESUME_PROMPT}\n\n{task.instruction.removeprefix(RESUME_PROMPT).strip()}",
         brief=task.brief,

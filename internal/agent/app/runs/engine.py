@@ -1,4 +1,4 @@
-"""ReactEngine: does the I/O that a Turn asks for, and nothing else."""
+"""The engine: performs the model calls and tool calls that a Turn asks for."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -6,7 +6,7 @@ from functools import partial
 from typing import assert_never
 
 from internal.agent.app.events.writer import Emit
-from internal.agent.app.runs.context import RunContext
+from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
 from internal.agent.domain.events.record import EventRecord
@@ -33,163 +33,159 @@ from internal.agent.ports.llm import (
     StreamRestarted,
     TextDelta,
 )
-from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Write
 from internal.agent.store.inbox import Steering
-from internal.agent.store.stores import Stores
+
+CONTEXT_MARGIN = 0.95
+"""Share of the context window that is filled; token counts are estimates."""
 
 
 class ReplyStream:
-    """Counts the pieces of one reply: those of the answer and those of the reasoning apart."""
+    """Emits the deltas of one model reply; answer and reasoning are counted separately."""
 
     def __init__(self, emit: Emit, iteration: int) -> None:
         self.node_id = f"iter:{iteration}:say"
+        self._reasoning_id = f"iter:{iteration}:think"
         self._emit = emit
-        self._thinking = f"iter:{iteration}:think"
-        self._said: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
-    async def hear(self, pieces: AsyncGenerator[ModelStreamEvent, None]) -> ModelResponse:
-        """Show the words as they come and return the whole reply.
+    async def consume(self, stream: AsyncGenerator[ModelStreamEvent, None]) -> ModelResponse:
+        """Emit the text as it arrives and return the complete response.
 
         Raises:
-            ModelError: the model cannot be used, whatever was tried.
+            ModelError: the model failed after all retries.
         """
-        async with aclosing(pieces):
-            async for piece in pieces:
-                match piece:
+        async with aclosing(stream):
+            async for event in stream:
+                match event:
                     case TextDelta():
-                        await self._show(piece)
+                        await self._emit_delta(event)
                     case StreamRestarted():
-                        await self._start_over()
+                        await self._restart()
                     case ModelResponse():
-                        return piece
-        raise ModelUnreachable("The model ended its reply too early.")
+                        return event
+        raise ModelUnreachable("The model's reply ended early.")
 
-    async def _show(self, words: TextDelta) -> None:
-        node_id = self._thinking if words.reasoning else self.node_id
-        k = self._said[node_id] = self._said.get(node_id, 0) + words.n
-        if words.reasoning:
-            delta = OutputDelta(node_id=node_id, k=k, n=words.n, text=words.text, reasoning=True)
+    async def _emit_delta(self, text: TextDelta) -> None:
+        node_id = self._reasoning_id if text.reasoning else self.node_id
+        k = self._counts[node_id] = self._counts.get(node_id, 0) + text.n
+        if text.reasoning:
+            delta = OutputDelta(node_id=node_id, k=k, n=text.n, text=text.text, reasoning=True)
         else:
-            delta = OutputDelta(node_id=node_id, k=k, n=words.n, text=words.text)
+            delta = OutputDelta(node_id=node_id, k=k, n=text.n, text=text.text)
         await self._emit(delta)
 
-    async def _start_over(self) -> None:
-        void = [Partial(node_id=node_id, k=0, text="") for node_id in self._said]
-        self._said.clear()
-        if void:
-            await self._emit(*void)
-
-
-CONTEXT_MARGIN = 0.95
-"""Weights are estimates: this share of the context window is used."""
+    async def _restart(self) -> None:
+        """Clear the text of an attempt that failed halfway."""
+        cleared = [Partial(node_id=node_id, k=0, text="") for node_id in self._counts]
+        self._counts.clear()
+        if cleared:
+            await self._emit(*cleared)
 
 
 class ReactEngine:
-    """Think, plan tools, execute tools, observe: until the Turn pauses or is done."""
+    """Performs the model calls and tool calls that a Turn asks for."""
 
     def __init__(
-        self,
-        model: ModelClient,
-        book: ModelBook,
-        runner: ToolExecutor,
-        database: Database,
-        stores: Stores,
-        clock: Clock,
+        self, services: RunServices, model: ModelClient, book: ModelBook, *, tools: ToolExecutor
     ) -> None:
         self._model = model
         self._book = book
-        self._runner = runner
-        self._database = database
-        self._stores = stores
-        self._clock = clock
+        self._tools = tools
+        self._database = services.database
+        self._stores = services.stores
+        self._clock = services.clock
 
     async def solve(self, context: RunContext, turn: Turn, *, paused: bool = False) -> Pause | Done:
-        """Drive the Turn to its pause or its end; every iteration is announced as a node.
+        """Drive the Turn until it pauses or is done; every iteration is a node.
 
-        `paused`: it goes on after a pause, in the iteration that asked.
+        With `paused` the run continues after a pause, in the iteration that asked.
 
         Raises:
-            ModelError: the model cannot be used, whatever was tried.
-            StoreError, Fenced: the log cannot be written any more.
+            ModelError: the model failed after all retries.
+            StoreError, LeaseLost: events cannot be stored any more.
         """
-        taken: set[int] = set()
+        delivered: set[int] = set()
         finished = turn.iteration - (paused or bool(turn.calls))
         if finished < turn.iteration and not paused:
-            await context.stream.emit(_started(turn.iteration))
-        begun, tokens, tools = self._clock.monotonic(), 0, 0
+            await context.stream.emit(_iteration_started(turn.iteration))
+        started_at, tokens, tools = self._clock.monotonic(), 0, 0
         while True:
             if turn.iteration > finished and not turn.calls:
                 finished = turn.iteration
                 done = NodeCompleted(
                     node_id=f"iter:{finished}",
                     kind="iteration",
-                    duration_ms=self._since(begun),
+                    duration_ms=self._elapsed_ms(started_at),
                     tokens_used=tokens,
                     tools_run=tools,
                 )
                 await context.stream.emit(done, turn=turn)
             match turn.next():
                 case Ask(_, final):
-                    if final or not await self._steered(context, turn, taken):
-                        begun, tools = self._clock.monotonic(), 0
-                        tokens = (await self._think(context, turn)).usage.total
+                    if final or not await self._deliver_steering(context, turn, delivered):
+                        started_at, tools = self._clock.monotonic(), 0
+                        tokens = (await self._call_model(context, turn)).usage.total
                 case Act(calls):
                     tools += len(calls)
-                    await self._runner.run(context, turn, calls)
+                    await self._tools.run(context, turn, calls)
                 case Pause() | Done() as end:
-                    return await self._previewed(context, turn, end)
+                    return await self._with_previews(context, turn, end)
                 case _ as never:
                     assert_never(never)
 
-    async def _previewed(self, context: RunContext, turn: Turn, end: Pause | Done) -> Pause | Done:
-        """Return the end; a question about calls shows what they would change."""
+    async def _with_previews(
+        self, context: RunContext, turn: Turn, end: Pause | Done
+    ) -> Pause | Done:
+        """Add previews of the calls to an approval question."""
         if isinstance(end, Done):
             return end
-        await self._runner.preview(context, turn)
+        await self._tools.preview(context, turn)
         return end if turn.question is None else Pause(turn.question)
 
-    async def _steered(self, context: RunContext, turn: Turn, taken: set[int]) -> bool:
-        """Give the Turn what people said meanwhile; it is taken when that is stored."""
-        untold = await self._database.read(
+    async def _deliver_steering(self, context: RunContext, turn: Turn, delivered: set[int]) -> bool:
+        """Add new messages of people to the Turn; returns False if there are none.
+
+        `delivered` holds the messages of this attempt: the latest may not be stored yet.
+        """
+        undelivered = await self._database.read(
             partial(self._stores.inbox.list_undelivered, context.ids.run_id)
         )
-        # what was taken a moment ago may not be stored yet
-        words = [each for each in untold if each.number not in taken]
-        if not words:
+        messages = [message for message in undelivered if message.number not in delivered]
+        if not messages:
             return False
-        for each in words:
-            taken.add(each.number)
-            turn.add_user_message(each.text)
+        for message in messages:
+            delivered.add(message.number)
+            turn.add_user_message(message.text)
         await context.stream.emit(
             *(
                 InputReceived(
-                    task=truncate_json(each.text),
-                    channel=each.channel,
-                    sender=each.principal,
+                    task=truncate_json(message.text),
+                    channel=message.channel,
+                    sender=message.principal,
                     steer=True,
                 )
-                for each in words
+                for message in messages
             ),
             turn=turn,
-            also=partial(self._told, words),
+            also=partial(self._mark_delivered, messages),
         )
         return True
 
-    def _told(self, words: list[Steering]) -> Write[list[EventRecord]]:
-        yield from self._stores.inbox.mark_delivered([each.number for each in words])
+    def _mark_delivered(self, messages: list[Steering]) -> Write[list[EventRecord]]:
+        yield from self._stores.inbox.mark_delivered([message.number for message in messages])
         return []
 
-    async def _think(self, context: RunContext, turn: Turn) -> ModelResponse:
-        number = turn.iteration + 1
-        await context.stream.emit(_started(number))
-        begun = self._clock.monotonic()
-        saying = ReplyStream(context.stream.emit, number)
+    async def _call_model(self, context: RunContext, turn: Turn) -> ModelResponse:
+        iteration = turn.iteration + 1
+        await context.stream.emit(_iteration_started(iteration))
+        started_at = self._clock.monotonic()
+        stream = ReplyStream(context.stream.emit, iteration)
         try:
-            reply = await self._reply(context, turn, saying)
+            reply = await self._request_reply(context, turn, stream)
         except ModelError as error:
             failed = NodeFailed(
-                node_id=saying.node_id,
+                node_id=stream.node_id,
                 kind="generation",
                 phase="think",
                 error=truncate_json(str(error)),
@@ -198,12 +194,13 @@ class ReactEngine:
             await context.stream.emit(failed)
             raise
         cost = self._book.prices.cost(reply.model, reply.usage)
+        message = Message("assistant", reply.parts)
         summary = OutputSummary(
-            node_id=saying.node_id,
-            iteration=number,
-            content=truncate_json(Message("assistant", reply.parts).text),
-            tool_call_count=len(Message("assistant", reply.parts).calls),
-            llm_duration_ms=self._since(begun),
+            node_id=stream.node_id,
+            iteration=iteration,
+            content=truncate_json(message.text),
+            tool_call_count=len(message.calls),
+            llm_duration_ms=self._elapsed_ms(started_at),
             llm_request_id=reply.request_id,
             llm_model=reply.model,
             usage=reply.usage,
@@ -212,22 +209,24 @@ class ReactEngine:
         await context.stream.emit(summary, *events, turn=turn)
         return reply
 
-    async def _reply(self, context: RunContext, turn: Turn, saying: ReplyStream) -> ModelResponse:
-        """Ask with what fits into the context window; when the provider disagrees, with less."""
+    async def _request_reply(
+        self, context: RunContext, turn: Turn, stream: ReplyStream
+    ) -> ModelResponse:
+        """Request a reply; if the provider finds the context too long, retry once with less."""
         limits = self._book.limits(turn.config.model)
         fixed = text_tokens(turn.config.system) + tools_tokens(turn.config.tools)
-        room = int(limits.context_window * CONTEXT_MARGIN) - limits.max_output_tokens - fixed
-        left_out = turn.fit_context(max(room, 1))
-        if left_out is not None:
-            await context.stream.emit(left_out, turn=turn)
+        budget = int(limits.context_window * CONTEXT_MARGIN) - limits.max_output_tokens - fixed
+        omitted = turn.fit_context(max(budget, 1))
+        if omitted is not None:
+            await context.stream.emit(omitted, turn=turn)
         try:
-            return await saying.hear(self._model.stream(self._request(turn)))
+            return await stream.consume(self._model.stream(self._request(turn)))
         except ContextTooLong:
-            left_out = turn.fit_context(max(room, 1), refused=True)
-            if left_out is None:
+            omitted = turn.fit_context(max(budget, 1), refused=True)
+            if omitted is None:
                 raise
-            await context.stream.emit(left_out, turn=turn)
-            return await saying.hear(self._model.stream(self._request(turn)))
+            await context.stream.emit(omitted, turn=turn)
+            return await stream.consume(self._model.stream(self._request(turn)))
 
     def _request(self, turn: Turn) -> ModelRequest:
         ask = turn.next()
@@ -243,9 +242,9 @@ class ReactEngine:
             temperature=self._book.temperature,
         )
 
-    def _since(self, begun: float) -> int:
-        return round((self._clock.monotonic() - begun) * 1000)
+    def _elapsed_ms(self, started_at: float) -> int:
+        return round((self._clock.monotonic() - started_at) * 1000)
 
 
-def _started(number: int) -> NodeStarted:
+def _iteration_started(number: int) -> NodeStarted:
     return NodeStarted(node_id=f"iter:{number}", kind="iteration", iteration=number)

@@ -1,9 +1,10 @@
-"""Answering: the first answer to a question counts, and its run goes on."""
+"""Questions: who may answer them, and what an answer changes."""
 
 from typing import NamedTuple
 
 from msgspec import UNSET
 
+from internal.agent.app.runs.permission_rules import add_rules
 from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
@@ -15,24 +16,105 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer, QuestionRecord, QuestionStatus
 from internal.agent.domain.tasks import Channel
 from internal.agent.domain.text import replace_surrogates, truncate, truncate_json
-from internal.agent.store.access import AuditEntry, PermissionRule
+from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
 
-def close_question(
-    stores: Stores, asked: QuestionRecord, answer: Answer, now: str
-) -> Write[QuestionAnswered | None]:
-    """Store the answer if the question is open; return its event, None for one too late.
+class Actor(NamedTuple):
+    """A person who views or answers questions through a channel, in a chat ("" for none)."""
 
-    The deed is noted, and the chat where it was asked is promised the news.
+    principal: Principal
+    via: Channel
+    chat: str = ""
+
+
+def can_view(question: QuestionRecord, actor: Actor) -> bool:
+    """Return True for the owner, for who submitted the task, and inside the task's chat."""
+    principal = actor.principal
+    in_chat = bool(question.chat) and question.chat == actor.chat
+    return principal.may("owner") or principal.id == question.principal or in_chat
+
+
+def can_answer(question: QuestionRecord, actor: Actor) -> bool:
+    """Return True if an answer counts: of an operator in the task's chat, or of the submitter."""
+    principal = actor.principal
+    if question.audience == "asker" and principal.id == question.principal:
+        return True
+    # an operator may answer in the chat of the task only, not in others
+    here = question.chat == actor.chat if question.chat else can_view(question, actor)
+    return principal.may("owner") or (here and principal.may("operate"))
+
+
+def answer_question(
+    stores: Stores,
+    question_id: QuestionId,
+    given: AnswerInput,
+    *,
+    actor: Actor,
+    message: InboundMessage | None,
+    now: str,
+) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
+    """Store the answer and queue the waiting run ahead of the other runs of its lane.
+
+    `message` is the accepted message that contained the answer; it is marked as handled.
+
+    Raises:
+        NotFound: the question does not exist or the actor must not see it.
+        Forbidden: the actor may not answer it, or not with rules that were not offered.
+        InvalidRequest: the answer does not fit the question.
+        Conflict: the question is closed, or the message was handled before.
+    """
+    question = yield from stores.questions.get(question_id)
+    if question is None or not can_view(question, actor):
+        raise NotFound(f"There is no question {question_id[:80]}.")
+    if not can_answer(question, actor):
+        raise Forbidden("Only operators may answer this question.")
+    if question.status != "open" or question.expires <= now:
+        raise Conflict(closed_message(question))
+    answer = _answer(question, normalize_answer(question.question, given), actor, now=now)
+    if message is not None:
+        key = (message.channel, message.app, message.message_id)
+        if not (yield from stores.inbox.dismiss(*key)):
+            raise Conflict("This message was handled before.")
+    yield from add_rules(stores, question, answer)
+    return (yield from apply_answer(stores, question, answer, now=now))
+
+
+def apply_answer(
+    stores: Stores, question: QuestionRecord, answer: Answer, *, now: str
+) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
+    """Store the answer to an open question and queue its run.
+
+    Raises:
+        Conflict: the question is not open any more.
+    """
+    answered = yield from close_question(stores, question, answer, now=now)
+    run = yield from stores.runs.get(question.run_id)
+    if answered is None or run is None:
+        current = yield from stores.questions.get(question.question.id)
+        raise Conflict(closed_message(current or question._replace(status="closed")))
+    queued = LifecycleUpdated(status="queued", phase="answer")
+    events = yield from stores.events.append_idle(RunIds.of(run), (answered, queued), now)
+    yield from stores.runs.queue_waiting(run.id, now)
+    yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
+    status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
+    return question._replace(status=status, answer=answer), events
+
+
+def close_question(
+    stores: Stores, question: QuestionRecord, answer: Answer, *, now: str
+) -> Write[QuestionAnswered | None]:
+    """Store the answer with an audit entry and a notice to the chat; return its event.
+
+    Returns None if the question is not open.
     """
     if not (yield from stores.questions.close(answer, now)):
         return None
-    said = f"{answer.decision}: {answer.text}" if answer.text else answer.decision
-    deed = AuditEntry(now, answer.by, answer.via, "question.answered", answer.question_id)
-    yield from stores.audit.add(deed._replace(detail=truncate(said, 500)))
-    yield from queue_question_notice(stores, asked, "closed", now)
+    detail = f"{answer.decision}: {answer.text}" if answer.text else answer.decision
+    entry = AuditEntry(now, answer.by, answer.via, "question.answered", answer.question_id)
+    yield from stores.audit.add(entry._replace(detail=truncate(detail, 500)))
+    yield from queue_question_notice(stores, question, "closed", now=now)
     return QuestionAnswered(
         question_id=answer.question_id,
         decision=answer.decision,
@@ -47,135 +129,55 @@ def close_question(
 
 
 def queue_question_notice(
-    stores: Stores, asked: QuestionRecord, news: str, now: str
+    stores: Stores, question: QuestionRecord, notice: str, *, now: str
 ) -> Write[None]:
-    """Promise a question, or the news that it is closed, to the chat that its task came from."""
-    if not asked.chat:
+    """Queue a message to the task's chat: the question ("asked") or its closing ("closed")."""
+    if not question.chat:
         return
-    task = yield from stores.tasks.get(asked.task_id)
+    task = yield from stores.tasks.get(question.task_id)
     if task is None:
         return
     origin = task.origin
     outgoing = OutgoingMessage(
-        key=f"{asked.question.id}:{news}",
+        key=f"{question.question.id}:{notice}",
         channel=origin.channel,
         app=origin.app,
         chat_id=origin.chat_id,
         reply_to=origin.message_id,
-        body=asked.question.title,
-        run_id=asked.run_id,
-        question_id=asked.question.id,
+        body=question.question.title,
+        run_id=question.run_id,
+        question_id=question.question.id,
     )
     yield from stores.outbox.add(outgoing, now)
 
 
-def expired_answer(asked: QuestionRecord, now: str) -> Answer:
-    """Return the no of a question whose time is over."""
-    return Answer(asked.question.id, "expired", NOBODY, CLOCK, at=now)
+def expired_answer(question: QuestionRecord, now: str) -> Answer:
+    """Return the answer of a question that nobody answered in time."""
+    return Answer(question.question.id, "expired", NOBODY, CLOCK, at=now)
 
 
-def closed_message(found: QuestionRecord) -> str:
-    """Say why a question cannot be answered any more."""
-    answer = found.answer
+def closed_message(question: QuestionRecord) -> str:
+    """Return a sentence why the question cannot be answered any more."""
+    answer = question.answer
     if answer is None or answer.decision == "expired":
-        expired = found.status in ("open", "expired")
-        return "The question has expired: not run." if expired else "The question is closed."
-    said = f" ({truncate(answer.text, 80)})" if answer.text else ""
-    when = f"{answer.at[:16].replace('T', ' ')} UTC"
-    return f"Answered already by {answer.who} via {answer.via}, {when}: {answer.decision}{said}."
+        if question.status in ("open", "expired"):
+            return "The question has expired; nothing was run."
+        return "The question is closed."
+    text = f" ({truncate(answer.text, 80)})" if answer.text else ""
+    time = f"{answer.at[:16].replace('T', ' ')} UTC"
+    return f"Already answered by {answer.who} via {answer.via}, {time}: {answer.decision}{text}."
 
 
-class Actor(NamedTuple):
-    """Who answers, through which channel. `chat` names the chat that they say it in."""
-
-    principal: Principal
-    via: Channel
-    chat: str = ""
-
-
-def can_view(asked: QuestionRecord, answerer: Actor) -> bool:
-    """Say whether a question exists for somebody: the owner, who gave the task, their chat."""
-    principal = answerer.principal
-    here = bool(asked.chat) and asked.chat == answerer.chat
-    return principal.may("owner") or principal.id == asked.principal or here
-
-
-def can_answer(asked: QuestionRecord, answerer: Actor) -> bool:
-    """Say whether somebody's answer counts: an operator's where it was asked, or the asker's."""
-    principal = answerer.principal
-    if asked.audience == "asker" and principal.id == asked.principal:
-        return True
-    # whoever operates in a chat operates there: their right does not reach into another one
-    here = asked.chat == answerer.chat if asked.chat else can_view(asked, answerer)
-    return principal.may("owner") or (here and principal.may("operate"))
-
-
-def answer_question(
-    stores: Stores,
-    question_id: QuestionId,
-    given: AnswerInput,
-    answerer: Actor,
-    message: InboundMessage | None,
-    now: str,
-) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
-    """Store the answer and queue the waiting run, before the others of its lane.
-
-    `message` is the accepted message that it came in, settled with it.
-
-    Raises:
-        NotFound: there is no such question for this person.
-        Forbidden: they may not answer it, or not with rules of their own.
-        Malformed: the answer does not fit the question.
-        Conflict: it is closed; the sentence says by whom. Or the message was settled before.
-    """
-    found = yield from stores.questions.get(question_id)
-    if found is None or not can_view(found, answerer):
-        raise NotFound(f"There is no question {question_id[:80]}.")
-    if not can_answer(found, answerer):
-        raise Forbidden("Only operators may answer this question.")
-    if found.status != "open" or found.expires <= now:
-        raise Conflict(closed_message(found))
-    answer = _answer(found, normalize_answer(found.question, given), answerer, now)
-    if message is not None:
-        ids = (message.channel, message.app, message.message_id)
-        if not (yield from stores.inbox.dismiss(*ids)):
-            raise Conflict("The message was taken in before.")
-    yield from _write_rules(stores, found, answer)
-    return (yield from apply_answer(stores, found, answer, now))
-
-
-def apply_answer(
-    stores: Stores, asked: QuestionRecord, answer: Answer, now: str
-) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
-    """Store the one answer to an open question; its run is queued.
-
-    Raises:
-        Conflict: it is not open any more.
-    """
-    answered = yield from close_question(stores, asked, answer, now)
-    run = yield from stores.runs.get(asked.run_id)
-    if answered is None or run is None:
-        again = yield from stores.questions.get(asked.question.id)
-        raise Conflict(closed_message(again or asked._replace(status="closed")))
-    ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-    queued = LifecycleUpdated(status="queued", phase="answer")
-    shown = yield from stores.events.append_idle(ids, (answered, queued), now)
-    yield from stores.runs.queue_waiting(run.id, now)
-    yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
-    status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
-    return asked._replace(status=status, answer=answer), shown
-
-
-def _answer(asked: QuestionRecord, given: AnswerInput, answerer: Actor, now: str) -> Answer:
-    principal = answerer.principal
-    offered = {rule for call in asked.question.calls for rule in call.rules}
+def _answer(question: QuestionRecord, given: AnswerInput, actor: Actor, *, now: str) -> Answer:
+    principal = actor.principal
+    offered = {rule for call in question.question.calls for rule in call.rules}
     if not (principal.may("owner") or offered.issuperset(given.rules)):
-        raise Forbidden("Only the local owner may write rules that were not offered.")
+        raise Forbidden("Only the owner may add rules that were not offered.")
     return Answer(
-        asked.question.id,
+        question.question.id,
         given.decision,
         principal.id,
-        answerer.via,
+        actor.via,
         text=replace_surrogates(given.text).strip(),
         items=given.items,
         name=principal.name,
@@ -185,16 +187,3 @@ def _answer(asked: QuestionRecord, given: AnswerInput, answerer: Actor, now: str
         grant=given.grant,
         rules=given.rules,
     )
-
-
-def _write_rules(stores: Stores, asked: QuestionRecord, answer: Answer) -> Write[None]:
-    """Store what a yes allows from now on: in its session, or for all tasks of its place."""
-    if answer.grant == "once":
-        return
-    place = asked.session_id if answer.grant == "session" else asked.rule_scope
-    for rule in answer.rules:
-        yield from stores.permission_rules.add(
-            PermissionRule(0, place, rule, answer.by, answer.via, answer.question_id, answer.at)
-        )
-        deed = AuditEntry(answer.at, answer.by, answer.via, "rule.written", place, rule)
-        yield from stores.audit.add(deed)

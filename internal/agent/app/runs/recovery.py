@@ -1,4 +1,4 @@
-"""Sweeping: runs whose process died are queued again, those of a terminal are ended."""
+"""Recovery: runs whose process died, and questions that expired."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -23,21 +23,21 @@ from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 
 END_OF_TIME = "9999"
-"""Later than every lease: all of them are over then."""
+"""A timestamp after the end of every lease."""
 
-TERMINAL_CLOSED = "the terminal that ran it was closed"
+TERMINAL_CLOSED = "the terminal that ran the task was closed"
 
 
 def is_interrupted(run: Run) -> bool:
-    """Say whether a lost run ends: a terminal's, unless a person's answer queued it again."""
+    """Return True if an orphaned run must fail: terminal-owned and not re-queued by an answer."""
     return run.terminal and not (run.status == "queued" and run.fence)
 
 
 class Recovery:
-    """Finds lost runs and decides what becomes of each."""
+    """Requeues orphaned runs, or fails those of a closed terminal."""
 
     def __init__(
-        self, database: Database, stores: Stores, broadcaster: EventBroadcaster, clock: Clock
+        self, database: Database, stores: Stores, *, broadcaster: EventBroadcaster, clock: Clock
     ) -> None:
         self._database = database
         self._stores = stores
@@ -45,63 +45,68 @@ class Recovery:
         self._clock = clock
 
     async def recover_after_restart(self) -> int:
-        """Queue again what the last dispatcher left; return how many runs. It is dead for certain.
+        """Requeue the runs of the previous dispatcher and expire questions; return the run count.
 
-        Terminals may be alive: their runs are swept when their leases are over. Questions whose
-        time went by meanwhile are a no.
+        The caller holds the dispatcher lock, so the previous dispatcher is dead. Terminals may be
+        alive: their runs are recovered only when their leases have expired.
         """
         await self.expire_questions()
         runs = await self._database.read(partial(self._stores.runs.list_expired, END_OF_TIME))
         own = [run for run in runs if not run.terminal]
         for run in own:
-            await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+            await self._requeue(run)
         return len(own) + len(await self.recover_expired_leases())
 
-    async def recover_expired_leases(self, at_work: Collection[RunId] = ()) -> list[Run]:
-        """Sweep the runs whose lease is over; return them as they were.
+    async def recover_expired_leases(self, active: Collection[RunId] = ()) -> list[Run]:
+        """Recover the runs whose lease has expired; return them in their earlier state.
 
-        Those at work in this process are its own, whatever their lease says: the machine slept.
+        Runs in `active` are executed by this process and are left alone: their leases expire while
+        the machine sleeps.
         """
         now = self._now()
-        found = await self._database.read(partial(self._stores.runs.list_expired, now))
-        runs = [run for run in found if run.id not in at_work]
+        expired = await self._database.read(partial(self._stores.runs.list_expired, now))
+        runs = [run for run in expired if run.id not in active]
         for run in runs:
             if is_interrupted(run):
-                shown = await self._database.write(partial(self._end, run, new_task_ids(), now))
-                self._broadcaster.publish(shown)
-            elif run.terminal:  # it was answered while its terminal was closed: whoever can goes on
+                fail = partial(self._fail, run, new_task_ids(), now)
+                self._broadcaster.publish(await self._database.write(fail))
+            elif run.terminal:  # answered after its terminal was closed: any process may continue
                 release = partial(self._stores.runs.release, run.id, run.owner)
                 await self._database.write(release)
             else:
-                await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+                await self._requeue(run)
         return runs
 
     async def expire_questions(self) -> int:
-        """Answer the questions whose time is over with a no; return how many."""
+        """Reject the questions whose time is over; return how many."""
         now = self._now()
-        asked = await self._database.read(partial(self._stores.questions.list_expired, now))
-        for each in asked:
-            answer = expired_answer(each, now)
-            with suppress(Conflict):  # somebody was quicker
-                _, shown = await self._database.write(
-                    partial(apply_answer, self._stores, each, answer, now)
-                )
-                self._broadcaster.publish(shown)
-        return len(asked)
+        questions = await self._database.read(partial(self._stores.questions.list_expired, now))
+        for question in questions:
+            apply = partial(
+                apply_answer, self._stores, question, expired_answer(question, now), now=now
+            )
+            with suppress(Conflict):  # answered in the meantime
+                _, events = await self._database.write(apply)
+                self._broadcaster.publish(events)
+        return len(questions)
 
-    async def requeue_orphaned(self, owner: str, at_work: Collection[RunId]) -> int:
-        """Queue again what an owner holds and has dropped, after the store failed; how many.
+    async def requeue_orphaned(self, owner: str, active: Collection[RunId]) -> int:
+        """Requeue the runs that an owner holds but no longer executes; return how many.
 
-        `at_work` is the owner's own set, not a copy: a run may be claimed before it is looked at.
+        This happens when the store failed at the end of a run. `active` must be the live set of
+        the owner, not a copy: a run may be claimed while the database is read.
         """
-        held = await self._database.read(partial(self._stores.runs.list_owned, owner))
-        dropped = [run for run in held if run.id not in at_work]
-        for run in dropped:
-            await self._database.write(partial(requeue_run, self._stores, run, self._now()))
-        return len(dropped)
+        owned = await self._database.read(partial(self._stores.runs.list_owned, owner))
+        orphaned = [run for run in owned if run.id not in active]
+        for run in orphaned:
+            await self._requeue(run)
+        return len(orphaned)
 
-    def _end(self, run: Run, fresh: TaskIds, now: str) -> Write[list[EventRecord]]:
-        """End a terminal's run as interrupted, unless its process took it up again meanwhile."""
+    async def _requeue(self, run: Run) -> None:
+        await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+
+    def _fail(self, run: Run, ids: TaskIds, now: str) -> Write[list[EventRecord]]:
+        """End a terminal's run as interrupted, unless its process has resumed it."""
         current = yield from self._stores.runs.get(run.id)
         if current is None or current.fence != run.fence or current.status != run.status:
             return []
@@ -122,16 +127,13 @@ class Recovery:
                 error=TERMINAL_CLOSED,
             ),
         ]
-        ids = RunIds(run.session_id, run.task_id, run.id, run.parent_run_id)
-        shown = yield from self._stores.events.append_idle(ids, events, now)
+        records = yield from self._stores.events.append_idle(RunIds.of(run), events, now)
         end = RunEnd("failed", "interrupted", run.usage, run.cost, "", TERMINAL_CLOSED, now)
-        said = yield from self._said(run)
-        return shown + (
-            yield from finalize_run(self._stores, run, task, RunResult(end, said), fresh)
-        )
+        result = RunResult(end, (yield from self._messages(run)))
+        return records + (yield from finalize_run(self._stores, run, task, result=result, ids=ids))
 
-    def _said(self, run: Run) -> Write[Sequence[Message]]:
-        """Return what the run has done so far, for whoever resumes its task."""
+    def _messages(self, run: Run) -> Write[Sequence[Message]]:
+        """Return the messages of the run so far, so that its task can be resumed."""
         stored = yield from self._stores.runs.get_checkpoint(run.id)
         if stored is None:
             return ()

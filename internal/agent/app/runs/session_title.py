@@ -1,4 +1,4 @@
-"""PlanSessionTitleRecorder: the first plan with a title names the session."""
+"""Session titles: taken from the first plan that has a title."""
 
 from functools import partial
 
@@ -8,11 +8,11 @@ from internal.agent.domain.text import truncate
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 
-LONGEST_TITLE = 80
+MAX_TITLE_CHARACTERS = 80
 
 
 class PlanSessionTitleRecorder:
-    """Keeps the title of a run's plan, for the session to take when it has none."""
+    """Stores the title of a run's first titled plan if the session has no title."""
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._database = database
@@ -20,7 +20,7 @@ class PlanSessionTitleRecorder:
         self._title = ""
 
     async def on_event(self, envelope: WorkflowEventEnvelope) -> None:
-        """Store the title when a plan brings one."""
+        """Store the title of a plan."""
         match envelope.payload:
             case PlanUpdated(title=str(title)) if title.strip() and not self._title:
                 self._title = one_line(title)
@@ -34,6 +34,8 @@ class PlanSessionTitleRecorder:
 
 
 def one_line(text: str) -> str:
-    """Return the first line of a text, short enough for a title."""
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return truncate(" ".join(lines[0].split()), LONGEST_TITLE).replace("\n", " ") if lines else ""
+    """Return the first line of a text, shortened to a title; "" for a blank text."""
+    for line in text.splitlines():
+        if line.strip():
+            return truncate(" ".join(line.split()), MAX_TITLE_CHARACTERS).replace("\n", " ")
+    return ""

@@ -1,4 +1,4 @@
-"""The tool runner: runs the calls of a batch side by side and brings every one to a result."""
+"""Tool execution: runs the calls of one iteration concurrently; every call gets a result."""
 
 import asyncio
 import logging
@@ -24,58 +24,58 @@ from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
-"""So much of one call is shown live; its result has the tail anyway."""
+"""Live output of one call beyond this is dropped; its result contains the end."""
 
 
 class ToolOutputStream:
-    """Collects the output of one call and shows it joined, at most 20 times a second."""
+    """Emits the live output of one call in batches, at most 20 times a second."""
 
     def __init__(self, stream: SerializingEventListener, call_id: str) -> None:
         self._stream = stream
         self._call_id = call_id
         self._k = 0
-        self._shown = 0
+        self._emitted = 0
         self._pieces: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, text: str) -> None:
-        """Take the next output in. Past the limit it is counted no more."""
-        if not text or self._shown > MAX_PROGRESS_CHARACTERS:
+    def write(self, text: str) -> None:
+        """Add output. Output beyond the limit is ignored."""
+        if not text or self._emitted > MAX_PROGRESS_CHARACTERS:
             return
         self._pieces.append(text[:MAX_PROGRESS_CHARACTERS])
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(PROGRESS_INTERVAL_SECONDS if self._k else 0, self._show)
+            self._timer = loop.call_later(PROGRESS_INTERVAL_SECONDS if self._k else 0, self._flush)
 
     def close(self) -> None:
-        """Show what is left; nothing is shown afterwards."""
+        """Emit the remaining output and ignore all later output."""
         if self._timer is not None:
             self._timer.cancel()
-            self._show()
-        self._shown = MAX_PROGRESS_CHARACTERS + 1
+            self._flush()
+        self._emitted = MAX_PROGRESS_CHARACTERS + 1
 
-    def _show(self) -> None:
+    def _flush(self) -> None:
         self._timer = None
         joined, pieces = "".join(self._pieces), len(self._pieces)
         self._pieces.clear()
         self._k += pieces
-        self._shown += len(joined)
+        self._emitted += len(joined)
         text = joined[-MAX_PROGRESS_CHARACTERS // 8 :]
-        # one that finds no room is lost: its watchers see a hole in k and wait for the result
+        # dropped when the queue is full: a gap in k tells subscribers to wait for the result
         self._stream.offer(ToolProgress(node_id=self._call_id, k=self._k, n=pieces, text=text))
 
 
 logger = logging.getLogger(__name__)
 
 MAX_RESULT_BYTES, MAX_METADATA_BYTES = 45_000, 12_000
-"""What one event carries of a result, encoded: together under 64 KB."""
+"""Encoded size of a result and its metadata in one event, together below 64 KB."""
 
 MAX_RESULT_CHARACTERS = 30_000
-"""Characters of a result that the model reads; the whole is kept as an attachment."""
+"""Characters of a result that the model receives; the full text becomes an attachment."""
 
 
 class ToolExecutor:
-    """Runs calls: so many at once, a timeout each, an exception is a result."""
+    """Runs tool calls with a concurrency limit and a timeout; an exception becomes a result."""
 
     def __init__(
         self,
@@ -93,20 +93,23 @@ class ToolExecutor:
         self._timeout = timeout_seconds
 
     async def run(self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]) -> None:
-        """Run the calls and feed the Turn. That they start is stored before the first one does."""
+        """Run the calls and add the results to the Turn.
+
+        The start of all calls is stored before the first one runs.
+        """
         specs = {tool.name: tool for tool in turn.config.tools}
         turn.mark_started([call.call_id for call in calls])
         started = [
             await self._started(call, turn.iteration, specs[call.name].risk) for call in calls
         ]
         await context.stream.commit(*started, turn=turn)
-        places = asyncio.Semaphore(self._concurrency)
+        slots = asyncio.Semaphore(self._concurrency)
         async with asyncio.TaskGroup() as batch:
             for call in calls:
-                batch.create_task(self._run_one(context, turn, call, specs[call.name], places))
+                batch.create_task(self._run_one(context, turn, call, specs[call.name], slots))
 
     async def preview(self, context: RunContext, turn: Turn) -> None:
-        """Put what the calls of an open question would change beside them, and long ones whole."""
+        """Add previews to the calls of an open approval question."""
         if turn.question is None or turn.question.kind != "approval":
             return
         share = byte_budget(len(turn.calls))
@@ -121,7 +124,9 @@ class ToolExecutor:
         self, context: RunContext, config: RunConfig, call: ToolCall, share: int
     ) -> Preview:
         ids = context.ids
-        where = CallContext(ids.session_id, ids.run_id, call.call_id, config.workspace, _to_nobody)
+        where = CallContext(
+            ids.session_id, ids.run_id, call.call_id, config.workspace, _ignore_output
+        )
         diff = await self._tools.preview(where, call.name, call.arguments)
         text, whole = call_text(call, config.tool(call.name)), None
         if truncate_json(text, share // 2) != text:
@@ -130,7 +135,7 @@ class ToolExecutor:
         return Preview(truncate_json(escape_invisible(diff), share * 3 // 10), whole)
 
     async def _started(self, call: ToolCall, iteration: int, risk: str) -> ToolStarted:
-        """Announce a call; arguments that an event cannot carry are kept whole beside it."""
+        """Return the start event; arguments too long for an event are attached in full."""
         shown = truncate_arguments(call.arguments)
         whole: tuple[Attachment, ...] = ()
         if shown != call.arguments:
@@ -151,9 +156,9 @@ class ToolExecutor:
         turn: Turn,
         call: ToolCall,
         spec: ToolSpec,
-        places: asyncio.Semaphore,
+        slots: asyncio.Semaphore,
     ) -> None:
-        async with places:
+        async with slots:
             begun = self._clock.monotonic()
             error = ""
             outcome = ToolOutcome("")
@@ -161,7 +166,7 @@ class ToolExecutor:
                 outcome = await self._call(context, call, spec, turn.config.workspace)
             except ToolError as failure:
                 error = str(failure)
-            outcome = await self._bounded(outcome)
+            outcome = await self._attach_long_text(outcome)
             milliseconds = round((self._clock.monotonic() - begun) * 1000)
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
             events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
@@ -182,12 +187,12 @@ class ToolExecutor:
         """Run one call.
 
         Raises:
-            ToolError: it failed, took too long, or broke; always with a sentence for the model.
+            ToolError: the call failed, timed out or crashed. The message is for the model.
         """
         seconds = spec.timeout_seconds or self._timeout
         progress = ToolOutputStream(context.stream, call.call_id)
         ids = context.ids
-        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, progress.add)
+        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, progress.write)
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
@@ -196,15 +201,15 @@ class ToolExecutor:
             raise
         except Exception as failure:
             if isinstance(failure, TimeoutError) and limit.expired():
-                raise ToolError(f"{call.name} was stopped after {seconds:g} s.") from failure
-            # a broken tool is a result too: the model can do something else
-            logger.exception("tool broke", extra={"run_id": ids.run_id, "tool": call.name})
-            raise ToolError(f"{call.name} broke: {type(failure).__name__}.") from failure
+                raise ToolError(f"{call.name} timed out after {seconds:g} s.") from failure
+            # a crash is a result as well: the model can try something else
+            logger.exception("tool crashed", extra={"run_id": ids.run_id, "tool": call.name})
+            raise ToolError(f"{call.name} failed: {type(failure).__name__}.") from failure
         finally:
             progress.close()
 
-    async def _bounded(self, outcome: ToolOutcome) -> ToolOutcome:
-        """Keep the whole of a long result as an attachment."""
+    async def _attach_long_text(self, outcome: ToolOutcome) -> ToolOutcome:
+        """Attach the full text of a long result."""
         if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
         whole = outcome.text.encode("utf-8", "replace")
@@ -212,5 +217,5 @@ class ToolExecutor:
         return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
 
 
-def _to_nobody(_text: str) -> None:
-    """Take the progress of what only looks."""
+def _ignore_output(_text: str) -> None:
+    """Discard the live output of a preview."""

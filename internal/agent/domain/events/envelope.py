@@ -1,7 +1,7 @@
 """The envelope that every event travels in. Made here and nowhere else, encoded here as well."""
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from internal.agent.domain import ids
 from internal.agent.domain.events.event import Event, NodeKind
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.tasks import Run
 
 VERSION = 1
 
@@ -22,6 +23,11 @@ class RunIds(msgspec.Struct, frozen=True):
     parent_run_id: RunId | None = None
     correlation_id: RunId | None = None
     causation_id: str | None = None
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return the ids of a run."""
+        return cls(run.session_id, run.task_id, run.id, run.parent_run_id)
 
 
 class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):

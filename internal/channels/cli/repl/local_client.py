@@ -102,7 +102,9 @@ class LocalHost(LocalPeople):
     async def steer(self, task_id: str, text: str) -> bool:
         """Give words to the run at work; what became the next task is run here."""
         with sentences():
-            steered = await self.desk.gateway.steer_task(TaskId(task_id), text, LOCAL_OWNER, "cli")
+            steered = await self.desk.gateway.steer_task(
+                TaskId(task_id), text, LOCAL_OWNER, channel="cli"
+            )
         if steered.taken_as == "task":
             self._run(RunId(steered.run_id), steered.task_id, steered.session_id)
         return steered.taken_as == "steering"

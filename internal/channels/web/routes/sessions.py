@@ -34,7 +34,7 @@ async def create_session(request: ApiRequest[EmptyRequest, CreateSessionRequest]
     """Create an empty session."""
     title = _title(request.body.title) if request.body.title is not None else ""
     return session_view(
-        await request.services.gateway.open_session(request.principal, request.channel, title)
+        await request.services.gateway.open_session(request.principal, request.channel, title=title)
     )
 
 

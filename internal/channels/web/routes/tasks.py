@@ -74,7 +74,7 @@ async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered
     """Steer the active run of the task's session, or create its next task if there is none."""
     task_id = TaskId(request.path["task_id"])
     return await request.services.gateway.steer_task(
-        task_id, request.body.text, request.principal, request.channel
+        task_id, request.body.text, request.principal, channel=request.channel
     )
 
 

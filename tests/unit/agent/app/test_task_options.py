@@ -83,7 +83,7 @@ def test_a_profile_brings_its_model_unless_one_is_asked_for() -> None:
 
 def test_an_unknown_profile_is_told_those_that_are_known() -> None:
     with pytest.raises(
-        InvalidRequest, match=r"There is no profile x{80}; known are: default, reader\."
+        InvalidRequest, match=r"There is no profile x{80}\. Profiles: default, reader\."
     ):
         build_run_spec(DEFAULTS, TaskOptions(), LOCAL_OWNER, "x" * 5000)
 
@@ -101,7 +101,7 @@ def test_an_unknown_profile_is_told_those_that_are_known() -> None:
 def test_only_the_owner_widens_what_is_allowed(
     principal: Principal, options: dict[str, Any]
 ) -> None:
-    with pytest.raises(Forbidden, match="Only the local owner may"):
+    with pytest.raises(Forbidden, match="Only the owner may"):
         brief(principal, **options)
     brief(LOCAL_OWNER, **options)
 
@@ -122,7 +122,7 @@ def test_anyone_may_narrow_what_is_allowed(mode: Mode) -> None:
         ({"max_cost": 2_000_000}, "at most 1,000,000"),
         ({"timeout_seconds": 0}, "timeout_seconds must be above 0 and at most 604,800"),
         ({"max_cost": 1.0, "model": "gpt-x"}, "max_cost needs a price for gpt-x: set llm.prices"),
-        ({"workspace": "work"}, "workspace must be an absolute folder, not work."),
+        ({"workspace": "work"}, "workspace must be an absolute path, not work."),
         ({"allow": ["shell("]}, "shell"),
         ({"deny": ["Not A Rule"]}, "Not A Rule"),
     ],
