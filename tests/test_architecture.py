@@ -32,7 +32,6 @@ LARGE_PACKAGES = {
     "cmd/larkspur",
     "internal/channels/cli/repl",
     "internal/llm",
-    "internal/tools",
 }
 
 
@@ -62,7 +61,6 @@ def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
 ROSTERS: tuple[tuple[str, set[str], set[str]], ...] = (
     ("events", {each.__name__ for each in EVENTS}, subclasses(Event)),
     ("controls", {each.__name__ for each in CONTROLS}, subclasses(ControlFrame)),
-    ("tools", {each.spec.name for each in TOOLS}, defined("internal/tools", decorator="tool")),
     (
         "gates",
         {type(each).__name__ for each in GATES["strict"]},

@@ -1,4 +1,15 @@
-"""What the agent can do: one file a tool or close family, and the roster in `roster.py`.
+"""The built-in tools.
 
-Importing the package imports no tool: two of its modules run as small programs of their own.
+Importing the package imports no tool: `search_fallback` and `html_to_markdown` also run as programs
+in child processes. Reading order:
+
+- `tool`: the `@tool` decorator, from a function to a specification and argument checks
+- `registry`: the list of tools, and `ToolBox`, which runs them
+- `workspace`: safe access to the files of the workspace
+- `filesystem`: read_file, write_file, edit_file, list_dir
+- `diffs`: previews of file changes
+- `search`, `search_fallback`: search_files, with ripgrep or without
+- `shell`: shell
+- `web_fetch`, `http_client`, `http_urls`, `html_to_markdown`: web_fetch
+- `output_limit`: limits for long output
 """

@@ -1,12 +1,14 @@
-"""The tools that read, write and list files."""
+"""The tools that read, write, edit and list files."""
 
 import asyncio
 import contextlib
 import heapq
+import itertools
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -14,16 +16,16 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
-from internal.tools.output_limit import MAX_RESULT_CHARS
+from internal.tools.output_limit import MAX_RESULT_CHARS, OutputBuffer
 from internal.tools.tool import ToolContext, tool
-from internal.tools.workspace import MAX_BYTES, PathNotFound, Workspace, WorkspacePath
+from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Workspace, WorkspacePath
 
 _BINARY_PROBE = 8_192
 _MAX_ENTRIES = 500
 _KIB = 1024
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
 
 
 @tool(
@@ -63,20 +65,20 @@ def _lines(workspace: Workspace, path: WorkspacePath) -> list[str]:
 
 
 def _fitting(lines: list[str]) -> Iterator[str]:
-    """Yield the first lines that fit; one that is too long alone is cut."""
-    room = MAX_RESULT_CHARS
+    """Yield the first lines that fit; a single line that is too long is truncated."""
+    remaining = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
-        if len(line) > room and number:
+        if len(line) > remaining and number:
             return
-        cut = len(line) - room
-        yield line if cut <= 0 else f"{line[:room]}[… {cut:,} more characters in this line]"
-        room -= len(line) + 1
-        if room <= 0:
+        cut = len(line) - remaining
+        yield line if cut <= 0 else f"{line[:remaining]}[… {cut:,} more characters in this line]"
+        remaining -= len(line) + 1
+        if remaining <= 0:
             return
 
 
 def decode_text(content: bytes) -> str:
-    r"""Return a file's text with `\n` line ends; what is not UTF-8 becomes U+FFFD.
+    r"""Return the text of a file with `\n` line ends; invalid UTF-8 becomes U+FFFD.
 
     Raises:
         ToolError: the file is binary.
@@ -86,12 +88,12 @@ def decode_text(content: bytes) -> str:
     return content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
-async def _previewed(context: ToolContext, path: WorkspacePath, content: str) -> str:
+async def _preview_write(context: ToolContext, path: WorkspacePath, content: str) -> str:
     """Return the diff that the call would make now."""
     encode_text(content)
 
     def diff() -> str:
-        before = _standing(context.workspace, path)
+        before = _current_text(context.workspace, path)
         if before == content:
             return "[nothing would change]"
         return unified_diff(escape_name(str(path)), before, content) or "[a new empty file]"
@@ -99,17 +101,17 @@ async def _previewed(context: ToolContext, path: WorkspacePath, content: str) ->
     return await asyncio.to_thread(diff)
 
 
-def _standing(workspace: Workspace, path: WorkspacePath) -> str | None:
-    """Return the text of a file, None when there is none.
+def _current_text(workspace: Workspace, path: WorkspacePath) -> str | None:
+    """Return the text of a file, None if it does not exist.
 
     Raises:
-        ToolError: it cannot be read, or is binary.
+        ToolError: the file cannot be read or is binary.
     """
     try:
         content = workspace.read(path).content
     except PathNotFound:
         return None
-    decode_text(content[:_BINARY_PROBE])  # refuses binary files
+    decode_text(content[:_BINARY_PROBE])  # raises for binary files
     return content.decode("utf-8", "replace")
 
 
@@ -117,7 +119,7 @@ def _standing(workspace: Workspace, path: WorkspacePath) -> str | None:
     risk="write",
     targets=(PathTarget("path"),),
     title={"en": "Write a file", "zh": "写入文件"},
-    preview=_previewed,
+    preview=_preview_write,
 )
 async def write_file(
     context: ToolContext,
@@ -130,7 +132,7 @@ async def write_file(
         raise ToolError(
             f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
         )
-    async with context.writing:
+    async with context.write_lock:
         created = await run_to_completion(context.workspace.write, path, encoded)
     verb = "created" if created else "overwritten"
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
@@ -144,7 +146,7 @@ def encode_text(text: str) -> bytes:
     """Return the text as UTF-8.
 
     Raises:
-        ToolError: it holds half a character (a lone surrogate).
+        ToolError: it contains a lone surrogate.
     """
     try:
         return text.encode()
@@ -153,8 +155,10 @@ def encode_text(text: str) -> bytes:
         raise ToolError(f"the text is not valid: half a character at position {where:,}") from error
 
 
-async def run_to_completion(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking change in a thread; a cancel waits for it, so that nothing happens after."""
+async def run_to_completion(
+    function: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
+) -> _Result:
+    """Run a blocking change in a thread. Cancelling waits until the change is complete."""
     work = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
     try:
         return await asyncio.shield(work)
@@ -163,7 +167,7 @@ async def run_to_completion(function: Callable[P, T], /, *args: P.args, **kwargs
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait({work})
         if not work.cancelled():
-            work.exception()  # taken: the cancel is what the caller hears
+            work.exception()  # retrieved, so that asyncio does not log it
         raise
 
 
@@ -194,7 +198,7 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
             yield entry
 
     with (
-        workspace.opened(path, os.O_RDONLY | os.O_DIRECTORY) as folder,
+        workspace.open(path, os.O_RDONLY | os.O_DIRECTORY) as folder,
         os.scandir(folder) as entries,
     ):
         first = heapq.nsmallest(_MAX_ENTRIES, counted(entries), key=lambda entry: entry.name)
@@ -217,7 +221,7 @@ def _line(folder: int, entry: os.DirEntry[str]) -> str:
 
 
 def escape_name(name: str) -> str:
-    """Return a file name with what is no printable character escaped: one name is one line."""
+    """Return a file name on one line, with characters that are not printable escaped."""
     if name.isprintable():
         return name
     return "".join(
@@ -227,9 +231,130 @@ def escape_name(name: str) -> str:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as people write it."""
+    """Return a number of bytes in a readable unit."""
     if count < _KIB:
         return f"{count} bytes"
     if count < _KIB * _KIB:
         return f"{count / _KIB:.1f} KB"
     return f"{count / _KIB / _KIB:.1f} MB"
+
+
+_MAX_LINE_NUMBERS = 10
+
+
+async def _preview_edit(
+    context: ToolContext,
+    path: WorkspacePath,
+    old_string: str,
+    new_string: str,
+    replace_all: bool = False,
+) -> str:
+    """Return the diff that the call would make now."""
+
+    def diff() -> str:
+        edit = _plan_edit(context.workspace, path, (old_string, new_string), replace_all)
+        return unified_diff(escape_name(str(path)), edit.before, edit.after)
+
+    return await asyncio.to_thread(diff)
+
+
+@tool(
+    risk="write",
+    targets=(PathTarget("path"),),
+    title={"en": "Edit a file", "zh": "修改文件"},
+    preview=_preview_edit,
+)
+async def edit_file(
+    context: ToolContext,
+    path: Annotated[WorkspacePath, "An existing text file inside the workspace."],
+    old_string: Annotated[str, msgspec.Meta(min_length=1), "The exact text to replace."],
+    new_string: Annotated[str, "The text that takes its place."],
+    replace_all: Annotated[bool, "Replace every occurrence, not just the only one."] = False,
+) -> ToolOutcome:
+    """Replace an exact piece of text in a file and return the change as a diff.
+
+    The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
+    """
+    async with context.write_lock:
+        edit = await run_to_completion(
+            _edit, context.workspace, path, (old_string, new_string), replace_all
+        )
+    diff = await asyncio.to_thread(unified_diff, escape_name(str(path)), edit.before, edit.after)
+    output = OutputBuffer()
+    output.write(encode_text(diff))
+    places = "1 place" if edit.replacements == 1 else f"{edit.replacements:,} places"
+    return ToolOutcome(
+        f"{path} changed in {places}:\n{output.text()}",
+        metadata={"path": str(path), "diff": output.text(), "replacements": edit.replacements},
+    )
+
+
+class _Edit(NamedTuple):
+    """A change to a file: its text before and after, and the number of replacements."""
+
+    original: FileContents
+    before: str
+    after: str
+    replacements: int
+
+
+def _edit(
+    workspace: Workspace, path: WorkspacePath, change: tuple[str, str], everywhere: bool
+) -> _Edit:
+    """Edit the file."""
+    edit = _plan_edit(workspace, path, change, everywhere)
+    workspace.write(path, encode_text(edit.after), expected=edit.original)
+    return edit
+
+
+def _plan_edit(
+    workspace: Workspace, path: WorkspacePath, change: tuple[str, str], everywhere: bool
+) -> _Edit:
+    """Return the edit without making it."""
+    contents = workspace.read(path)
+    decode_text(contents.content[:8_192])  # raises for binary files
+    try:
+        before = contents.content.decode()
+    except UnicodeDecodeError as error:
+        raise ToolError(f"{path} is not UTF-8: an edit would damage it") from error
+    old, new = change
+    if "\r\n" in before and "\r" not in old:  # read_file returns such files with LF
+        old, new = old.replace("\n", "\r\n"), re.sub("\r?\n", "\r\n", new)
+    if old == new:
+        raise ToolError("old_string and new_string are the same: nothing would change")
+    count = before.count(old)
+    if count == 0:
+        raise ToolError(f"old_string is not in {path}{_hint(before, old)}")
+    if count > 1 and not everywhere:
+        lines = _line_numbers(before, old)
+        raise ToolError(
+            f"old_string occurs {count:,} times in {path}, at lines {lines}: add lines around it"
+            " until it is unique, or set replace_all"
+        )
+    after = before.replace(old, new)
+    if len(encode_text(after)) > MAX_BYTES:
+        raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
+    return _Edit(contents, before, after, count)
+
+
+def _line_numbers(text: str, wanted: str) -> str:
+    """Return the line numbers of the occurrences."""
+    found = itertools.islice(re.finditer(re.escape(wanted), text), _MAX_LINE_NUMBERS + 1)
+    numbers = [str(text.count("\n", 0, match.start()) + 1) for match in found]
+    shown = ", ".join(numbers[:_MAX_LINE_NUMBERS])
+    return f"{shown} …" if len(numbers) > _MAX_LINE_NUMBERS else shown
+
+
+def _hint(text: str, wanted: str) -> str:
+    """Return where the text occurs with different whitespace."""
+    sought = [" ".join(line.split()) for line in wanted.strip().splitlines()]
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    if not sought or not sought[0]:
+        return ""
+    for number, line in enumerate(lines):
+        if line == sought[0] and lines[number : number + len(sought)] == sought:
+            return f": line {number + 1} differs from it in blanks only; copy it exactly"
+    starts = [str(number) for number, line in enumerate(lines, start=1) if line == sought[0]]
+    if not starts:
+        return ": read the file again and copy the text exactly"
+    return f": only its first line is, at line {', '.join(starts[:_MAX_LINE_NUMBERS])}"

@@ -1,7 +1,7 @@
-"""A program of its own: HTML on standard input, Markdown on standard output.
+"""Program that converts HTML on standard input to Markdown on standard output.
 
-It runs as a child process because a hostile page can keep a parser busy for minutes, and neither
-a thread nor its hold on the interpreter can be taken away: a process can be ended.
+It runs as a child process: a hostile page can keep a parser busy for minutes, and only a process
+can be stopped.
 """
 
 import resource
@@ -11,21 +11,21 @@ import bs4
 import markdownify
 
 MEMORY_BYTES = 1 << 30
-_SILENT = (
+_DROPPED_ELEMENTS = (
     *("canvas", "head", "iframe", "noscript", "object", "script", "style", "svg", "template"),
-    "title",  # it stands at the top already
+    "title",  # already the heading
 )
 
 
 def to_markdown(html: bytes, charset: str | None) -> str:
-    """Return what a person would read: no scripts, styles or pictures; the title as a heading.
+    """Return the visible text as Markdown, without images and with the title as a heading.
 
     Raises:
-        RecursionError: it is nested too deeply.
+        RecursionError: the document is nested too deeply.
     """
     soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
-    for element in soup(_SILENT):
+    for element in soup(_DROPPED_ELEMENTS):
         element.decompose()
     converter = markdownify.MarkdownConverter(heading_style="ATX", strip=["img"])
     text = "\n".join(line.rstrip() for line in converter.convert_soup(soup).splitlines())
@@ -36,13 +36,13 @@ def to_markdown(html: bytes, charset: str | None) -> str:
 
 
 def to_plain_text(html: bytes, charset: str | None) -> str:
-    """Return the bare text: for pages that are too deeply nested to be converted."""
+    """Return the text alone, for documents that are nested too deeply to convert."""
     soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
     return "\n".join(text.strip() for text in soup.find_all(string=True) if text.strip())
 
 
 def main() -> None:
-    """Convert standard input; the first argument is its encoding, empty when it is not known."""
+    """Convert standard input; the first argument is its encoding, "" if unknown."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     html, charset = sys.stdin.buffer.read(), sys.argv[1] or None
     try:

@@ -1,40 +1,194 @@
-"""The one fetcher of the whole program: http and https, and only where it may go.
+"""HTTP client of web_fetch: GET over http and https, to permitted addresses only.
 
-Each hop is resolved once; every address that the name has is checked; one of those very addresses
-is connected to, so that nothing is resolved a second time between the check and the use. TLS is
-verified against the name. No proxy, no cookie, no credential is ever used.
+Every hop is resolved once and all its addresses are checked. The connection is made to one of the
+checked addresses, so a name cannot resolve differently between the check and the connection. TLS is
+verified against the name. No proxy, cookie or credential is used. llhttp (through httptools) parses
+the responses, whose size is bounded.
 """
 
 import asyncio
+import codecs
 import functools
 import socket
 import ssl
+import zlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import httptools
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.http_exchange import HttpResponse, send_request
 from internal.tools.http_urls import PublicUrl, address_refusal
 
+_HEAD_LIMIT = 65_536
+_CHUNK = 65_536
+_INFORMATIONAL = 200
+_EXCLUDED_CODECS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"}
+)
+_REQUEST = (
+    "GET {target} HTTP/1.1\r\n"
+    "Host: {authority}\r\n"
+    "User-Agent: Mozilla/5.0 (compatible; Larkspur)\r\n"
+    "Accept: text/html, text/markdown, text/*;q=0.9, application/json;q=0.9, */*;q=0.1\r\n"
+    "Accept-Encoding: gzip\r\n"
+    "Connection: close\r\n\r\n"
+)
+
+
+@dataclass(slots=True)
+class HttpResponse:
+    """A response. `truncated`: it was too large or ended early, `body` is its beginning."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    truncated: bool = False
+
+    @property
+    def media_type(self) -> str:
+        """The media type in lower case without parameters, "" if there is none."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str | None:
+        """The declared text encoding, None if there is none or it is unknown."""
+        for part in self.headers.get("content-type", "").split(";")[1:]:
+            key, _, value = part.partition("=")
+            if key.strip().lower() == "charset":
+                return _known_codec(value.strip().strip("'\""))
+        return None
+
+
+def _known_codec(name: str) -> str | None:
+    try:
+        found = codecs.lookup(name).name
+        "".encode(found)  # raises for codecs that do not encode text
+    except (LookupError, ValueError):
+        return None
+    return None if found in _EXCLUDED_CODECS else found
+
+
+class _ResponseReader:
+    """Callbacks of llhttp. Collects the decompressed response, with at most `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.response = HttpResponse()
+        self.complete = False
+        self.started = False
+        self.status: Callable[[], int] = lambda: 0
+        self._limit = limit
+        self._body = bytearray()
+        self._unpack: zlib._Decompress | None = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Store a header; the last one of a name wins."""
+        self.response.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Prepare for the body.
+
+        Raises:
+            ToolError: the content encoding was not requested.
+        """
+        self.response.status = self.status()
+        if self.response.status < _INFORMATIONAL:
+            return
+        self.started = True
+        encoding = self.response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding in {"gzip", "x-gzip"}:
+            self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        elif encoding not in {"identity", ""}:
+            raise ToolError(f"the server sent an unrequested content encoding: {encoding}")
+
+    def on_body(self, chunk: bytes) -> None:
+        """Add a chunk of the body."""
+        room = self._limit - len(self._body)
+        if self._unpack is None:
+            self._body += chunk[:room]
+            self.response.truncated |= len(chunk) > room
+            return
+        self._body += self._unpack.decompress(chunk, room) if room else b""
+        self.response.truncated |= bool(self._unpack.unconsumed_tail) or not room
+
+    def on_message_complete(self) -> None:
+        """Record the end; an informational response (1xx) is followed by the final one."""
+        if self.started:
+            self.complete = True
+        else:
+            self.response = HttpResponse()
+
+    def finish(self) -> HttpResponse:
+        """Return the response with its body."""
+        self.response.body = bytes(self._body)
+        return self.response
+
+
+async def send_request(
+    url: PublicUrl, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int
+) -> HttpResponse:
+    """Send a GET request on an open connection and return the response.
+
+    At most `limit` bytes of the decompressed body are read.
+
+    Raises:
+        ToolError: the response is not HTTP, or its head is too large.
+        OSError: the connection broke before a response.
+    """
+    writer.write(_REQUEST.format(target=url.target, authority=url.authority).encode("ascii"))
+    await writer.drain()
+    response = _ResponseReader(limit)
+    parser = httptools.HttpResponseParser(response)
+    response.status = parser.get_status_code
+    head = 0
+    while not response.complete and not response.response.truncated:
+        chunk = await reader.read(_CHUNK)
+        if not chunk:
+            break
+        _feed(parser, chunk)
+        head += 0 if response.started else len(chunk)
+        if head > _HEAD_LIMIT:
+            raise ToolError("the response has too many headers")
+    if not response.started:
+        raise ToolError("the server closed the connection without a response")
+    framed = {"content-length", "transfer-encoding"} & response.response.headers.keys()
+    if framed and not response.complete:
+        response.response.truncated = True
+    return response.finish()
+
+
+def _feed(parser: httptools.HttpResponseParser, chunk: bytes) -> None:
+    try:
+        parser.feed_data(chunk)
+    except httptools.HttpParserUpgrade as error:
+        raise ToolError("the server switched to another protocol than HTTP") from error
+    except httptools.HttpParserError as error:
+        if isinstance(error.__context__, ToolError):
+            raise error.__context__ from error
+        if isinstance(error.__context__, zlib.error):
+            raise ToolError("the response body cannot be decompressed") from error
+        raise ToolError("the response is not HTTP") from error
+
+
 Resolver = Callable[[str, int], Awaitable[list[str]]]
-"""Gives all numeric addresses of a host; raises OSError when there is none."""
+"""Returns all numeric addresses of a host; raises OSError if there is none."""
 
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_CONNECT_SECONDS = 8.0
+_CONNECT_TIMEOUT_SECONDS = 8.0
 _MAX_ADDRESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """What an address gave in the end: `url` is where the redirects led."""
+    """A fetched page. `url` is the address after redirects."""
 
     url: PublicUrl
-    answer: HttpResponse
+    response: HttpResponse
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Ask the system's resolver.
+    """Return the addresses of a host from the system resolver.
 
     Raises:
         OSError: the name has no address.
@@ -45,58 +199,62 @@ async def resolve_host(host: str, port: int) -> list[str]:
 
 @functools.cache
 def _system_tls() -> ssl.SSLContext:
-    return ssl.create_default_context()  # reads all authorities: once, when first needed
+    return ssl.create_default_context()  # loads all CA certificates: once, on first use
 
 
 class Fetcher:
     """Fetches public addresses.
 
     Args:
-        max_bytes: how much of a body is read, unpacked.
-        seconds: the time for everything, redirects included.
-        allow_private_networks: also this machine and its networks; for trusted set-ups only.
-        resolver: what turns names into addresses.
-        tls: how servers are verified; None for the system's authorities.
+        max_bytes: the largest decompressed body.
+        timeout_seconds: the time for a fetch, redirects included.
+        allow_private_networks: permit this machine and its networks; for trusted set-ups only.
+        resolver: resolves host names.
+        tls: the context that verifies servers; None for the CA certificates of the system.
     """
 
     def __init__(
         self,
         *,
         max_bytes: int = 2_000_000,
-        seconds: float = 30.0,
+        timeout_seconds: float = 30.0,
         allow_private_networks: bool = False,
         resolver: Resolver = resolve_host,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.max_bytes = max_bytes
-        self.seconds = seconds
+        self.timeout_seconds = timeout_seconds
         self._private = allow_private_networks
         self._resolve = resolver
         self._tls = tls
 
     async def fetch(self, url: PublicUrl) -> FetchedPage:
-        """Get an address, following at most five redirects within its site.
+        """Fetch a URL, following at most five redirects within its site.
 
         Raises:
-            ToolError: it may not be fetched, leads to another site, cannot be reached, or does not
-                answer in time.
+            ToolError: the address is not permitted, redirects to another site, cannot be reached or
+                does not respond in time.
         """
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self.timeout_seconds):
                 return await self._follow(url)
         except TimeoutError as error:
-            raise ToolError(f"{url.authority} did not answer in {self.seconds:g} s") from error
+            raise ToolError(
+                f"{url.authority} did not respond in {self.timeout_seconds:g} s"
+            ) from error
 
     async def _follow(self, url: PublicUrl) -> FetchedPage:
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._get(url)
-            location = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or location is None:
-                return FetchedPage(url, answer)
-            # sent as UTF-8 by those who do not encode it (RFC 9110 15.4.2 allows neither)
-            target = url.joined(location.encode("latin-1").decode("utf-8", "replace"))
-            if target.site != url.site:  # nobody was asked about that one
-                raise ToolError(f"{url} leads to another site: call web_fetch again with {target}")
+            response = await self._get(url)
+            location = response.headers.get("location")
+            if response.status not in _REDIRECTS or location is None:
+                return FetchedPage(url, response)
+            # some servers send raw UTF-8, although RFC 9110 15.4.2 does not allow it
+            target = url.join(location.encode("latin-1").decode("utf-8", "replace"))
+            if target.site != url.site:  # no rule or person allowed that site
+                raise ToolError(
+                    f"{url} redirects to another site: call web_fetch again with {target}"
+                )
             url = target
         raise ToolError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
 
@@ -107,10 +265,10 @@ class Fetcher:
         except OSError as error:
             raise ToolError(f"the connection to {url.authority} broke: {error}") from error
         finally:
-            writer.transport.abort()  # close() would wait for the peer's TLS goodbye
+            writer.transport.abort()  # close() would wait for the peer's TLS close_notify
 
     async def _addresses(self, url: PublicUrl) -> list[str]:
-        """Resolve the host and check all that it has: one bad address spoils the name."""
+        """Return the addresses of the host; a single forbidden one rejects the host."""
         try:
             found = await self._resolve(url.host, url.port)
         except (OSError, UnicodeError) as error:
@@ -131,7 +289,7 @@ class Fetcher:
         reason: OSError | None = None
         for address in addresses:
             try:
-                async with asyncio.timeout(_CONNECT_SECONDS):
+                async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
                     return await asyncio.open_connection(
                         address, url.port, ssl=tls, server_hostname=url.host if tls else None
                     )
@@ -140,5 +298,5 @@ class Fetcher:
                 raise ToolError(f"the certificate of {url.host} is not valid: {said}") from error
             except OSError as error:  # TimeoutError is one
                 reason = error
-        why = (reason and (reason.strerror or str(reason))) or "no answer"
+        why = (reason and (reason.strerror or str(reason))) or "no response"
         raise ToolError(f"{url.authority} cannot be reached: {why}") from reason

@@ -1,4 +1,4 @@
-"""Web addresses: read once, so that what is checked is what is connected to."""
+"""URLs of web_fetch: parsed once, so that the checked address is the one that is connected to."""
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -7,7 +7,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from internal.agent.domain.errors import ToolError
 
-_MAX = 8_000
+_MAX_URL_CHARS = 8_000
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -16,10 +16,10 @@ _MAX_PORT = 65_535
 
 
 class PublicUrl:
-    """An http or https address without credentials. `host` is ASCII, or a plain IP address.
+    """An http or https URL without credentials. `host` is ASCII or an IP address.
 
-    Made by the parser; the fetcher, which checks where `host` leads, is all that takes it. Not a
-    dataclass: a decoder would build one from an object's fields and pass by the parser.
+    Only `parse` creates one, and only the fetcher, which checks the addresses of the host, accepts
+    it. Not a dataclass: msgspec would decode one from an object and bypass the parser.
     """
 
     __slots__ = ("host", "port", "scheme", "target")
@@ -32,14 +32,14 @@ class PublicUrl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an address.
+        """Parse a URL.
 
         Raises:
-            ToolError: another scheme, credentials, a host in an odd spelling, or no address.
+            ToolError: not a URL, another scheme, credentials, or a non-canonical host.
         """
         text = text.strip()
-        if len(text) > _MAX:
-            raise ToolError(f"the address is longer than {_MAX} characters")
+        if len(text) > _MAX_URL_CHARS:
+            raise ToolError(f"the address is longer than {_MAX_URL_CHARS} characters")
         if _UNSAFE.search(text):
             raise ToolError("the address contains blanks, backslashes or control characters")
         try:
@@ -59,22 +59,22 @@ class PublicUrl:
         target = f"{path}?{query}" if query else path
         return cls(parts.scheme, host, port or _PORTS[parts.scheme], target)
 
-    def joined(self, location: str) -> Self:
-        """Return where a redirect leads.
+    def join(self, location: str) -> Self:
+        """Return the target of a redirect.
 
         Raises:
-            ToolError: it leads to something that may not be fetched.
+            ToolError: the target may not be fetched.
         """
         return self.parse(urljoin(str(self), location))
 
     @property
     def site(self) -> tuple[str, int | None]:
-        """The host and its port, None for the usual one: what a permission rule names."""
+        """The host, and the port if it is not the default: the unit of permission rules."""
         return self.host, None if self.port == _PORTS[self.scheme] else self.port
 
     @property
     def authority(self) -> str:
-        """The host as it stands in an address and in the Host header."""
+        """The host as in a URL and in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -83,10 +83,10 @@ class PublicUrl:
 
 
 def _host(host: str, *, bracketed: bool) -> str:
-    """Return the host in its one spelling.
+    """Return the canonical form of a host.
 
     Raises:
-        ToolError: it has none, such as 0x7f.1, 2130706433, 0177.0.0.1 and fe80::1%eth0.
+        ToolError: there is none, as for 0x7f.1, 2130706433, 0177.0.0.1 and fe80::1%eth0.
     """
     if bracketed:
         try:
@@ -94,7 +94,7 @@ def _host(host: str, *, bracketed: bool) -> str:
         except ValueError as error:
             raise ToolError(f"[{host}] is not an IPv6 address") from error
     try:
-        # nameprep folds wide and circled characters, so what follows sees what a resolver would
+        # nameprep folds wide and circled characters, as a resolver does
         name = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError as error:
         raise ToolError(f"{host!r} is not a host name") from error
@@ -122,7 +122,7 @@ _PRIVATE4 = tuple(
         "198.18.0.0/15",  # benchmarking; fake addresses of local proxies
     )
 )
-_NEVER4 = tuple(
+_FORBIDDEN4 = tuple(
     IPv4Network(block)
     for block in (
         "0.0.0.0/8",  # this host
@@ -139,7 +139,7 @@ _NEVER4 = tuple(
     )
 )
 _PRIVATE6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
-_NEVER6 = tuple(
+_FORBIDDEN6 = tuple(
     IPv6Network(block)
     for block in (
         "fd00:ec2::254/128",  # metadata: AWS
@@ -156,12 +156,12 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def address_refusal(text: str, *, private: bool = False) -> str | None:
-    """Say why an address may not be connected to; None when it may.
+    """Return why an address may not be connected to, None if it may.
 
     Args:
-        text: a numeric address, as a resolver gives it.
-        private: whether addresses of this machine and its networks are allowed; never allowed
-            are link-local, metadata, multicast and reserved ones.
+        text: a numeric address, as returned by a resolver.
+        private: allow this machine and private networks. Link-local, metadata, multicast and
+            reserved addresses are never allowed.
     """
     try:
         address = ip_address(text)
@@ -170,22 +170,22 @@ def address_refusal(text: str, *, private: bool = False) -> str | None:
     if isinstance(address, IPv6Address):
         if address in _MAPPED or address in _NAT64:
             return address_refusal(str(IPv4Address(int(address) & 0xFFFFFFFF)), private=private)
-        kind = _judge6(address)
+        kind = _classify_v6(address)
     else:
-        kind = _judge4(address)
+        kind = _classify_v4(address)
     if kind is None or (private and kind == "private"):
         return None
     return f"{text} is not a public address" if kind == "private" else f"{text} is never fetched"
 
 
-def _judge4(address: IPv4Address) -> str | None:
-    if any(address in block for block in _NEVER4):
+def _classify_v4(address: IPv4Address) -> str | None:
+    if any(address in block for block in _FORBIDDEN4):
         return "never"
     return "private" if any(address in block for block in _PRIVATE4) else None
 
 
-def _judge6(address: IPv6Address) -> str | None:
-    if address.scope_id is not None or any(address in block for block in _NEVER6):
+def _classify_v6(address: IPv6Address) -> str | None:
+    if address.scope_id is not None or any(address in block for block in _FORBIDDEN6):
         return "never"
     if any(address in block for block in _PRIVATE6):
         return "private"

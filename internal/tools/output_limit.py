@@ -1,13 +1,13 @@
-"""Long output: its head and its tail are kept, the middle is counted."""
+"""Limits for long output: the head and the tail are kept."""
 
 import codecs
 
 MAX_RESULT_CHARS = 30_000
-"""How many characters of a result a model gets to read."""
+"""The longest tool result that a model receives."""
 
 
 class OutputBuffer:
-    """Takes bytes of UTF-8 as they come and keeps at most `limit` characters, whatever comes."""
+    """Collects UTF-8 output and keeps its first and last characters, at most `limit`."""
 
     def __init__(self, limit: int = MAX_RESULT_CHARS) -> None:
         self._half = limit // 2
@@ -16,14 +16,14 @@ class OutputBuffer:
         self._tail = ""
         self._total = 0
 
-    def take(self, chunk: bytes) -> str:
-        """Keep what is worth keeping; return the chunk as text."""
+    def write(self, chunk: bytes) -> str:
+        """Add a chunk and return it as text."""
         text = self._decoder.decode(chunk)
         self._keep(text)
         return text
 
     def text(self) -> str:
-        """Return the output, with a line in place of what was left out."""
+        """Return the output, with a line in place of the omitted middle."""
         self._keep(self._decoder.decode(b"", final=True))
         left_out = self._total - len(self._head) - len(self._tail)
         if not left_out:

@@ -1,4 +1,4 @@
-"""The tool that searches files: with ripgrep when it is there, else with `scan.py`."""
+"""The search_files tool: with ripgrep if it is installed, else with `search_fallback`."""
 
 import asyncio
 import json
@@ -25,10 +25,10 @@ from internal.tools.search_fallback import (
 from internal.tools.tool import ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
 
-_SECONDS = 20.0
-_MAX_KEPT = 200
-_LONGEST = 65_536  # a path and a line, far beyond what either engine prints
-_ERROR = 2
+_TIMEOUT_SECONDS = 20.0
+_MAX_MATCHES = 200
+_MAX_OUTPUT_LINE_BYTES = 65_536  # far beyond a path and a line of either engine
+_ERROR_EXIT_CODE = 2
 
 
 @tool(
@@ -55,37 +55,43 @@ async def search_files(
         raise ToolError("a pattern is one line: it is matched line by line")
     if glob.startswith("!"):
         raise ToolError("a glob says which files to search, not which to leave out")
-    shown, folder, file = await asyncio.to_thread(_place, context.workspace, path)
+    shown, folder, file = await asyncio.to_thread(_resolve, context.workspace, path)
     options = SearchOptions(
         pattern=pattern, literal=literal, ignore_case=ignore_case, glob=glob, file=file
     )
-    argv = _scan(options) if context.ripgrep is None else _ripgrep(context.ripgrep, options)
+    argv = (
+        _fallback_command(options)
+        if context.ripgrep is None
+        else _ripgrep_command(context.ripgrep, options)
+    )
     matches = _Matches(shown)
-    finished = await context.sandbox.run(SandboxCommand(argv, folder, _SECONDS), matches.take)
+    finished = await context.sandbox.run(
+        SandboxCommand(argv, folder, _TIMEOUT_SECONDS), matches.write
+    )
     return matches.outcome(finished)
 
 
-def _place(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
-    """Return the folder to search, as it is shown and as it stands on disk, and the one file.
+def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
+    """Return the folder to search (as shown, and resolved) and the single file in it or "".
 
-    The engines open files themselves, so the folder is named as the kernel resolved it.
+    The engines open files themselves, so they get the path that the kernel resolved.
     """
-    with workspace.opened(path) as descriptor:
+    with workspace.open(path) as descriptor:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
     root = Path(workspace.root).resolve()
     found = root.joinpath(*path.parts).resolve()
     folder, file = (found, "") if is_folder else (found.parent, found.name)
-    if not folder.is_relative_to(root):  # swapped since it was opened
+    if not folder.is_relative_to(root):  # replaced since it was opened
         raise ToolError(f"{path} leads outside the workspace")
     shown = folder.relative_to(root).as_posix()
     return "" if shown == "." else f"{shown}/", str(folder), file
 
 
-def _scan(options: SearchOptions) -> tuple[str, ...]:
+def _fallback_command(options: SearchOptions) -> tuple[str, ...]:
     return (sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(options))
 
 
-def _ripgrep(program: str, options: SearchOptions) -> tuple[str, ...]:
+def _ripgrep_command(program: str, options: SearchOptions) -> tuple[str, ...]:
     flags = [
         *("--no-config", "--no-messages", "--color=never", "--no-heading", "--with-filename"),
         *("--line-number", "--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
@@ -99,7 +105,7 @@ def _ripgrep(program: str, options: SearchOptions) -> tuple[str, ...]:
 
 
 class _Matches:
-    """Takes what an engine prints; keeps the first lines and counts all."""
+    """Collects the output of an engine: the first lines, and the number of all."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -107,23 +113,23 @@ class _Matches:
         self._lines: list[str] = []
         self._total = 0
         self._files: set[bytes] = set()
-        self._said = ""
+        self._message = ""
 
-    def take(self, chunk: bytes) -> None:
-        """Take a part of the output."""
+    def write(self, chunk: bytes) -> None:
+        """Add a chunk of output."""
         *lines, rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             self._line(line)
-        self._rest = rest[:_LONGEST]  # the end of an endless line is not worth its memory
+        self._rest = rest[:_MAX_OUTPUT_LINE_BYTES]  # bounds the memory for an endless line
 
     def _line(self, line: bytes) -> None:
         path, separator, found = line.partition(b"\0")
         if not separator:
-            self._said = line.decode("utf-8", "replace").strip() or self._said
+            self._message = line.decode("utf-8", "replace").strip() or self._message
             return
         self._total += 1
         self._files.add(path)
-        if len(self._lines) < _MAX_KEPT:
+        if len(self._lines) < _MAX_MATCHES:
             number, _, text = found.decode("utf-8", "replace").partition(":")
             name = escape_name(os.fsdecode(path).removeprefix("./"))
             text = text.rstrip("\r")
@@ -134,16 +140,16 @@ class _Matches:
         """Return the result.
 
         Raises:
-            ToolError: the engine does not understand the pattern.
+            ToolError: the pattern is not valid.
         """
-        if finished.exit_code == _ERROR and not self._total:
-            raise ToolError(f"the search failed: {self._said or 'the pattern is not valid'}")
-        kept = list(_within(self._lines))
+        if finished.exit_code == _ERROR_EXIT_CODE and not self._total:
+            raise ToolError(f"the search failed: {self._message or 'the pattern is not valid'}")
+        kept = list(_fitting(self._lines))
         notes = []
         if len(kept) < self._total:
             notes.append(f"[{len(kept):,} of {self._total:,} lines are shown: narrow the search]")
         if finished.timed_out:
-            notes.append(f"[the search was ended after {_SECONDS:g} s: there may be more]")
+            notes.append(f"[the search was ended after {_TIMEOUT_SECONDS:g} s: there may be more]")
         elif not self._total:
             notes.append("[nothing was found]")
         return ToolOutcome(
@@ -152,11 +158,11 @@ class _Matches:
         )
 
 
-def _within(lines: list[str]) -> list[str]:
-    """Return as many of the lines as a model gets to read."""
-    room = MAX_RESULT_CHARS
+def _fitting(lines: list[str]) -> list[str]:
+    """Return the first lines that fit into a result."""
+    remaining = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
-        room -= len(line) + 1
-        if room < 0:
+        remaining -= len(line) + 1
+        if remaining < 0:
             return lines[:number]
     return lines

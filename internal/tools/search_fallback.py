@@ -1,10 +1,10 @@
-"""A program of its own that searches files where there is no ripgrep, with the same output.
+"""Program that searches files where ripgrep is missing, with the same output.
 
-It runs as a child process because a regular expression can keep Python busy for ever: a process
-can be ended. Found lines are printed as `path NUL number:text`; the exit code is 0 when there are
-some, 1 when there is none, 2 with a sentence when the pattern is wrong.
+It runs as a child process: a regular expression can keep Python busy forever, and only a process
+can be stopped. Matching lines are printed as `path NUL number:text`. The exit code is 0 with
+matches, 1 without, 2 with a message if the pattern is not valid.
 
-    python -m internal.tools.search_fallback OPTIONS-AS-JSON        in the folder that is searched
+    python -m internal.tools.search_fallback OPTIONS-AS-JSON        (in the folder to search)
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TypedDict
 
 SKIPPED_FOLDERS = (".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache")
-"""Folders that are not searched unless they are the one named."""
+"""Folders that are skipped unless the search starts in them."""
 MAX_FILE_BYTES = 10 * 1024 * 1024
 MAX_LINE_CHARS = 400
 _BINARY_PROBE = 8_192
@@ -24,7 +24,7 @@ _MAX_DEPTH = 200
 
 
 class SearchOptions(TypedDict):
-    """What to search for. `file` restricts the search to one name in the folder."""
+    """A search. `file` restricts it to one file of the folder."""
 
     pattern: str
     literal: bool
@@ -34,10 +34,10 @@ class SearchOptions(TypedDict):
 
 
 def glob_to_regex(glob: str) -> str:
-    """Return a regular expression for a glob as ripgrep reads it.
+    """Return the regular expression of a glob in ripgrep's syntax.
 
-    Without a slash it is matched against the name, with one against the path from the folder on;
-    `**` crosses folders, `*` and `?` do not, `{a,b}` is either.
+    A glob without a slash matches the name, one with a slash the path below the folder. `**`
+    crosses folders, `*` and `?` do not, `{a,b}` matches either.
     """
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
     pieces = re.findall(r"\*\*/|\*\*|\[!?\]?[^\]/]*\]|.", glob.removeprefix("/"), re.DOTALL)
@@ -59,7 +59,7 @@ def glob_to_regex(glob: str) -> str:
 def iter_files(
     folder: int, only: str, prefix: str = "", depth: int = 0
 ) -> Iterator[tuple[str, int]]:
-    """Yield every regular file beneath an open folder, opened, in order; links are not followed."""
+    """Yield the path and descriptor of every regular file below an open folder, in order."""
     with os.scandir(folder) as entries:
         here = sorted(entries, key=lambda entry: entry.name)
     for entry in here:
@@ -71,7 +71,7 @@ def iter_files(
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECTORY if inner else 0)
         try:
             opened = os.open(entry.name, flags, dir_fd=folder)
-        except OSError:  # not ours to read, or gone
+        except OSError:  # unreadable or gone
             continue
         try:
             if inner:
@@ -83,7 +83,7 @@ def iter_files(
 
 
 def matching_lines(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of an open file in which the pattern occurs; none of a binary file."""
+    """Yield number and text of the matching lines of an open file; none of a binary file."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
         return
@@ -97,10 +97,10 @@ def matching_lines(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[i
 
 
 def search(folder: int, options: SearchOptions) -> Iterator[str]:
-    """Yield what is found, in the form that is printed.
+    """Yield the output lines.
 
     Raises:
-        re.error: the pattern or the glob is wrong.
+        re.error: the pattern or the glob is not valid.
     """
     pattern = re.escape(options["pattern"]) if options["literal"] else options["pattern"]
     wanted = re.compile(pattern, re.IGNORECASE if options["ignore_case"] else 0)
@@ -112,14 +112,14 @@ def search(folder: int, options: SearchOptions) -> Iterator[str]:
 
 
 def main() -> int:
-    """Search the current folder and print what is found; return the exit code."""
+    """Search the current folder and print the matches; return the exit code."""
     options: SearchOptions = json.loads(sys.argv[1])
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     code = 1
     try:
         for line in search(folder, options):
             sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
-            sys.stdout.buffer.flush()  # what was found before the time is over counts
+            sys.stdout.buffer.flush()  # matches count even if the search times out
             code = 0
     except re.error as error:
         sys.stdout.write(f"{error}\n")

@@ -1,4 +1,4 @@
-"""The tool that runs a shell command, through the sandbox."""
+"""The shell tool: run a command in the sandbox."""
 
 import shutil
 from typing import Annotated
@@ -11,22 +11,22 @@ from internal.agent.ports.tools import ToolOutcome
 from internal.tools.output_limit import OutputBuffer
 from internal.tools.tool import ToolContext, tool
 
-MAX_SECONDS = 600
-_LIVE_CHARACTERS = 200_000  # of a flood no more is shown live; the result keeps its head and tail
-_ENDING_SECONDS = 30.0
+MAX_TIMEOUT_SECONDS = 600
+_MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
+_KILL_GRACE_SECONDS = 30.0
 
 
 @tool(
     risk="exec",
     targets=(CommandTarget("command"),),
     title={"en": "Run a command", "zh": "执行命令"},
-    timeout_seconds=MAX_SECONDS + _ENDING_SECONDS,
+    timeout_seconds=MAX_TIMEOUT_SECONDS + _KILL_GRACE_SECONDS,
 )
 async def shell(
     context: ToolContext,
     command: Annotated[str, msgspec.Meta(min_length=1), "A command line for bash."],
     timeout_seconds: Annotated[
-        int, msgspec.Meta(ge=1, le=MAX_SECONDS), "End the command after this many seconds."
+        int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
     ] = 120,
 ) -> ToolOutcome:
     """Run a shell command in the workspace and return its output and exit code.
@@ -34,25 +34,25 @@ async def shell(
     Every call is a fresh shell: no variable, folder or background process is kept. Nothing can be
     typed into it. Long output keeps its head and its tail.
     """
-    clip = OutputBuffer()
+    output = OutputBuffer()
     live = 0
 
-    def take(chunk: bytes) -> None:
+    def write(chunk: bytes) -> None:
         nonlocal live
-        text = clip.take(chunk)
-        if live < _LIVE_CHARACTERS and text:
-            context.call.progress(text[: _LIVE_CHARACTERS - live])
+        text = output.write(chunk)
+        if live < _MAX_LIVE_CHARS and text:
+            context.call.progress(text[: _MAX_LIVE_CHARS - live])
             live += len(text)
 
     finished = await context.sandbox.run(
-        SandboxCommand((*_shell(), command), context.workspace.root, float(timeout_seconds)), take
+        SandboxCommand((*_shell(), command), context.workspace.root, float(timeout_seconds)), write
     )
     end = f"[exit code {finished.exit_code}]"
     if finished.timed_out:
         end = f"[ended after {timeout_seconds} s with all it had started]"
-    output = clip.text().rstrip("\n")
+    text = output.text().rstrip("\n")
     return ToolOutcome(
-        f"{output}\n{end}" if output else end,
+        f"{text}\n{end}" if text else end,
         metadata={
             "exit_code": finished.exit_code,
             "timed_out": finished.timed_out,
@@ -62,7 +62,7 @@ async def shell(
 
 
 def _shell() -> tuple[str, ...]:
-    """Return bash, which the permission rules read; sh where there is none."""
+    """Return bash, whose syntax the permission rules parse, or sh if bash is missing."""
     bash = shutil.which("bash", path="/bin:/usr/bin:/usr/local/bin")
-    # without --norc bash reads ~/.bashrc when it takes its input for a network connection
+    # --norc: bash reads ~/.bashrc when standard input is a socket
     return (bash, "--noprofile", "--norc", "-c") if bash else ("/bin/sh", "-c")

@@ -1,8 +1,8 @@
-"""The `tool` decorator: from an async function to what a model can call.
+"""The `tool` decorator: from an async function to a tool that a model can call.
 
-The function's signature is the only description: names, types, defaults and the texts in
-`Annotated` become the JSON Schema and the checks. A parameter's *type* carries its guard: a path
-arrives as `WorkspacePath`, an address as `PublicUrl`, so no argument can miss them.
+The signature is the only description: names, types, defaults and the texts in `Annotated` become
+the JSON Schema and the argument checks. The type of an argument carries its guard: paths arrive as
+`WorkspacePath` and addresses as `PublicUrl`, so no tool can skip the checks.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from internal.tools.workspace import Workspace, WorkspacePath
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may use. `writing` is held while a file of the workspace is changed."""
+    """The context of a call. Hold `write_lock` while a file of the workspace is changed."""
 
     call: CallContext
     workspace: Workspace
     sandbox: Sandbox
     fetcher: Fetcher
-    writing: asyncio.Lock
+    write_lock: asyncio.Lock
     ripgrep: str | None
 
 
@@ -43,14 +43,14 @@ Preview = Callable[..., Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument: its type, and its default when it has one."""
+    """One argument: its type, and its default if it has one."""
 
     hint: Any
     default: Any
 
     @property
     def required(self) -> bool:
-        """Whether a call must give it."""
+        """True if a call must contain it."""
         return self.default is inspect.Parameter.empty
 
     def schema(self) -> dict[str, Any]:
@@ -72,37 +72,39 @@ class Tool:
     spec: ToolSpec
     parameters: dict[str, Parameter]
     body: Body
-    previewed: Preview | None = None
+    preview_body: Preview | None = None
 
     async def preview(self, context: ToolContext, arguments: dict[str, Any]) -> str:
-        """Say what a call would change, without changing it; "" for a tool that cannot say.
+        """Return what a call would change, without changing it; "" if the tool has no preview.
 
         Raises:
-            ToolError: the call itself would fail.
+            ToolError: the call would fail.
         """
-        if self.previewed is None:
+        if self.preview_body is None:
             return ""
-        return await self.previewed(context, **self.checked(context.workspace, arguments))
+        return await self.preview_body(
+            context, **self.parse_arguments(context.workspace, arguments)
+        )
 
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolOutcome:
         """Check the arguments and run the function.
 
         Raises:
-            ToolError: an argument is missing, unknown or wrong, or the tool could not do it.
+            ToolError: an argument is missing, unknown or not valid, or the tool failed.
         """
-        given = self.checked(context.workspace, arguments)
+        given = self.parse_arguments(context.workspace, arguments)
         outcome = await self.body(context, **given)
         return ToolOutcome(outcome) if isinstance(outcome, str) else outcome
 
-    def checked(self, workspace: Workspace, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments as the function takes them.
+    def parse_arguments(self, workspace: Workspace, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments in the types of the function.
 
         Raises:
-            ToolError: an argument is missing, unknown or wrong; the sentence names it.
+            ToolError: an argument is missing, unknown or not valid; the message names it.
         """
         for name in arguments:
             if name not in self.parameters:
-                raise ToolError(f"{self.spec.name} has no argument {self._nearest(name)}")
+                raise ToolError(f"{self.spec.name} has no argument {self._suggest_argument(name)}")
         for name, parameter in self.parameters.items():
             if parameter.required and name not in arguments:
                 raise ToolError(f"{self.spec.name} needs the argument {name!r}")
@@ -111,14 +113,14 @@ class Tool:
             for name, value in arguments.items()
         }
 
-    def _nearest(self, name: str) -> str:
+    def _suggest_argument(self, name: str) -> str:
         near = difflib.get_close_matches(name[:100], self.parameters, n=1)
         known = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(self.parameters)}"
         return f"{name[:100]!r}: {known}"
 
 
 def _convert(workspace: Workspace, name: str, parameter: Parameter, value: object) -> object:
-    """Return the value in its type. Text that is a number or a boolean passes for one."""
+    """Return the value in its type. Text that holds a number or boolean is converted."""
 
     def guard(kind: type, given: object) -> object:
         if not isinstance(given, str):

@@ -1,28 +1,106 @@
-"""The folder that nothing leaves: every file a tool touches is opened through here.
+"""The workspace: every file of a tool is opened through here, and never outside it.
 
-A tool never sees a path as text: `WorkspacePath` can only be made by its parser, and only
-`Workspace` opens it. All work is done on open descriptors (open, fstat, read; write beside, fsync,
-rename in the same open folder), so what was checked is what is used.
+Tools do not handle paths as text: only `Workspace.parse` creates a `WorkspacePath`, and only
+`Workspace` opens one. All work is done on open descriptors (open, fstat, read; write a temporary
+file, fsync, rename in the same open folder), so a check applies to the file that is used.
+
+On Linux, openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS opens a path: symbolic links are
+followed as long as they stay inside. Where the kernel or a container's seccomp filter lacks the
+call, the path is opened component by component with O_NOFOLLOW: no symbolic link is followed.
 """
 
 import contextlib
+import ctypes
 import errno
+import functools
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.open_beneath import open_beneath
+
+_OPENAT2 = 437  # on every architecture except alpha
+_RESOLVE = 0x08 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS (linux/openat2.h)
+_MAX_RETRIES = 16  # EAGAIN: a concurrent rename
+_OPEN_FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK  # opening a fifo must not block
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def _openat2(folder: int, path: str, flags: int) -> int:
+    """Open a path with openat2(2).
+
+    Raises:
+        OSError: as open(2); ENOSYS where the call does not exist.
+    """
+    libc = _libc()
+    if libc is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    how = _OpenHow(flags, 0, _RESOLVE)
+    for _ in range(_MAX_RETRIES):
+        opened: int = libc.syscall(
+            _OPENAT2, folder, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how)
+        )
+        if opened >= 0:
+            return opened
+        if (number := ctypes.get_errno()) not in {errno.EAGAIN, errno.EINTR}:
+            raise OSError(number, os.strerror(number), path)
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+
+
+def open_components(folder: int, parts: Sequence[str], flags: int) -> int:
+    """Open a path component by component without following symbolic links.
+
+    Raises:
+        OSError: as open(2); ELOOP or ENOTDIR at a symbolic link.
+    """
+    here = os.dup(folder)
+    for number, part in enumerate(parts or (".",), start=1):
+        last = number >= len(parts)
+        wanted = flags if last else os.O_RDONLY | os.O_DIRECTORY
+        try:
+            opened = os.open(part, wanted | os.O_NOFOLLOW | _OPEN_FLAGS, dir_fd=here)
+        finally:
+            os.close(here)
+        here = opened
+    return here
+
+
+def open_beneath(folder: int, parts: Sequence[str], flags: int) -> int:
+    """Open the path `parts` below an open folder. `parts` are plain names, never `..`.
+
+    Raises:
+        OSError: as open(2); EXDEV if a symbolic link leads outside.
+    """
+    try:
+        return _openat2(folder, "/".join(parts) or ".", flags | _OPEN_FLAGS)
+    except OSError as error:
+        if error.errno not in {errno.ENOSYS, errno.EPERM, errno.E2BIG}:
+            raise
+    return open_components(folder, parts, flags)
+
 
 MAX_BYTES = 16 * 1024 * 1024
-"""No file tool reads or writes more than this."""
+"""The largest file that a tool reads or writes."""
 
-_MAX_NAME = 255
-_MAX_PATH = 4_000
-_REASONS = {
+_MAX_NAME_BYTES = 255
+_MAX_PATH_BYTES = 4_000
+_MESSAGES = {
     errno.ENOENT: "{} does not exist in the workspace",
     errno.EXDEV: "{} leads outside the workspace through a symbolic link",
     errno.ELOOP: "{} passes a symbolic link that cannot be followed",
@@ -36,13 +114,13 @@ _REASONS = {
 
 
 class PathNotFound(ToolError):
-    """Nothing stands at a path of the workspace."""
+    """The path does not exist in the workspace."""
 
 
 class WorkspacePath:
-    """A place in the workspace: plain names from its root on; none for the root itself.
+    """A path in the workspace: the names below its root, none for the root itself.
 
-    Not a dataclass: a decoder would build one from an object's fields and pass by the parser.
+    Not a dataclass: msgspec would decode one from an object and bypass the parser.
     """
 
     __slots__ = ("parts",)
@@ -52,10 +130,10 @@ class WorkspacePath:
 
     @classmethod
     def parse(cls, text: str, root: str) -> Self:
-        """Read a path as a model writes it: from the root on, or absolute and beneath `root`.
+        """Parse a path from a model: relative to the root, or absolute and below `root`.
 
         Raises:
-            ToolError: empty, too long, not text, outside, or with `..`.
+            ToolError: the path is empty, too long, not valid text, outside or contains `..`.
         """
         _check_text(text)
         if text.startswith("/"):
@@ -63,8 +141,8 @@ class WorkspacePath:
         parts = tuple(part for part in text.split("/") if part not in {"", "."})
         if ".." in parts:
             raise ToolError(f"{text!r} contains '..': write the path from the workspace's root on")
-        if any(len(os.fsencode(part)) > _MAX_NAME for part in parts):
-            raise ToolError(f"a name in the path is longer than {_MAX_NAME} bytes")
+        if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
+            raise ToolError(f"a name in the path is longer than {_MAX_NAME_BYTES} bytes")
         return cls(*parts)
 
     def __str__(self) -> str:
@@ -80,8 +158,8 @@ def _check_text(text: str) -> None:
         raise ToolError("the path is not valid text") from error
     if b"\0" in encoded:
         raise ToolError("the path contains a NUL character")
-    if len(encoded) > _MAX_PATH:
-        raise ToolError(f"the path is longer than {_MAX_PATH} bytes")
+    if len(encoded) > _MAX_PATH_BYTES:
+        raise ToolError(f"the path is longer than {_MAX_PATH_BYTES} bytes")
 
 
 def _relative(text: str, root: str) -> str:
@@ -94,7 +172,7 @@ def _relative(text: str, root: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """What a file held, and the state in which it held it."""
+    """The content of a file and the identity of the version that was read."""
 
     content: bytes
     identity: tuple[int, int, int, int]
@@ -105,34 +183,36 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 class Workspace:
-    """An existing folder. Its methods block; they are called in threads."""
+    """An existing folder. The methods block: call them in a thread."""
 
     def __init__(self, root: str) -> None:
         self.root = root
 
     def parse(self, text: str) -> WorkspacePath:
-        """Read a path that a model wrote.
+        """Parse a path from a model.
 
         Raises:
-            ToolError: it is none, or outside.
+            ToolError: the path is not valid or outside.
         """
         return WorkspacePath.parse(text, self.root)
 
     def read(self, path: WorkspacePath, limit: int = MAX_BYTES) -> FileContents:
-        """Return a regular file's bytes.
+        """Return the content of a regular file.
 
         Raises:
-            Missing: there is none.
-            ToolError: no regular file, outside, or larger than `limit` bytes.
+            PathNotFound: the file does not exist.
+            ToolError: not a regular file, outside, or larger than `limit` bytes.
         """
-        with self.opened(path) as descriptor:
+        with self.open(path) as descriptor:
             status = os.fstat(descriptor)
             if stat.S_ISDIR(status.st_mode):
                 raise ToolError(f"{path} is a folder: use list_dir")
             if not stat.S_ISREG(status.st_mode):
                 raise ToolError(f"{path} is not a regular file")
             with os.fdopen(os.dup(descriptor), "rb") as file:
-                content = file.read(limit + 1)  # not st_size: a file may grow, /proc has none
+                content = file.read(
+                    limit + 1
+                )  # not st_size: a file may grow, files in /proc report 0
         if len(content) > limit:
             raise ToolError(
                 f"{path} is larger than {limit // 1024:,} KB: use search_files, or shell for a part"
@@ -140,13 +220,13 @@ class Workspace:
         return FileContents(content, _identity(status))
 
     @contextlib.contextmanager
-    def opened(self, path: WorkspacePath, flags: int = os.O_RDONLY) -> Iterator[int]:
-        """Open anything in the workspace: the descriptor is closed at the end.
+    def open(self, path: WorkspacePath, flags: int = os.O_RDONLY) -> Iterator[int]:
+        """Open a file or folder and close it at the end of the block.
 
         Raises:
-            ToolError: it cannot be opened; also for an OSError inside the block.
+            ToolError: it cannot be opened, or the block raised an OSError.
         """
-        with _explained(path), _folder(self.root) as root:
+        with _translate_os_errors(path), _open_root(self.root) as root:
             descriptor = open_beneath(root, path.parts, flags)
             try:
                 yield descriptor
@@ -154,27 +234,27 @@ class Workspace:
                 os.close(descriptor)
 
     def write(
-        self, path: WorkspacePath, content: bytes, *, instead_of: FileContents | None = None
+        self, path: WorkspacePath, content: bytes, *, expected: FileContents | None = None
     ) -> bool:
-        """Replace a file in one step, or create it and its folders; return whether it is new.
+        """Replace a file atomically, or create it and its folders; return True if it is new.
 
-        Mode and owner of a replaced file are kept. Interrupted at any instant, either the old
-        content or the new stands there.
+        Mode and owner of a replaced file are kept. After an interruption the file has either the
+        old or the new content.
 
         Raises:
-            ToolError: outside, a symbolic link, no regular file, a file with several names (hard
-                links), inside `.git`, or no longer the file that `instead_of` was read from.
+            ToolError: outside, a symbolic link, not a regular file, a file with several hard links,
+                inside `.git`, or changed since `expected` was read.
         """
         if not path.parts:
             raise ToolError("the path names the workspace itself, not a file")
         if ".git" in (part.casefold() for part in path.parts):
             raise ToolError(f"{path} belongs to git, which may run what stands there: use git")
-        with _explained(path), _folder(self.root) as root:
+        with _translate_os_errors(path), _open_root(self.root) as root:
             folder = _make_folders(root, path.parts[:-1])
             try:
-                before = _replaceable(folder, path)
+                before = _replaceable_status(folder, path)
                 known = None if before is None else _identity(before)
-                if instead_of is not None and known != instead_of.identity:
+                if expected is not None and known != expected.identity:
                     raise ToolError(f"{path} was changed meanwhile: read it again")
                 _replace(folder, path.parts[-1], content, before)
             finally:
@@ -183,18 +263,18 @@ class Workspace:
 
 
 @contextlib.contextmanager
-def _explained(path: WorkspacePath) -> Iterator[None]:
-    """Turn an OSError into the sentence that a model can use."""
+def _translate_os_errors(path: WorkspacePath) -> Iterator[None]:
+    """Raise a ToolError with a message for the model in place of an OSError."""
     try:
         yield
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
+        reason = _MESSAGES.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
         kind = PathNotFound if error.errno == errno.ENOENT else ToolError
         raise kind(reason.format(path)) from error
 
 
 @contextlib.contextmanager
-def _folder(root: str) -> Iterator[int]:
+def _open_root(root: str) -> Iterator[int]:
     try:
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -206,12 +286,12 @@ def _folder(root: str) -> Iterator[int]:
 
 
 def _make_folders(root: int, parts: tuple[str, ...]) -> int:
-    """Open the folder at `parts`, making what is missing; the caller closes it."""
+    """Open the folder at `parts` and create missing ones; the caller closes it."""
     here = os.dup(root)
     for number, part in enumerate(parts, start=1):
         try:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(part, dir_fd=here)  # never follows a link: it exists, or it is ours
+                os.mkdir(part, dir_fd=here)  # never follows a link: it exists, or was just created
             opened = open_beneath(root, parts[:number], os.O_RDONLY | os.O_DIRECTORY)
         finally:
             os.close(here)
@@ -219,8 +299,8 @@ def _make_folders(root: int, parts: tuple[str, ...]) -> int:
     return here
 
 
-def _replaceable(folder: int, path: WorkspacePath) -> os.stat_result | None:
-    """Return the state of the file to be replaced, None when there is none."""
+def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | None:
+    """Return the status of the file to replace, None if it does not exist."""
     try:
         status = os.stat(path.parts[-1], dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -237,10 +317,10 @@ def _replaceable(folder: int, path: WorkspacePath) -> os.stat_result | None:
 
 
 def _replace(folder: int, name: str, content: bytes, before: os.stat_result | None) -> None:
-    """Write beside the file and rename over it; a rename follows no link."""
-    beside = f".larkspur-{secrets.token_hex(8)}"
+    """Write a temporary file in the same folder and rename it: a rename follows no link."""
+    temporary = f".larkspur-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(beside, flags, 0o666, dir_fd=folder)
+    descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -251,8 +331,8 @@ def _replace(folder: int, name: str, content: bytes, before: os.stat_result | No
                         os.fchown(descriptor, before.st_uid, before.st_gid)
                 os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & 0o777)
             os.fsync(descriptor)
-        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(beside, dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
         raise

@@ -187,11 +187,11 @@ async def test_a_preview_that_breaks_or_hangs_does_not_cost_the_run(tmp_path: Pa
         sandbox=NativeSandbox(),
         fetcher=Fetcher(),
         tools=(tool(risk="write", targets=targets, title=TITLE, preview=hangs)(kept),),
-        preview_seconds=0.01,
+        preview_timeout_seconds=0.01,
     )
     shown = await slow.preview(context(tmp_path), "kept", arguments)
     assert shown == "[no preview: it takes too long]"
 
 
 def test_every_tool_that_writes_files_shows_what_it_would_write() -> None:
-    assert all((each.spec.risk == "write") == (each.previewed is not None) for each in TOOLS)
+    assert all((each.spec.risk == "write") == (each.preview_body is not None) for each in TOOLS)

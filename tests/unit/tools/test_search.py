@@ -182,8 +182,8 @@ async def test_what_cannot_be_searched(call: Call, arguments: dict[str, object],
 
 def test_what_was_found_before_the_time_was_over_counts() -> None:
     matches = _Matches("b/")
-    matches.take(b"x\0001:one\nx\0")
-    matches.take(b"2:two\n")
+    matches.write(b"x\0001:one\nx\0")
+    matches.write(b"2:two\n")
     outcome = matches.outcome(SandboxResult(-15, timed_out=True))
     assert outcome.text == (
         "b/x:1: one\nb/x:2: two\n[the search was ended after 20 s: there may be more]"

@@ -123,7 +123,7 @@ def test_a_clip_counts_what_it_leaves_out(length: int, step: int) -> None:
     encoded = whole.encode()
     clip = OutputBuffer(10)
     for start in range(0, len(encoded), step):
-        clip.take(encoded[start : start + step])
+        clip.write(encoded[start : start + step])
     if length <= 10:
         assert clip.text() == whole
     else:
@@ -133,5 +133,5 @@ def test_a_clip_counts_what_it_leaves_out(length: int, step: int) -> None:
 
 def test_a_clip_ends_with_half_a_character() -> None:
     clip = OutputBuffer(10)
-    clip.take(b"ab\xe4\xbd")
+    clip.write(b"ab\xe4\xbd")
     assert clip.text() == "ab\ufffd"

@@ -18,7 +18,7 @@ from internal.tools.html_to_markdown import to_markdown, to_plain_text
 from internal.tools.http_client import FetchedPage, Fetcher
 from internal.tools.http_urls import PublicUrl, address_refusal
 from internal.tools.registry import ToolBox
-from internal.tools.untrusted import mark_untrusted
+from internal.tools.web_fetch import mark_untrusted
 
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
@@ -206,7 +206,11 @@ async def get(site: Site, path: str = "/", fetcher: Fetcher | None = None) -> Fe
 async def test_a_page_is_fetched_without_anything_of_ours(site: Site) -> None:
     site.page("/a?b=1", b"hello")
     page = await get(site, "/a?b=1")
-    assert (page.answer.status, page.answer.body, page.answer.cut) == (200, b"hello", False)
+    assert (page.response.status, page.response.body, page.response.truncated) == (
+        200,
+        b"hello",
+        False,
+    )
     assert site.asked[0][1] == {
         "Host": f"site.test:{site.port}",
         "User-Agent": "Mozilla/5.0 (compatible; Larkspur)",
@@ -241,7 +245,7 @@ async def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(site
     """DNS rebinding: the second answer would be another address; there is no second question."""
     site.page("/", b"ok")
     names = Names(site_test=[["127.0.0.1"], ["169.254.169.254"]])
-    assert (await get(site, fetcher=local(names))).answer.body == b"ok"
+    assert (await get(site, fetcher=local(names))).response.body == b"ok"
     assert names.questions == ["site.test"]
 
 
@@ -257,15 +261,15 @@ async def test_every_hop_is_checked_again(site: Site) -> None:
 @pytest.mark.parametrize(
     ("location", "says"),
     [
-        ("http://169.254.169.254/latest/meta-data", "leads to another site"),
-        ("//0.0.0.0/", "leads to another site"),
+        ("http://169.254.169.254/latest/meta-data", "redirects to another site"),
+        ("//0.0.0.0/", "redirects to another site"),
         ("http://other.test/", "another site: call web_fetch again with http://other.test/"),
-        ("http://site.test:1/", "leads to another site"),
-        ("https://site.test/", "leads to another site"),
+        ("http://site.test:1/", "redirects to another site"),
+        ("https://site.test/", "redirects to another site"),
         ("http://0xa9fea9fe/", "odd spelling"),
         ("file:///etc/passwd", "only http"),
         ("http://user:password@site.test/", "user name"),
-        ("http://[::ffff:169.254.169.254]/", "leads to another site"),
+        ("http://[::ffff:169.254.169.254]/", "redirects to another site"),
         ("/a\\b", "backslashes"),
     ],
 )
@@ -297,20 +301,20 @@ async def test_redirects_have_an_end(site: Site) -> None:
 async def test_a_body_is_cut_at_its_limit(site: Site) -> None:
     site.page("/", b"x" * 5_000)
     for limit, cut in ((4_999, True), (5_000, False)):
-        answer = (await get(site, fetcher=local(max_bytes=limit))).answer
-        assert (len(answer.body), answer.cut) == (limit, cut)
+        answer = (await get(site, fetcher=local(max_bytes=limit))).response
+        assert (len(answer.body), answer.truncated) == (limit, cut)
 
 
 async def test_a_packed_bomb_is_cut_too(site: Site) -> None:
     site.page("/", gzip.compress(b"\0" * 50_000_000), "text/plain", "Content-Encoding: gzip")
-    answer = (await get(site, fetcher=local(max_bytes=100_000))).answer
-    assert (len(answer.body), answer.cut) == (100_000, True)
+    answer = (await get(site, fetcher=local(max_bytes=100_000))).response
+    assert (len(answer.body), answer.truncated) == (100_000, True)
 
 
 async def test_a_packed_page_is_unpacked(site: Site) -> None:
     site.page("/", gzip.compress(b"hello" * 1_000), "text/plain", "Content-Encoding: gzip")
-    answer = (await get(site)).answer
-    assert (answer.body, answer.cut) == (b"hello" * 1_000, False)
+    answer = (await get(site)).response
+    assert (answer.body, answer.truncated) == (b"hello" * 1_000, False)
 
 
 RAW = {
@@ -340,26 +344,26 @@ RAW = {
 @pytest.mark.parametrize(("raw", "body", "cut"), RAW.values(), ids=RAW)
 async def test_every_framing_is_read(site: Site, raw: bytes, body: bytes, cut: bool) -> None:
     site.answers["/"] = raw
-    answer = (await get(site)).answer
-    assert (answer.status, answer.body, answer.cut) == (200, body, cut)
+    answer = (await get(site)).response
+    assert (answer.status, answer.body, answer.truncated) == (200, body, cut)
 
 
 GARBAGE = {
-    "silence": (b"", "without an answer"),
+    "silence": (b"", "without a response"),
     "no HTTP": (b"SSH-2.0-OpenSSH\r\n", "not HTTP"),
-    "half a head": (b"HTTP/1.1 200 OK\r\nA: b", "without an answer"),
+    "half a head": (b"HTTP/1.1 200 OK\r\nA: b", "without a response"),
     "endless head": (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 100_000, "too many headers"),
     "another packing": (
         b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx",
-        "not asked for: br",
+        "unrequested content encoding: br",
     ),
     "packed twice": (
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: 1\r\n\r\nx",
-        "not asked for: gzip, gzip",
+        "unrequested content encoding: gzip, gzip",
     ),
     "broken packing": (
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nbody",
-        "cannot be unpacked",
+        "cannot be decompressed",
     ),
     "another protocol": (
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
@@ -378,8 +382,8 @@ async def test_garbage_is_told(site: Site, raw: bytes, says: str) -> None:
 @pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"])
 async def test_a_server_that_hangs_is_left(site: Site, raw: bytes) -> None:
     site.answers["/hang"] = raw
-    with pytest.raises(ToolError, match=r"did not answer in 0\.2 s"):
-        await get(site, "/hang", local(seconds=0.2))
+    with pytest.raises(ToolError, match=r"did not respond in 0\.2 s"):
+        await get(site, "/hang", local(timeout_seconds=0.2))
 
 
 async def test_what_cannot_be_reached_says_why(site: Site) -> None:
@@ -394,7 +398,7 @@ async def test_what_cannot_be_reached_says_why(site: Site) -> None:
 async def test_the_next_address_is_tried(site: Site) -> None:
     site.page("/", b"ok")
     names = Names(site_test=[["::1", "127.0.0.1"]])
-    assert (await get(site, fetcher=local(names))).answer.body == b"ok"
+    assert (await get(site, fetcher=local(names))).response.body == b"ok"
 
 
 @pytest.fixture
@@ -415,7 +419,7 @@ async def test_a_certificate_is_checked_against_the_name(secure: Site) -> None:
     secure.page("/", b"secret")
     fetcher = local(tls=trusting)
     url = f"https://site.test:{secure.port}/"
-    assert (await fetcher.fetch(PublicUrl.parse(url))).answer.body == b"secret"
+    assert (await fetcher.fetch(PublicUrl.parse(url))).response.body == b"secret"
     for host in ("other.test", "127.0.0.1"):
         with pytest.raises(ToolError, match=f"the certificate of {host} is not valid"):
             await fetcher.fetch(PublicUrl.parse(f"https://{host}:{secure.port}/"))

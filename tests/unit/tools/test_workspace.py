@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.tools import open_beneath
-from internal.tools.open_beneath import walk
-from internal.tools.workspace import Workspace
+from internal.tools.workspace import Workspace, open_beneath, open_components
 
 SECRET = b"secret\n"
 Opener = Callable[[int, tuple[str, ...], int], int]
@@ -243,10 +241,10 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(workspace: Workspace, 
     contents = workspace.read(path)
     (root / "src" / "a.txt").write_bytes(b"somebody else's")
     with pytest.raises(ToolError, match="changed meanwhile"):
-        workspace.write(path, b"mine", instead_of=contents)
+        workspace.write(path, b"mine", expected=contents)
     (root / "src" / "a.txt").unlink()
     with pytest.raises(ToolError, match="changed meanwhile"):
-        workspace.write(path, b"mine", instead_of=contents)
+        workspace.write(path, b"mine", expected=contents)
 
 
 @pytest.fixture
@@ -266,9 +264,9 @@ def test_a_write_that_fails_leaves_everything_as_it_was(workspace: Workspace, ro
     assert sorted(path.name for path in (root / "src").iterdir()) == ["a.txt", "deep"]
 
 
-@pytest.fixture(params=["openat2", "walk"])
+@pytest.fixture(params=["openat2", "open_components"])
 def opener(request: pytest.FixtureRequest) -> Opener:
-    return open_beneath.open_beneath if request.param == "openat2" else walk
+    return open_beneath if request.param == "openat2" else open_components
 
 
 def opened(opener: Opener, folder: int, *parts: str) -> bytes:
