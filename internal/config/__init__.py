@@ -1,1 +1,5 @@
-"""Settings: where Larkspur lives, what may be set, and how it is read."""
+"""Settings: their types and defaults, the loader, and the home folder.
+
+Reading order: `settings` with its sections `server`, `lark` and `llm`, `types`, `loader`,
+`yaml_document`, `messages`, `setting_keys`, `inspect`, `reference`, `home`, `terminal_env`.
+"""

@@ -1,8 +1,7 @@
-"""The home folder of Larkspur: its token, and the address of the gateway that runs there.
+"""The home folder of Larkspur: the local token and the address of the running gateway.
 
-Standard library only: `--version`, `--help` and a one shot through a running gateway import this
-and next to nothing else. For the same reason it may look at the environment, as otherwise only
-`load.py` does.
+Standard library only: `--version`, `--help` and a one-shot command through a running gateway import
+little else. For the same reason this module may read the environment.
 """
 
 import json
@@ -17,22 +16,22 @@ PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _TOKEN_BYTES = 32  # 256 random bits, written as 64 hexadecimal digits
-_SHORTEST_TOKEN = 32  # a token put there by hand is not shorter than this
+_SHORTEST_TOKEN = 32  # the minimum, also for a token that was written by hand
 _LARGEST_FILE = 65_536
 _WORD = re.compile(r"[!-~]+")
 _OURS = {"config.yaml", "token", "gateway.json", "larkspur.db"}
-_ELSEWHERE = "set LARKSPUR_HOME to a folder of its own"
+_ELSEWHERE = "set LARKSPUR_HOME to a dedicated folder"
 
 
 class HomeError(Exception):
-    """The home folder or a file in it cannot be used. Its text is the sentence for a person."""
+    """The home folder or a file in it cannot be used. The text is a sentence for people."""
 
 
 class GatewayAddress(NamedTuple):
-    """Where a running gateway answers, and which model it runs.
+    """The address of a running gateway, and the model it runs.
 
-    `started` is the time it became ready, in the words of whoever wrote it. `host` is an address
-    that can be connected to, never a wildcard.
+    `started` is the time at which it became ready. `host` is an address that can be connected to,
+    never a wildcard.
     """
 
     host: str
@@ -45,47 +44,49 @@ class GatewayAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address as a URL without a closing slash, such as `http://127.0.0.1:8420`."""
+        """The address as a URL without a trailing slash, such as `http://127.0.0.1:8420`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
 
 def locate(environ: Mapping[str, str] = os.environ) -> Path:
-    """Say where the home folder is, without touching it: `LARKSPUR_HOME`, else `~/.larkspur`.
+    """Return the absolute path of the home folder: `LARKSPUR_HOME`, else `~/.larkspur`.
 
-    The path is absolute.
+    The folder is not touched.
 
     Raises:
-        HomeError: `LARKSPUR_HOME` is set but blank, or names a person who is not known.
+        HomeError: `LARKSPUR_HOME` is blank or names an unknown user.
     """
     named = environ.get("LARKSPUR_HOME")
     if named is None:
         return Path("~/.larkspur").expanduser().absolute()
     if not named.strip():
-        raise HomeError("LARKSPUR_HOME is set but blank; name a folder or unset it.")
+        raise HomeError("LARKSPUR_HOME is blank; set it to a folder or unset it.")
     try:
         return Path(named).expanduser().absolute()
     except RuntimeError:
-        raise HomeError(f"LARKSPUR_HOME is {named}, and no such person is known here.") from None
+        raise HomeError(f"LARKSPUR_HOME is {named}, but there is no such user.") from None
 
 
 def provider_named(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Say which provider the environment names: a one shot asks whether the gateway's will do."""
+    """Return the model provider that the environment names, or None."""
     return environ.get("LARKSPUR_LLM__PROVIDER")
 
 
 def prepare(home: Path) -> Path:
-    """Make the home folder ready to be written: there, ours, mode 700. Returns it.
+    """Create the home folder if necessary, with mode 700, and return it.
 
     Raises:
-        HomeError: it cannot be made, is not a folder, belongs to someone else, cannot be written,
-            or is open to others and holds other things than ours (`/tmp`, say: it is not closed).
+        HomeError: it cannot be created, is not a folder, belongs to another user, is not
+            writable, or is open to other users and contains other files (such as `/tmp`).
     """
     try:
         home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         _close_to_others(home)
     except (FileExistsError, NotADirectoryError):
-        raise HomeError(f"The home folder {home} cannot be made: a file is in its place.") from None
+        raise HomeError(
+            f"The home folder {home} cannot be created: a file with this name exists."
+        ) from None
     except OSError as error:
         raise HomeError(f"The home folder {home} cannot be used: {_reason(error)}.") from None
     if not os.access(home, os.W_OK | os.X_OK, effective_ids=True):
@@ -101,52 +102,55 @@ def _close_to_others(home: Path) -> None:
         names = {entry.name for entry in home.iterdir()}
         if names and not names & _OURS:
             raise HomeError(
-                f"The home folder {home} holds other things and is open to others; {_ELSEWHERE}."
+                f"The home folder {home} contains other files and is accessible to other users;"
+                f" {_ELSEWHERE}."
             )
         home.chmod(PRIVATE_FOLDER)
 
 
 def ensure_token(home: Path) -> str:
-    """Read the local token, making one first where there is none; racing processes get the same.
+    """Return the local token; create it if there is none. Concurrent processes get the same one.
 
     Raises:
-        HomeError: the token cannot be made, or the one there is refused (see `read_token`).
+        HomeError: the token cannot be created, or is rejected (see `read_token`).
     """
     path = home / "token"
     if not os.path.lexists(path):
         try:
             _claim(path, os.urandom(_TOKEN_BYTES).hex() + "\n")
         except FileExistsError:
-            pass  # another process was first; its token is ours too
+            pass  # another process created it first
         except OSError as error:
-            raise HomeError(f"The local token {path} cannot be made: {_reason(error)}.") from None
+            raise HomeError(
+                f"The local token {path} cannot be created: {_reason(error)}."
+            ) from None
     return read_token(home)
 
 
 def read_token(home: Path) -> str:
-    """Read the local token of a home folder.
+    """Return the local token of a home folder.
 
     Raises:
-        HomeError: it is missing, blank, too short, not a plain file of ours, or open to others. A
-            token that others could read is refused, not repaired: they may know it already.
+        HomeError: it is missing, blank, too short, not a regular file of this user, or readable by
+            others. A token that others could read may be known to them, so it is not repaired.
     """
     path = home / "token"
     text = _read_private(path)
     if text is None:
-        raise HomeError(f"There is no local token in {home}; `larkspur serve` makes one.")
+        raise HomeError(f"There is no local token in {home}; `larkspur serve` creates one.")
     token = text.strip()
     if len(token) < _SHORTEST_TOKEN or not _WORD.fullmatch(token):
         raise HomeError(
-            f"The local token {path} is blank or not a token; delete it and a new one is made."
+            f"The local token {path} is blank or malformed; delete it to have a new one created."
         )
     return token
 
 
 def write_address(home: Path, address: GatewayAddress) -> None:
-    """Store where this gateway answers. A reader sees the whole of it or none.
+    """Store the address of this gateway atomically.
 
     Raises:
-        HomeError: it cannot be written.
+        HomeError: the file cannot be written.
     """
     path = home / "gateway.json"
     draft = _draft_of(path)
@@ -161,10 +165,10 @@ def write_address(home: Path, address: GatewayAddress) -> None:
 
 
 def remove_address(home: Path, pid: int) -> None:
-    """Forget the address that gateway `pid` stored. An address of another process stays.
+    """Remove the address that gateway `pid` stored. An address of another process is kept.
 
     Raises:
-        HomeError: the stored address is open to other people or not ours.
+        HomeError: the file is accessible to other users or belongs to another user.
     """
     address = _parse_address(_read_private(home / "gateway.json") or "")
     if address is not None and address[0].pid == pid:
@@ -172,14 +176,14 @@ def remove_address(home: Path, pid: int) -> None:
 
 
 def find_gateway(home: Path) -> GatewayAddress | None:
-    """Find the gateway running in a home folder; None when there is none.
+    """Return the address of the gateway that runs in a home folder, or None.
 
-    The process must be alive and the very one that wrote the address: a process that was given the
-    same number after a crash does not count, so the token is never handed to a stranger who took
-    over the port. Ask `/health` next.
+    The process must be the one that wrote the address: a process that reuses its pid after a crash
+    does not count, so the token is never sent to another program that took the port. Ask `/health`
+    next.
 
     Raises:
-        HomeError: the stored address is open to other people or not ours.
+        HomeError: the file is accessible to other users or belongs to another user.
     """
     parsed = _parse_address(_read_private(home / "gateway.json") or "")
     if parsed is None:
@@ -189,7 +193,7 @@ def find_gateway(home: Path) -> GatewayAddress | None:
 
 
 def _parse_address(text: str) -> tuple[GatewayAddress, str] | None:
-    """Read an address and its process's birth; None for what `write_address` did not write."""
+    """Return an address and the start time of its process, or None for other content."""
     try:
         stored = json.loads(text)
         birth = stored.pop("birth")
@@ -207,15 +211,15 @@ def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError, OverflowError):
-        return False  # PermissionError: a process of someone else is not our gateway
+        return False  # PermissionError: a process of another user is not this gateway
     return True
 
 
 def _birth(pid: int) -> str:
-    """Say when a live process began, in the kernel's ticks.
+    """Return the start time of a live process in clock ticks.
 
-    Empty where the kernel does not tell (no /proc) and for a process that ended but was not
-    collected by its parent. Fields as in proc(5), counted behind the name, which may hold anything.
+    Empty without /proc, and for a process that ended but was not reaped. The fields of proc(5) are
+    counted after the name, which may contain anything.
     """
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -226,9 +230,9 @@ def _birth(pid: int) -> str:
 
 
 def _read_private(path: Path) -> str | None:
-    """Read a small file that only we may read; None when there is none."""
+    """Return the content of a small file that only this user may read, or None if it is missing."""
     try:
-        # without blocking on a pipe, and without following a link that someone laid
+        # must not block on a pipe or follow a symbolic link
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -237,11 +241,14 @@ def _read_private(path: Path) -> str | None:
     try:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise HomeError(f"{path} is not a plain file of yours; delete it and start again.")
+            raise HomeError(
+                f"{path} is not a regular file owned by you; delete it and start again."
+            )
         if found.st_mode & _OTHERS:
             mode = stat.S_IMODE(found.st_mode)
             raise HomeError(
-                f"{path} is open to other users (mode {mode:o}); delete it and a new one is made."
+                f"{path} is accessible to other users (mode {mode:o});"
+                " delete it to have a new one created."
             )
         return os.read(opened, _LARGEST_FILE).decode("utf-8", errors="replace")
     finally:
@@ -249,7 +256,7 @@ def _read_private(path: Path) -> str | None:
 
 
 def _claim(path: Path, text: str) -> None:
-    """Create a file whole, or raise FileExistsError: no reader ever sees it half written."""
+    """Create a file atomically, or raise FileExistsError."""
     draft = _draft_of(path)
     try:
         _write_new(draft, text)

@@ -1,4 +1,4 @@
-"""Lists the settings as `larkspur config show` prints them: fit to be seen by anyone."""
+"""Lists the settings for `larkspur config show`, without secrets."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from internal.config.setting_keys import KEYS
 
 
 class Row(NamedTuple):
-    """One key: its value, where a secret reads `set` or `not set`, and where it came from.
+    """One key: its value, where a secret is `set` or `not set`, and its origin.
 
     `origin` is `default`, `FILE:LINE`, `environment VARIABLE` or `flag`.
     """
@@ -24,7 +24,7 @@ class Row(NamedTuple):
 
 
 def describe(loaded: Loaded) -> list[Row]:
-    """List every key, in the order of the models."""
+    """Return every key in the order of the models."""
     return [
         Row(key, shown(attrgetter(key)(loaded.settings)), loaded.origins.get(key, "default"))
         for key in KEYS
@@ -32,7 +32,7 @@ def describe(loaded: Loaded) -> list[Row]:
 
 
 def shown(value: Any) -> str:
-    """Write a value on one line, as YAML would; never that of a secret."""
+    """Format a value on one line as YAML would; secrets are never shown."""
     match value:
         case None:
             return "not set"

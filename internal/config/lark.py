@@ -1,4 +1,4 @@
-"""The settings of the Lark channel: which app it is, who may use it, and how it behaves there."""
+"""Settings of the Lark channel."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
@@ -37,14 +37,14 @@ PlanReview = Literal["off", "complex", "always"]
 class LarkAccess(Section):
     """Who may talk and who may operate in Lark: open_ids, chat_ids, or * for everyone."""
 
-    talk: tuple[Text, ...] = key(("*",), "Who may give tasks; * is everyone who sees the app.")
+    talk: tuple[Text, ...] = key(("*",), "Who may submit tasks; * is everyone who can see the app.")
     operate: tuple[Text, ...] = key(
-        (), "Who may answer questions and stop others' runs, besides those paired."
+        (), "Who may answer questions and stop runs of others, besides paired operators."
     )
 
 
 class LarkGroup(Section):
-    """One group; what is not set is as the channel has it. `off`: the bot is silent there."""
+    """Settings of one group; unset ones are inherited. `off`: the bot is silent there."""
 
     policy: Literal["mention", "open", "thread", "off"] | None = None
     talk: tuple[Text, ...] | None = None
@@ -55,40 +55,41 @@ class LarkGroup(Section):
 class LarkSettings(Section):
     """The Lark (Feishu) channel."""
 
-    enabled: bool = key(False, "true connects to Lark; needs app_id and app_secret.")
+    enabled: bool = key(False, "true connects to Lark; requires app_id and app_secret.")
     app_id: Text | None = key(None, "The app's id, such as cli_a1b2c3.")
     app_secret: Secret | None = key(None, "The app's secret.")
     domain: Domain = key("feishu", "feishu, lark, or the origin of a Lark server.")
     busy_mode: BusyMode = key(
         "steer",
-        "A message during a run: steer goes into it, queue is the next task, interrupt stops it.",
+        "A message during a run: steer adds it to the run, queue makes it the next task,"
+        " interrupt stops the run.",
     )
     allow_direct: bool = key(True, "Whether the bot answers in direct chats.")
     allow_groups: bool = key(True, "Whether the bot answers in groups.")
     group_policy: GroupPolicy = key(
         "mention",
-        "In groups: mention answers when it is mentioned, open answers everything, thread"
-        " everything in threads that it takes part in.",
+        "In groups: mention answers when mentioned, open answers every message, thread"
+        " answers every message in threads that it takes part in.",
     )
     groups: Mapping[Text, LarkGroup] = key(
         {},
-        "{chat_id: {policy, talk, operate, busy_mode}} for single groups; policy may also be off.",
+        "{chat_id: {policy, talk, operate, busy_mode}} of single groups; policy may also be off.",
     )
-    run_timeout_seconds: Seconds = key(900.0, "Longest running time of a run from Lark.")
+    run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from Lark, in seconds.")
     react_emoji: Text = key(
-        "Typing", "Reaction on a message while its run is not over; off for none."
+        "Typing", "Reaction on a message while its run is in progress; off for none."
     )
     progress: Literal["card", "text", "off"] = key(
-        "card", "How a run is shown while it works: a card, a text, or off."
+        "card", "How a run in progress is shown: card, text or off."
     )
     max_age_minutes: Count = key(
-        60, "A message that arrives later than this gets an apology instead of a run."
+        60, "Minutes after which a delayed message gets an apology instead of a run."
     )
     plan_review: PlanReview | None = key(
-        None, "Which plans from Lark a person agrees to first; unset: as agent.plan_review."
+        None, "As agent.plan_review, for runs from Lark; unset: inherited."
     )
     question_ttl_minutes: Annotated[Count, Field(le=525_600)] | None = key(
-        None, "How long a question from Lark is open; unset: as agent.question_ttl_minutes."
+        None, "As agent.question_ttl_minutes, for questions from Lark; unset: inherited."
     )
     access: LarkAccess = LarkAccess()
 
@@ -104,5 +105,5 @@ class LarkSettings(Section):
 
     @property
     def origin(self) -> str:
-        """The origin that REST calls and discovery go to."""
+        """The origin of REST calls and of endpoint discovery."""
         return ORIGINS.get(self.domain, self.domain)

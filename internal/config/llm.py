@@ -1,4 +1,4 @@
-"""The settings of models: who does the work, and how it is reached."""
+"""Settings of the models."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -36,7 +36,7 @@ def _known_provider(name: object) -> object:
 def _model_of_provider(text: str) -> str:
     provider, colon, model = text.partition(":")
     if not colon or not model.strip() or provider not in PROVIDER_NAMES:
-        raise ValueError("must be written provider:model, such as openai:gpt-6-sol")
+        raise ValueError("must have the form provider:model, such as openai:gpt-6-sol")
     return text
 
 
@@ -65,39 +65,38 @@ class LlmSettings(Section):
     """Which model does the work, and how it is reached."""
 
     provider: ProviderName = key(
-        "offline", "unset: offline, or the provider that a key, a model or an address is for."
+        "offline", "unset: the provider whose key, model or address is set, else offline."
     )
-    model: Text = key(OFFLINE_MODEL, "unset: the provider's own default, see docs/models.md.")
+    model: Text = key(OFFLINE_MODEL, "unset: the provider's default, see docs/models.md.")
     api_key: Secret | None = key(
-        None, "Key of the provider; also from its variable, such as ANTHROPIC_API_KEY."
+        None, "API key of the provider; also read from its variable, such as ANTHROPIC_API_KEY."
     )
     base_url: WebAddress | None = key(
-        None, "Another address of the provider; also from ANTHROPIC_BASE_URL, OPENAI_BASE_URL."
+        None,
+        "Base URL instead of the provider's; also read from ANTHROPIC_BASE_URL, OPENAI_BASE_URL.",
     )
     keys: Mapping[RemoteProviderName, Secret] = key(
-        {}, "{provider: key} of other providers, for fallbacks; also from their variables."
+        {}, "{provider: key} of the fallbacks' providers; also read from their variables."
     )
     base_urls: Mapping[RemoteProviderName, WebAddress] = key(
-        {}, "{provider: address} of other providers, for fallbacks."
+        {}, "{provider: base URL} of the fallbacks' providers."
     )
     tool_calls: Literal["native", "text"] = key(
-        "native", "text: for models without tool calling, which are told of tools in words."
+        "native", "text: describes tools in the prompt, for models without tool calling."
     )
-    max_output_tokens: Count = key(8_192, "Longest reply of one call, in tokens.")
-    context_window: Count = key(200_000, "Tokens the model can see at once, its reply included.")
-    temperature: Temperature | None = key(None, "0 to 2; unset: the provider's own choice.")
+    max_output_tokens: Count = key(8_192, "Maximum output of one call, in tokens.")
+    context_window: Count = key(200_000, "Context window to use, in tokens, including the output.")
+    temperature: Temperature | None = key(None, "0 to 2; unset: the provider's default.")
     request_timeout_seconds: Seconds = key(
-        120.0, "Longest silence of the provider before a call is given up."
+        120.0, "Seconds without data from the provider after which a call fails."
     )
-    max_retries: Retries = key(
-        4, "How often a call that failed for a passing reason is tried again."
-    )
+    max_retries: Retries = key(4, "Number of retries after temporary failures.")
     fallbacks: tuple[ModelOfProvider, ...] = key(
-        (), "provider:model to turn to, in order, when the model cannot answer."
+        (), "provider:model to use, in order, when the model is unavailable."
     )
-    concurrency: Count = key(16, "Calls under way at once in this process.")
+    concurrency: Count = key(16, "Maximum number of concurrent model calls in this process.")
     prices: Mapping[str, PriceSettings] = key(
-        {}, "{model: {input, output, cache_read, cache_write}}, dollars a million tokens."
+        {}, "{model: {input, output, cache_read, cache_write}} in US dollars per million tokens."
     )
 
     @model_validator(mode="before")

@@ -1,6 +1,6 @@
 """Reads the settings: defaults < YAML file < environment < flags.
 
-The only module that reads the configuration file and the environment; only `cmd` imports it.
+The only module that reads the configuration file and the environment.
 """
 
 import json
@@ -40,11 +40,11 @@ _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 
 @dataclass(frozen=True)
 class Loaded:
-    """The settings, and for each key that was given where from.
+    """The settings, and the origin of each key that was given.
 
-    A key that is not in `origins` has its default. An origin reads `FILE:LINE`,
-    `environment VARIABLE` or `flag`. `file` is None when there is no configuration file. `keyed`
-    are the providers whose own variable holds a key.
+    A key that is not in `origins` has its default. An origin is `FILE:LINE`, `environment VARIABLE`
+    or `flag`. `file` is None without a configuration file. `keyed` are the providers whose own
+    variable holds a key.
     """
 
     settings: Settings
@@ -55,12 +55,12 @@ class Loaded:
 
 
 class _Given(NamedTuple):
-    """A value someone gave, and where. `places` tells the line of each part of it, by its path."""
+    """A given value and its origin. `places` maps the path of each part to its line."""
 
     value: Any
     origin: str
     places: Mapping[Place, str] = {}
-    expanded: bool = False  # holds the value of a ${VARIABLE}, which may be anyone's secret
+    expanded: bool = False  # contains the value of a ${VARIABLE}, which may be a secret
 
 
 _Layer = Mapping[str, _Given]
@@ -74,12 +74,12 @@ def load(
 ) -> Loaded:
     """Read all settings. Nothing is created.
 
-    `config` is the file the command line named; `flags` are its other settings, nested as in the
+    `config` is the file named on the command line; `flags` are its other settings, nested as in the
     file, where None means not given.
 
     Raises:
-        ConfigError: a value, a name or the file cannot be used; the sentence says which and where.
-        HomeError: `LARKSPUR_HOME` names no folder.
+        ConfigError: a value, a name or the file is invalid; the sentence says which and where.
+        HomeError: `LARKSPUR_HOME` is not a folder name.
     """
     home = home_folder.locate(environ)
     file = _find_file(config, environ, home)
@@ -103,11 +103,11 @@ def load(
 
 
 def _decide(named: _Layer, environ: Mapping[str, str]) -> str:
-    """Choose the provider nobody named: one of which anything was given, else offline."""
+    """Choose the provider if none is named: one for which something is set, else offline."""
     if "llm.model" in named and named["llm.model"].value == OFFLINE_MODEL:
         return "offline"
     first = PROVIDERS[0].name
-    if "llm.api_key" in named:  # it says not whose: the variable of another is not meant
+    if "llm.api_key" in named:  # a key of an unnamed provider is the default provider's
         return first
     is_wanted = not named.keys().isdisjoint({"llm.model", "llm.base_url"})
     return next(iter(_keyed(environ)), first if is_wanted else "offline")
@@ -122,7 +122,7 @@ def _keyed(environ: Mapping[str, str]) -> dict[str, str]:
 def _from_provider_variables(
     provider: Any, named: _Layer, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, _Given]]:
-    """Read the variables that the providers' own tools use, of the providers that are needed."""
+    """Read the providers' own variables, of the providers that are needed."""
     keyed = _keyed(environ)
     known = find_provider(str(provider))
     if known is not None:
@@ -142,7 +142,7 @@ def _from_provider_variables(
 
 
 def _fallbacks(named: _Layer) -> set[str]:
-    """Return the providers that fallbacks name; what they are else is looked at later."""
+    """Return the providers named by fallbacks; they are validated later."""
     given = named["llm.fallbacks"].value if "llm.fallbacks" in named else ()
     texts = given if isinstance(given, list | tuple) else ()
     return {text.partition(":")[0] for text in texts if isinstance(text, str)}
@@ -154,7 +154,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]
             continue
         if name not in VARIABLES:
             hint = nearest(name, [*VARIABLES, *_NOT_KEYS])
-            raise ConfigError(f"The environment variable {plain(name)} is not known{hint}")
+            raise ConfigError(f"Unknown environment variable {plain(name)}{hint}")
         key = VARIABLES[name]
         value = _parse_many(name, text) if holds_many(KEYS[key]) else text
         yield key, _Given(value, f"environment {name}")
@@ -165,12 +165,13 @@ def _parse_many(name: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise ConfigError(
-            f'environment {name}: a list or a mapping is written as JSON, such as ["one", "two"].'
+            f"environment {name}: a list or a mapping must be written as JSON,"
+            ' such as ["one", "two"].'
         ) from None
 
 
 def _find_file(config: str | Path | None, environ: Mapping[str, str], home: Path) -> Path | None:
-    """Choose the file: the one named, which must be there, or the home folder's if there is one."""
+    """Return the file that is named, which must exist, or that of the home folder if it exists."""
     named = environ.get("LARKSPUR_CONFIG") if config is None else str(config)
     if named is None:
         usual = home / "config.yaml"
@@ -190,7 +191,7 @@ def _from_file(file: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, _G
 
 def _read(file: Path) -> str:
     try:
-        # without blocking, should it be a pipe that nobody writes to
+        # must not block on a pipe without a writer
         number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             plain_file = stat.S_ISREG(os.fstat(number).st_mode)
@@ -198,9 +199,9 @@ def _read(file: Path) -> str:
         finally:
             os.close(number)
     except FileNotFoundError:
-        raise ConfigError(f"There is no configuration file {file}.") from None
+        raise ConfigError(f"No configuration file at {file}.") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name cannot be one"
+        reason = getattr(error, "strerror", None) or "the name is invalid"
         raise ConfigError(f"The configuration file {file} cannot be read: {reason}.") from None
     if content is None:
         raise ConfigError(f"The configuration file {file} is not a file.")
@@ -215,7 +216,7 @@ def _read(file: Path) -> str:
 
 
 def _expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
-    """Replace every ${VARIABLE}, also inside lists and mappings; $${ stands for ${ itself."""
+    """Replace every ${VARIABLE}, also inside lists and mappings; $${ stands for ${."""
     if isinstance(value, list):
         return [_expand(item, environ, where) for item in value]
     if isinstance(value, dict):
@@ -239,14 +240,14 @@ def _leaves(
     places: Mapping[Place, str],
     path: tuple[str, ...] = (),
 ) -> Iterator[tuple[str, _Given]]:
-    """Walk down to the keys that hold a value. An empty value is one that was not given."""
+    """Yield the keys that hold a value. An empty value counts as not given."""
     for name, value in values.items():
         here = (*path, name)
         dotted = ".".join(here)
         place = _place(places, here)
         if name not in section.model_fields:
             hint = nearest(dotted, NAMES)
-            raise ConfigError(f"{place}: {plain(dotted)} is not a known key{hint}")
+            raise ConfigError(f"{place}: {plain(dotted)} is an unknown key{hint}")
         inner = section_of(section.model_fields[name])
         if value is None:
             continue
@@ -260,7 +261,7 @@ def _leaves(
 
 
 def _place(places: Mapping[Place, str], path: Place) -> str:
-    """Say where the deepest known part of a path stands."""
+    """Return the location of the longest known prefix of a path."""
     return next(places[path[:n]] for n in range(len(path), -1, -1) if path[:n] in places)
 
 
@@ -276,7 +277,7 @@ def _validate(given: _Layer) -> Settings:
         return Settings.model_validate(tree)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    # raised out here, so that no traceback leads back to the values
+    # raised here, so that no traceback contains the values
     raise ConfigError(_sentence(first, given))
 
 
@@ -284,13 +285,13 @@ def _sentence(error: ErrorDetails, given: _Layer) -> str:
     path = error["loc"]
     dotted = plain(".".join(map(str, path)))
     depth = next((n for n in range(len(path), 0, -1) if ".".join(map(str, path[:n])) in given), 0)
-    if depth == 0:  # two keys that do not go together
+    if depth == 0:  # two keys that contradict each other
         return f"{dotted or 'settings'}: {complaint(error, show=False)}"
     key = ".".join(map(str, path[:depth]))
     one = given[key]
     where = _place({(): one.origin, **one.places}, path)
     if error["type"] == "extra_forbidden":
         hint = nearest(str(path[-1]), PriceSettings.model_fields)
-        return f"{where}: {dotted} is not a known key{hint}"
+        return f"{where}: {dotted} is an unknown key{hint}"
     show = not (one.expanded or holds_secret(KEYS[key]))
     return f"{where}: {dotted} {complaint(error, show=show)}"

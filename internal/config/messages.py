@@ -1,4 +1,4 @@
-"""Words for what is wrong with a setting. The value of a secret never passes through here."""
+"""Error messages for settings. The value of a secret never appears in them."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _EXPECTED: Mapping[str, str] = {
 
 
 def plain(text: str, longest: int = 60) -> str:
-    """Make text safe to print on one line: unprintable characters escaped, the end cut off."""
+    """Escape unprintable characters and truncate, so that text can be printed on one line."""
     shown = "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
@@ -31,7 +31,7 @@ def plain(text: str, longest: int = 60) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant: `; did you mean server.port?`, or a full stop."""
+    """Return `; did you mean server.port?` for a close match, else a full stop."""
     names = [one for one in known if not name.startswith(f"{one}.")]
     same_end = [one for one in names if one.rpartition(".")[2] == name]
     close = same_end or difflib.get_close_matches(name, names, n=1, cutoff=0.75)
@@ -39,9 +39,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def complaint(error: ErrorDetails, *, show: bool) -> str:
-    """Say what a value must be and what it is, worded to follow the name of its key.
+    """Return what a value must be and what it is, to follow the name of its key.
 
-    With `show` false the value is not repeated, only what kind of value it is.
+    With `show` false only the kind of the value is named.
     """
     family = error["type"].partition("_")[0]
     match error.get("ctx", {}):
@@ -63,7 +63,7 @@ def complaint(error: ErrorDetails, *, show: bool) -> str:
 
 
 def name_of(value: Any, *, show: bool) -> str:
-    """Name a value in a sentence, or with `show` false its kind."""
+    """Return a value for a sentence, or with `show` false its kind."""
     match value:
         case None:
             return "nothing"

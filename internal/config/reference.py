@@ -17,17 +17,17 @@ _HEAD = """\
 # Every setting of Larkspur with its default. Copy what you change to $LARKSPUR_HOME/config.yaml.
 # An empty value is one that is not set. Unknown keys are errors. ${VARIABLE} is expanded.
 """
-# what an unset key comes to is decided when the settings are read, so no value may stand here
+# the loader derives the value of these keys when they are unset
 _UNSET = {"llm.provider", "llm.model"}
 
 
 def yaml_text() -> str:
-    """Write every key with its default and its line of explanation, as a file that can be used."""
+    """Return every key with its default and explanation as a usable configuration file."""
     return _HEAD + "".join(_section(Settings, "", 0))
 
 
 def settings_table() -> str:
-    """Write every key with its default, its variable and its explanation as a Markdown table."""
+    """Return every key with its default, variable and explanation as a Markdown table."""
     variables = {key: name for name, key in VARIABLES.items()}
     rows = (
         f"| `{key}` | {_default(key) and f'`{_default(key)}`'} | {field.description} |"

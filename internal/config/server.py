@@ -14,18 +14,18 @@ from internal.config.types import (
 class ServerSettings(Section):
     """The web server of the gateway."""
 
-    host: Text = key("127.0.0.1", "Address to listen on; loopback while auth is local.")
-    port: Port = key(8_420, "Port to listen on; 0 takes any free one.")
-    public_url: WebAddress | None = key(
-        None, "Address that people use, when a proxy stands in front."
+    host: Text = key(
+        "127.0.0.1", "Address to listen on; must be loopback while auth.mode is local."
     )
-    max_body_bytes: Count = key(20_971_520, "Largest request body, in bytes.")
-    rate_limit_per_minute: Count = key(600, "Requests a minute of one principal.")
-    rate_limit_burst: Count = key(120, "Requests of one principal at once.")
-    streams_per_user: Count = key(12, "Open event streams of one principal.")
+    port: Port = key(8_420, "Port to listen on; 0 chooses a free one.")
+    public_url: WebAddress | None = key(None, "Public address of the page, if a proxy is in front.")
+    max_body_bytes: Count = key(20_971_520, "Maximum size of a request body, in bytes.")
+    rate_limit_per_minute: Count = key(600, "Requests per minute and principal.")
+    rate_limit_burst: Count = key(120, "Number of requests that a principal may send in a burst.")
+    streams_per_user: Count = key(12, "Maximum number of open event streams per principal.")
     stream_max_seconds: Seconds = key(
-        7_200.0, "A stream says bye after this long; the reader comes back."
+        7_200.0, "Seconds after which a stream is closed and the client reconnects."
     )
     allowed_origins: tuple[WebAddress, ...] = key(
-        (), "Origins, besides our own, whose pages may send requests."
+        (), "Further origins whose pages may send requests."
     )

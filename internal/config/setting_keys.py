@@ -1,4 +1,4 @@
-"""All keys, read off the models once."""
+"""The list of all setting keys, derived from the models."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
@@ -10,18 +10,18 @@ from internal.config.settings import Settings
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Say which section a field opens; None when it holds a value itself."""
+    """Return the section that a field opens, or None if it holds a value."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def holds_many(field: FieldInfo) -> bool:
-    """Tell whether a key holds a list or a mapping, and not one word or number."""
+    """Return True if a key holds a list or a mapping."""
     return get_origin(field.annotation) in {tuple, Mapping}
 
 
 def holds_secret(field: FieldInfo) -> bool:
-    """Tell whether the value of a key must never be shown."""
+    """Return True if the value of a key must never be shown."""
     return _mentions(field.annotation, SecretStr)
 
 

@@ -1,7 +1,7 @@
-"""All settings. Every default and every one-line explanation stands here and in `llm.py` alone.
+"""All settings with their defaults and one-line explanations.
 
-`configs/larkspur.yaml` and the table in `docs/settings.md` are written from these models by
-`reference.py`. Values are read by `load.py`; a room imports its own section's type.
+`configs/larkspur.yaml` and the table in `docs/settings.md` are generated from these models by
+`reference.py`. `loader.py` reads the values; each package receives its own section.
 """
 
 from pathlib import Path
@@ -26,27 +26,30 @@ from internal.config.types import (
 class AgentSettings(Section):
     """How a run works and when it must end."""
 
-    max_iterations: Count = key(150, "Most iterations of one run.")
+    max_iterations: Count = key(150, "Maximum number of iterations of a run.")
     tool_concurrency: Annotated[Count, Field(le=64)] = key(
-        8, "Tool calls of one reply that run at once."
+        8, "Maximum number of parallel tool calls in a run."
     )
-    tool_timeout_seconds: Seconds = key(120.0, "Longest time of one tool call.")
+    tool_timeout_seconds: Seconds = key(120.0, "Timeout of a tool call, in seconds.")
     run_timeout_seconds: Seconds = key(
-        3_600.0, "Longest running time of a run; waiting does not count."
+        3_600.0, "Timeout of a run, in seconds; waiting for a person does not count."
     )
-    max_consecutive_tool_failures: Count = key(6, "Tool failures in a row that end a run.")
+    max_consecutive_tool_failures: Count = key(
+        6, "Number of consecutive tool failures that end a run."
+    )
     gates: Literal["strict", "advisory", "off"] = key(
-        "strict", "strict: plan before acting; advisory: only calls that stand alone; off."
+        "strict",
+        "strict: plan before acting; advisory: only the rule for exclusive calls; off: no gates.",
     )
     plan_review: Literal["off", "complex", "always"] = key(
-        "off", "Plans that a person agrees to before anything is done: none, complex ones, all."
+        "off", "Which plans a person must approve before work starts: none, complex ones, or all."
     )
     question_ttl_minutes: Annotated[Count, Field(le=525_600)] = key(
-        1_440, "A question that nobody answers in so many minutes is a no."
+        1_440, "Minutes after which an unanswered question counts as no."
     )
-    profile: Text = key("default", "Profile of a run that names none.")
+    profile: Text = key("default", "Profile of runs that name none.")
     workspace: Folder | None = key(
-        None, "Folder that tools work in; unset: one a session, in the terminal its own."
+        None, "Working folder of tools; unset: one per session, in the terminal the current folder."
     )
 
 
@@ -62,7 +65,7 @@ class DatabaseSettings(Section):
     @classmethod
     def _known(cls, url: str) -> str:
         if url.startswith(("postgresql:", "postgres:")):
-            raise ValueError("names PostgreSQL, which comes later; use sqlite:/// for now")
+            raise ValueError("names PostgreSQL, which is not supported yet; use sqlite:///")
         path = url.removeprefix("sqlite:///")
         if path == url or not path.startswith("/") or path.endswith("/"):
             raise ValueError("must be sqlite:/// and an absolute path, such as sqlite:////srv/a.db")
@@ -75,37 +78,41 @@ class DatabaseSettings(Section):
 
 
 class DispatchSettings(Section):
-    """How many runs this process works on."""
+    """How many runs this process executes."""
 
-    concurrency: Count = key(32, "Runs at once in this process; waiting ones do not count.")
+    concurrency: Count = key(
+        32, "Maximum number of concurrent runs in this process, without waiting ones."
+    )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
-        30.0, "A run whose process was silent for this long may be taken over."
+        30.0, "Seconds after which a run of an unresponsive process may be taken over."
     )
 
 
 class AuthSettings(Section):
-    """Who a caller is."""
+    """How callers are authenticated."""
 
-    mode: Literal["local"] = key("local", "local: the token in the home folder is the owner.")
+    mode: Literal["local"] = key(
+        "local", "local: the token in the home folder authenticates the owner."
+    )
 
 
 class AccessSettings(Section):
-    """Who may talk and who may operate: two lists; an empty one means the owner alone."""
+    """Who may talk and who may operate, besides the owner."""
 
-    talk: tuple[Text, ...] = key((), "Principals, besides the owner, who may give tasks.")
-    operate: tuple[Text, ...] = key((), "Principals, besides the owner, who may approve.")
+    talk: tuple[Text, ...] = key((), "Principals who may submit tasks, besides the owner.")
+    operate: tuple[Text, ...] = key((), "Principals who may approve, besides the owner.")
 
 
 class WebSettings(Section):
-    """The web channel; nothing to set yet."""
+    """The web channel; there is nothing to set yet."""
 
 
 class CliSettings(Section):
-    """The terminal channel; nothing to set yet."""
+    """The terminal channel; there is nothing to set yet."""
 
 
 class ChannelsSettings(Section):
-    """The ways in and out."""
+    """The channels."""
 
     lark: LarkSettings = LarkSettings()
     web: WebSettings = WebSettings()
@@ -115,32 +122,36 @@ class ChannelsSettings(Section):
 class WebFetchSettings(Section):
     """The limits of web_fetch."""
 
-    max_bytes: Count = key(5_242_880, "Most bytes of one page that are read.")
+    max_bytes: Count = key(5_242_880, "Maximum number of bytes read from a page.")
     allow_private_networks: bool = key(
-        False, "true lets web_fetch reach private addresses: a risk."
+        False, "true allows web_fetch to reach private addresses, which is a risk."
     )
 
 
 class ToolsSettings(Section):
-    """What tools may do unasked."""
+    """Permission rules and limits of tools."""
 
-    allow: tuple[Text, ...] = key((), "Permission rules that let a call run unasked.")
-    deny: tuple[Text, ...] = key((), "Permission rules that refuse a call; deny wins.")
+    allow: tuple[Text, ...] = key((), "Permission rules for calls that run without approval.")
+    deny: tuple[Text, ...] = key(
+        (), "Permission rules for calls that are denied; deny takes precedence."
+    )
     web_fetch: WebFetchSettings = WebFetchSettings()
 
 
 class SandboxSettings(Section):
-    """Where tool processes run."""
+    """How tool processes are isolated."""
 
     provider: Literal["auto", "native"] = key(
-        "auto", "auto takes the best there is; native is not isolated."
+        "auto", "auto: the strongest available sandbox; native: no isolation."
     )
 
 
 class UiSettings(Section):
-    """What people see."""
+    """The language of messages."""
 
-    language: Literal["auto", "en", "zh"] = key("auto", "auto follows the locale.")
+    language: Literal["auto", "en", "zh"] = key(
+        "auto", "Language of messages; auto follows the locale."
+    )
 
 
 class Settings(Section):

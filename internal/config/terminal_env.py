@@ -1,6 +1,6 @@
-"""The terminal as the environment describes it. Standard library only: a prompt waits for it.
+"""The environment of the terminal. Standard library only, because the prompt waits for it.
 
-For the same reason as `home.py` it may look at the environment, as otherwise only `load.py` does.
+For the same reason this module may read the environment.
 """
 
 import os
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 
 class TerminalFacts(NamedTuple):
-    """What is known of the terminal before anything is drawn.
+    """What is known about the terminal before anything is drawn.
 
-    `locale` is such as `zh_CN.UTF-8`; `language` is what the environment sets for `ui.language`.
+    `locale` is such as `zh_CN.UTF-8`; `language` is the value of `ui.language` in the environment.
     """
 
     term: str
@@ -22,11 +22,11 @@ class TerminalFacts(NamedTuple):
 
 
 def terminal_facts(environ: Mapping[str, str] = os.environ) -> TerminalFacts:
-    """Read what is known of the terminal and its person's language."""
+    """Read the properties of the terminal and the language from the environment."""
     named = (environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     return TerminalFacts(
         term=environ.get("TERM", ""),
-        no_colour=bool(environ.get("NO_COLOR")),  # https://no-color.org: any value but an empty one
+        no_colour=bool(environ.get("NO_COLOR")),  # https://no-color.org: any non-empty value
         true_colour=environ.get("COLORTERM", "") in {"truecolor", "24bit"},
         locale=next((one for one in named if one), ""),
         language=environ.get("LARKSPUR_UI__LANGUAGE", ""),

@@ -1,4 +1,4 @@
-"""The kinds of values a setting may have. Each refusal is worded to follow the name of the key."""
+"""Types of setting values. Their error messages follow the name of the key."""
 
 import ipaddress
 import re
@@ -13,17 +13,17 @@ _WORD = re.compile("[!-~]+")
 
 
 class ConfigError(Exception):
-    """The settings cannot be used. Its text is the sentence a person should read (exit code 3)."""
+    """The settings are invalid. The text is a sentence for people (exit code 3)."""
 
 
 class Section(BaseModel):
-    """A group of keys: never changed once read, never wider than what is written here."""
+    """A group of keys. Frozen; unknown keys are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def _not_a_truth(value: object) -> object:
-    # Python counts True as 1; a person who wrote `port: true` did not
+    # bool is an int in Python, but `port: true` is a mistake
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")  # noqa: TRY004 - pydantic's protocol
     return value
@@ -42,7 +42,7 @@ def _secret(value: SecretStr) -> SecretStr:
     if not text:
         raise ValueError("must not be blank")
     if not _WORD.fullmatch(text):
-        raise ValueError("must be one word of plain ASCII characters")
+        raise ValueError("must consist of printable ASCII characters without spaces")
     return SecretStr(text)
 
 
@@ -50,21 +50,21 @@ def _web_address(text: str) -> str:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:  # half an IPv6 address, or a port that is none
+    except ValueError:  # an incomplete IPv6 address, or an invalid port
         parts, usable = urlsplit(""), None
     if not usable or not _WORD.fullmatch(text):
-        raise ValueError("must be an address such as https://example.org")
+        raise ValueError("must be a URL such as https://example.org")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("must not hold a name or a password")
+        raise ValueError("must not contain a user name or a password")
     if parts.query or parts.fragment:
-        raise ValueError("must end before any ? or #")
+        raise ValueError("must not contain a query or a fragment")
     return text.rstrip("/")
 
 
 def _absolute(path: Path) -> Path:
     try:
         path = path.expanduser()
-    except RuntimeError:  # ~somebody nobody knows
+    except RuntimeError:  # an unknown user
         path = Path()
     if not path.is_absolute() or _UNPRINTABLE.search(str(path)):
         raise ValueError("must be an absolute path, or one that starts with ~")
@@ -88,7 +88,7 @@ Dollars = Annotated[float, BeforeValidator(_not_a_truth), Field(ge=0, allow_inf_
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine and can be reached from nowhere else."""
+    """Return True if a host is a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -96,5 +96,5 @@ def is_loopback(host: str) -> bool:
 
 
 def key(default: Any, explanation: str) -> Any:
-    """A key's default and its one line of explanation; typed by the annotation it stands beside."""
+    """Return a field with its default and its one-line explanation."""
     return Field(default=default, description=explanation)

@@ -1,8 +1,8 @@
-"""Reads YAML text into plain values, and remembers on which line each of them stands.
+"""Parses YAML into plain values and records the line of each.
 
-A small part of YAML is enough for settings: mappings, lists, text, numbers, true and false. Plain
-words follow the core schema of YAML 1.2, so `gates: off` is text and `1:30` is no number. Anchors
-are refused, as they can grow without end, and so are tags, as they can name code.
+Settings need a small part of YAML: mappings, lists, text, numbers, true and false. Plain scalars
+follow the core schema of YAML 1.2, so `gates: off` is text and `1:30` is not a number. Anchors are
+rejected because they can expand without bound, tags because they can name code.
 """
 
 import re
@@ -22,18 +22,18 @@ _OWN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 
 
 class Document(NamedTuple):
-    """A mapping, and for the path that leads to each value in it the line, counted from 1."""
+    """A mapping, and the line of each value by its path, counted from 1."""
 
     values: dict[str, Any]
     lines: Mapping[Place, int]
 
 
 def parse(text: str, name: str) -> Document:
-    """Read YAML text; `name` says in complaints where it came from. Empty text is an empty mapping.
+    """Parse YAML text; `name` is its source in error messages. Empty text is an empty mapping.
 
     Raises:
-        ConfigError: it is not YAML, uses what settings do not need, says a key twice, or is not a
-            mapping. No value is ever repeated in the sentence.
+        ConfigError: it is not YAML, uses unsupported features, repeats a key, or is not a mapping.
+            No value appears in the message.
     """
     try:
         root = yaml.compose(text, Loader=yaml.BaseLoader)
@@ -42,20 +42,22 @@ def parse(text: str, name: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise ConfigError(f"{name}:{line}: this is not YAML: {_problem(error)}.") from None
+        raise ConfigError(f"{name}:{line}: invalid YAML: {_problem(error)}.") from None
     except yaml.YAMLError:
-        raise ConfigError(f"{name}: there is a control character in it.") from None
+        raise ConfigError(f"{name}: it contains a control character.") from None
     except RecursionError:
         raise ConfigError(f"{name}: it is nested too deeply.") from None
     if values is None:
         values = {}
     if not isinstance(values, dict):
-        raise ConfigError(f"{name}: settings must be a mapping, such as `server:` with keys below.")
+        raise ConfigError(
+            f"{name}: settings must be a mapping, such as `server:` with keys below it."
+        )
     return Document(values, reader.lines)
 
 
 class _Reader:
-    """Turns nodes into values, each node once: a second visit would be an anchor's."""
+    """Converts nodes to values, each node once: a second visit means an anchor."""
 
     def __init__(self, name: str) -> None:
         self.lines: dict[Place, int] = {}
@@ -65,9 +67,9 @@ class _Reader:
     def read(self, node: yaml.Node, place: Place) -> Any:
         self.lines.setdefault(place, node.start_mark.line + 1)
         if id(node) in self._seen:
-            raise self._refusal(node, "anchors are not used here; write the value again")
+            raise self._refusal(node, "anchors are not supported; repeat the value")
         if node.tag not in _OWN_TAGS:
-            raise self._refusal(node, "tags such as !this are not used here")
+            raise self._refusal(node, "tags such as !this are not supported")
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
@@ -80,9 +82,9 @@ class _Reader:
         values: dict[str, Any] = {}
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode):
-                raise self._refusal(name, "a key must be one word")
+                raise self._refusal(name, "a key must be a scalar")
             if name.value in values:
-                raise self._refusal(name, f"the key {plain(name.value)} is there twice")
+                raise self._refusal(name, f"the key {plain(name.value)} is a duplicate")
             here = (*place, name.value)
             self.lines[here] = name.start_mark.line + 1
             values[name.value] = self.read(value, here)
@@ -103,5 +105,5 @@ def _word(text: str) -> str | float | bool | None:
 def _problem(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or error.context or "it cannot be read"
     if r"'\t'" in problem:
-        return "a tab cannot stand here; use spaces"
-    return plain(problem.replace("but found another document", "only one document may stand here"))
+        return "tabs are not allowed here; use spaces"
+    return plain(problem.replace("but found another document", "only one document is allowed"))

@@ -91,7 +91,7 @@ def test_a_home_folder_of_ours_is_closed_to_others(tmp_path: Path, inside: list[
 def test_a_shared_folder_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "somebody's").touch()
-    with pytest.raises(HomeError, match=r"holds other things and is open to others"):
+    with pytest.raises(HomeError, match=r"contains other files and is accessible to other users"):
         prepare(tmp_path)
     assert mode(tmp_path) == 0o755
 
@@ -100,7 +100,7 @@ def test_a_shared_folder_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
 def test_a_home_folder_that_cannot_be_made(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(HomeError, match=r"The home folder .* cannot be (made|used): .+\.$"):
+    with pytest.raises(HomeError, match=r"The home folder .* cannot be (created|used): .+\.$"):
         prepare(tmp_path / name)
 
 
@@ -150,9 +150,9 @@ def test_all_who_race_for_the_token_get_the_same(home: Path) -> None:
 
 
 def test_a_token_that_is_not_there(home: Path) -> None:
-    with pytest.raises(HomeError, match=r"no local token .* `larkspur serve` makes one"):
+    with pytest.raises(HomeError, match=r"no local token .* `larkspur serve` creates one"):
         read_token(home)
-    with pytest.raises(HomeError, match=r"cannot be made: no such file"):
+    with pytest.raises(HomeError, match=r"cannot be created: no such file"):
         ensure_token(home / "nowhere")
 
 
@@ -164,7 +164,7 @@ def test_a_token_that_is_none_is_refused(home: Path, content: str) -> None:
     path.touch(mode=0o600)
     path.write_text(content)
     for reader in (read_token, ensure_token):
-        with pytest.raises(HomeError, match="blank or not a token"):
+        with pytest.raises(HomeError, match="blank or malformed"):
             reader(home)
 
 
@@ -174,7 +174,7 @@ def test_a_token_that_others_could_reach_is_refused_not_repaired(
 ) -> None:
     ensure_token(home)
     (home / "token").chmod(permissions)
-    with pytest.raises(HomeError, match=rf"open to other users \(mode {permissions:o}\)"):
+    with pytest.raises(HomeError, match=rf"accessible to other users \(mode {permissions:o}\)"):
         ensure_token(home)
     assert mode(home / "token") == permissions
 
@@ -187,7 +187,7 @@ def _link(path: Path) -> None:
 @pytest.mark.parametrize("lay", [_link, Path.mkdir, os.mkfifo])
 def test_a_token_that_is_no_plain_file_is_refused(home: Path, lay: Callable[[Path], None]) -> None:
     lay(home / "token")
-    with pytest.raises(HomeError, match=r"token (cannot be read|is not a plain file)"):
+    with pytest.raises(HomeError, match=r"token (cannot be read|is not a regular file)"):
         ensure_token(home)
 
 
@@ -262,7 +262,7 @@ def test_a_damaged_address_is_none(home: Path, content: str) -> None:
 def test_an_address_that_others_could_write_is_refused(home: Path) -> None:
     write_address(home, HERE)
     (home / "gateway.json").chmod(0o666)
-    with pytest.raises(HomeError, match="open to other users"):
+    with pytest.raises(HomeError, match="accessible to other users"):
         find_gateway(home)
 
 

@@ -245,7 +245,9 @@ def test_a_fallback_gets_its_own_key_and_address_by_variable(home: Path) -> None
 def test_a_mistake_in_a_fallbacks_key_does_not_show_it(home: Path) -> None:
     text = f"llm: {{provider: offline, fallbacks: ['openai:x'], keys: {{ark: '{CANARY}'}}}}"
     said = complaint(home, text, OPENAI_API_KEY=f"{CANARY} {CANARY}")
-    assert said.endswith("llm.keys.openai must be one word of plain ASCII characters.")
+    assert said.endswith(
+        "llm.keys.openai must consist of printable ASCII characters without spaces."
+    )
     assert CANARY not in said
 
 
@@ -278,17 +280,17 @@ def test_a_local_door_opens_nowhere_else(home: Path, host: str) -> None:
 
 MISTAKES = {
     # names
-    "servre: {port: 1}": "HOME/config.yaml:1: servre is not a known key; did you mean server?",
+    "servre: {port: 1}": "HOME/config.yaml:1: servre is an unknown key; did you mean server?",
     "\nserver:\n  prot: 1": (
-        "HOME/config.yaml:3: server.prot is not a known key; did you mean server.port?"
+        "HOME/config.yaml:3: server.prot is an unknown key; did you mean server.port?"
     ),
-    "port: 1": "HOME/config.yaml:1: port is not a known key; did you mean server.port?",
-    "zzzzzz: 1": "HOME/config.yaml:1: zzzzzz is not a known key.",
-    '"\\e[31m": 1': r"HOME/config.yaml:1: \x1b[31m is not a known key.",
-    "channels: {web: {x: 1}}": "HOME/config.yaml:1: channels.web.x is not a known key.",
-    "<<: {server: {port: 1}}": "HOME/config.yaml:1: << is not a known key.",
+    "port: 1": "HOME/config.yaml:1: port is an unknown key; did you mean server.port?",
+    "zzzzzz: 1": "HOME/config.yaml:1: zzzzzz is an unknown key.",
+    '"\\e[31m": 1': r"HOME/config.yaml:1: \x1b[31m is an unknown key.",
+    "channels: {web: {x: 1}}": "HOME/config.yaml:1: channels.web.x is an unknown key.",
+    "<<: {server: {port: 1}}": "HOME/config.yaml:1: << is an unknown key.",
     "llm:\n  prices:\n    m:\n      input: 1\n      output: 1\n      cache_raed: 1": (
-        "HOME/config.yaml:6: llm.prices.m.cache_raed is not a known key; did you mean cache_read?"
+        "HOME/config.yaml:6: llm.prices.m.cache_raed is an unknown key; did you mean cache_read?"
     ),
     # kinds
     "server: 8420": "HOME/config.yaml:1: server must be a mapping of keys, not a number.",
@@ -329,10 +331,11 @@ MISTAKES = {
         " openrouter, ollama."
     ),
     "llm: {keys: {openai: a b}}": (
-        "HOME/config.yaml:1: llm.keys.openai must be one word of plain ASCII characters."
+        "HOME/config.yaml:1: llm.keys.openai must consist of printable ASCII characters"
+        " without spaces."
     ),
     "llm: {base_urls: {openai: x}}": (
-        "HOME/config.yaml:1: llm.base_urls.openai must be an address such as https://example.org."
+        "HOME/config.yaml:1: llm.base_urls.openai must be a URL such as https://example.org."
     ),
     "llm: {tool_calls: maybe}": (
         "HOME/config.yaml:1: llm.tool_calls must be native or text, not 'maybe'."
@@ -358,19 +361,19 @@ MISTAKES = {
     ),
     # meanings
     "llm: {base_url: example.org}": (
-        "HOME/config.yaml:1: llm.base_url must be an address such as https://example.org."
+        "HOME/config.yaml:1: llm.base_url must be a URL such as https://example.org."
     ),
     "llm: {base_url: 'http://[::1'}": (
-        "HOME/config.yaml:1: llm.base_url must be an address such as https://example.org."
+        "HOME/config.yaml:1: llm.base_url must be a URL such as https://example.org."
     ),
     "llm: {base_url: 'http://x:99999'}": (
-        "HOME/config.yaml:1: llm.base_url must be an address such as https://example.org."
+        "HOME/config.yaml:1: llm.base_url must be a URL such as https://example.org."
     ),
     "llm: {base_url: 'http://x/?key=1'}": (
-        "HOME/config.yaml:1: llm.base_url must end before any ? or #."
+        "HOME/config.yaml:1: llm.base_url must not contain a query or a fragment."
     ),
     "llm: {fallbacks: [claude-x]}": (
-        "HOME/config.yaml:1: llm.fallbacks.0 must be written provider:model,"
+        "HOME/config.yaml:1: llm.fallbacks.0 must have the form provider:model,"
         " such as openai:gpt-6-sol."
     ),
     "llm: {provider: offline, model: claude-x}": (
@@ -393,8 +396,8 @@ MISTAKES = {
         " such as sqlite:////srv/a.db."
     ),
     "database: {url: 'postgresql://me:secret@db/x'}": (
-        "HOME/config.yaml:1: database.url names PostgreSQL, which comes later;"
-        " use sqlite:/// for now."
+        "HOME/config.yaml:1: database.url names PostgreSQL, which is not supported yet;"
+        " use sqlite:///."
     ),
     "server: {host: 0.0.0.0}": (
         "settings: server.host 0.0.0.0 is not a loopback address; while auth.mode is local only"
@@ -408,27 +411,27 @@ MISTAKES = {
         "HOME/config.yaml:1: tools.allow: ${} is not set in the environment."
     ),
     # YAML
-    "- a": "HOME/config.yaml: settings must be a mapping, such as `server:` with keys below.",
-    "hello": "HOME/config.yaml: settings must be a mapping, such as `server:` with keys below.",
+    "- a": "HOME/config.yaml: settings must be a mapping, such as `server:` with keys below it.",
+    "hello": "HOME/config.yaml: settings must be a mapping, such as `server:` with keys below it.",
     "server:\n\tport: 1": (
-        "HOME/config.yaml:2: this is not YAML: a tab cannot stand here; use spaces."
+        "HOME/config.yaml:2: invalid YAML: tabs are not allowed here; use spaces."
     ),
     "server: {port: 1": (
-        "HOME/config.yaml:1: this is not YAML: expected ',' or '}', but got '<stream end>'."
+        "HOME/config.yaml:1: invalid YAML: expected ',' or '}', but got '<stream end>'."
     ),
-    "a: b: c": "HOME/config.yaml:1: this is not YAML: mapping values are not allowed here.",
-    "a: 1\n---\nb: 1": ("HOME/config.yaml:2: this is not YAML: only one document may stand here."),
-    "server:\n  port: 1\n  port: 2": "HOME/config.yaml:3: the key port is there twice.",
-    "[a]: 1": "HOME/config.yaml:1: a key must be one word.",
+    "a: b: c": "HOME/config.yaml:1: invalid YAML: mapping values are not allowed here.",
+    "a: 1\n---\nb: 1": ("HOME/config.yaml:2: invalid YAML: only one document is allowed."),
+    "server:\n  port: 1\n  port: 2": "HOME/config.yaml:3: the key port is a duplicate.",
+    "[a]: 1": "HOME/config.yaml:1: a key must be a scalar.",
     "server: &s {port: 1}\nllm: *s": (
-        "HOME/config.yaml:1: anchors are not used here; write the value again."
+        "HOME/config.yaml:1: anchors are not supported; repeat the value."
     ),
-    "a: &a [*a]": "HOME/config.yaml:1: anchors are not used here; write the value again.",
-    "a: *a": "HOME/config.yaml:1: this is not YAML: found undefined alias 'a'.",
+    "a: &a [*a]": "HOME/config.yaml:1: anchors are not supported; repeat the value.",
+    "a: *a": "HOME/config.yaml:1: invalid YAML: found undefined alias 'a'.",
     "a: !!python/object/apply:os.system [ls]": (
-        "HOME/config.yaml:1: tags such as !this are not used here."
+        "HOME/config.yaml:1: tags such as !this are not supported."
     ),
-    "a: \x01": "HOME/config.yaml: there is a control character in it.",
+    "a: \x01": "HOME/config.yaml: it contains a control character.",
     "[" * 5_000: "HOME/config.yaml: it is nested too deeply.",
 }
 
@@ -445,25 +448,25 @@ def test_a_mistake_in_the_file_is_one_sentence(home: Path, text: str, sentence: 
             "LARKSPUR_SERVER_PORT",
             "1",
             (
-                "The environment variable LARKSPUR_SERVER_PORT is not known;"
+                "Unknown environment variable LARKSPUR_SERVER_PORT;"
                 " did you mean LARKSPUR_SERVER__PORT?"
             ),
         ),
         (
             "LARKSPUR_HOEM",
             "1",
-            "The environment variable LARKSPUR_HOEM is not known; did you mean LARKSPUR_HOME?",
+            "Unknown environment variable LARKSPUR_HOEM; did you mean LARKSPUR_HOME?",
         ),
         (
             "LARKSPUR_0123456789",
             "1",
-            "The environment variable LARKSPUR_0123456789 is not known.",
+            "Unknown environment variable LARKSPUR_0123456789.",
         ),
         (
             "LARKSPUR_UI_LANGUAGE",
             "zh",
             (
-                "The environment variable LARKSPUR_UI_LANGUAGE is not known;"
+                "Unknown environment variable LARKSPUR_UI_LANGUAGE;"
                 " did you mean LARKSPUR_UI__LANGUAGE?"
             ),
         ),
@@ -481,7 +484,7 @@ def test_a_mistake_in_the_file_is_one_sentence(home: Path, text: str, sentence: 
             "LARKSPUR_TOOLS__ALLOW",
             "read_file",
             (
-                "environment LARKSPUR_TOOLS__ALLOW: a list or a mapping is written as JSON,"
+                "environment LARKSPUR_TOOLS__ALLOW: a list or a mapping must be written as JSON,"
                 ' such as ["one", "two"].'
             ),
         ),
@@ -489,7 +492,7 @@ def test_a_mistake_in_the_file_is_one_sentence(home: Path, text: str, sentence: 
             "LARKSPUR_TOOLS__ALLOW",
             "[" * 100_000,
             (
-                "environment LARKSPUR_TOOLS__ALLOW: a list or a mapping is written as JSON,"
+                "environment LARKSPUR_TOOLS__ALLOW: a list or a mapping must be written as JSON,"
                 ' such as ["one", "two"].'
             ),
         ),
@@ -523,7 +526,7 @@ def test_a_mistake_in_a_variable_is_one_sentence(
         ({"server": {"port": 70_000}}, "flag: server.port must be at most 65535, not 70000."),
         (
             {"server": {"prot": 1}},
-            "flag: server.prot is not a known key; did you mean server.port?",
+            "flag: server.prot is an unknown key; did you mean server.port?",
         ),
         ({"server": 1}, "flag: server must be a mapping of keys, not a number."),
     ],
@@ -558,7 +561,7 @@ def _not_unicode(file: Path) -> None:
         (Path.mkdir, r"is not a file\."),
         (os.mkfifo, r"is not a file\."),
         (_loop, r"cannot be read: Too many levels of symbolic links\."),
-        (_dangling, r"There is no configuration file .*config\.yaml\."),
+        (_dangling, r"No configuration file at .*config\.yaml\."),
         (_not_unicode, r"is not UTF-8 \(byte 15\)\."),
         (_too_long, r"is larger than 262144 bytes\."),
     ],
