@@ -14,7 +14,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
-from internal.channels.chat.policy import People
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.question_text import describe_late, describe_outcome
 from internal.channels.chat.transport import (
     ActionResult,
@@ -35,7 +35,7 @@ class ActionAnswers:
         self,
         transport: ChatTransport,
         gateway: Gateway,
-        people: People,
+        people: ChatUsers,
         *,
         language: LanguageSetting,
         on_answered: Callable[[RunId], None],

@@ -16,7 +16,7 @@ from internal.agent.ports.runtime import Clock
 from internal.channels.chat.action_answers import ActionAnswers
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
-from internal.channels.chat.policy import ChatRules, People
+from internal.channels.chat.policy import ChatRules, ChatUsers
 from internal.channels.chat.run_display import RunDisplayLoop
 from internal.channels.chat.transport import ChatTransport, ReceivedMessage, TransportHealth
 from internal.i18n.catalog import LanguageSetting
@@ -49,7 +49,7 @@ class ChatChannel:
     def __init__(self, app: ChatApp, rules: ChatRules, transport: ChatTransport) -> None:
         self._app, self._transport = app, transport
         gateway, clock = app.gateway, app.clock
-        people = People(transport, gateway.access, rules)
+        people = ChatUsers(transport, gateway.access, rules)
         self._sender = OutboxSender(transport, gateway.delivery, clock, language=rules.language)
         self._displays = RunDisplayLoop(
             transport, gateway, clock, rules=rules, on_outgoing=self._sender.wake

@@ -7,7 +7,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.command_parser import ChatCommand
-from internal.channels.chat.policy import ChatRules, People
+from internal.channels.chat.policy import ChatRules, ChatUsers
 from internal.channels.chat.text_answers import MessageContext
 from internal.i18n.chat import find_switch
 
@@ -17,7 +17,7 @@ _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
 class SettingsCommands:
     """Handles /plan, /model, /usage and /pair. Only operators change settings of a chat."""
 
-    def __init__(self, gateway: Gateway, rules: ChatRules, people: People) -> None:
+    def __init__(self, gateway: Gateway, rules: ChatRules, people: ChatUsers) -> None:
         self._gateway, self._rules, self._people = gateway, rules, people
 
     async def handle(self, command: ChatCommand, message: MessageContext) -> str:

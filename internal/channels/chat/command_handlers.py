@@ -11,7 +11,7 @@ from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import ChatCommand, UnknownCommand, format_help
-from internal.channels.chat.policy import ChatRules, People
+from internal.channels.chat.policy import ChatRules, ChatUsers
 from internal.channels.chat.text_answers import (
     CommandResult,
     MessageContext,
@@ -30,7 +30,7 @@ class CommandHandlers:
     """One method for each command."""
 
     def __init__(
-        self, gateway: Gateway, rules: ChatRules, people: People, answers: TextAnswers
+        self, gateway: Gateway, rules: ChatRules, people: ChatUsers, answers: TextAnswers
     ) -> None:
         self._gateway, self._rules, self._answers = gateway, rules, answers
         self._settings = SettingsCommands(gateway, rules, people)

@@ -27,8 +27,8 @@ from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import (
     Accepted,
     ChatRules,
+    ChatUsers,
     Ignored,
-    People,
     Reply,
     SenderContext,
     check_message,
@@ -79,7 +79,7 @@ class InboxWorker:
         self,
         transport: ChatTransport,
         gateway: Gateway,
-        people: People,
+        people: ChatUsers,
         *,
         rules: ChatRules,
         defaults: TaskDefaults,

@@ -147,7 +147,7 @@ def needs_thread_lookup(message: IncomingMessage, rules: ChatRules) -> bool:
     )
 
 
-class People:
+class ChatUsers:
     """The users of one account: their rights and names."""
 
     def __init__(self, transport: ChatTransport, access: Access, rules: ChatRules) -> None:

@@ -22,7 +22,7 @@ from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.policy import ChatRules
-from internal.channels.chat.run_state import RunState
+from internal.channels.chat.run_state import RunProgress
 from internal.channels.chat.transport import (
     ChatPost,
     ChatTransport,
@@ -210,7 +210,7 @@ class _DisplayedRun:
         self._phrases = phrases_for(rules.language, task.instruction)
         self._state = _read_state(self._display)
         self._state.resting = False
-        self._run_state = RunState()
+        self._progress = RunProgress()
         self._changed = asyncio.Event()
         self._started_at = 0.0
         self._last_shown: tuple[object, ...] = ()
@@ -223,20 +223,20 @@ class _DisplayedRun:
         """
         position = 0
         for row in await self._gateway.run_displays.list_events(self._run.id):
-            self._run_state.apply(row.event, row.json)
+            self._progress.apply(row.event, row.json)
             position = row.position
         self._note_start()
         async with asyncio.TaskGroup() as tasks:
             updating = tasks.create_task(self._keep_updated())
-            if not self._run_state.is_idle:
+            if not self._progress.is_idle:
                 await self._watch(position)
-            if self._run_state.is_idle:
+            if self._progress.is_idle:
                 on_outgoing()
             else:
                 updating.cancel()
-        if self._run_state.is_over:
+        if self._progress.is_over:
             return "over"
-        return "waiting" if self._run_state.is_idle else "left"
+        return "waiting" if self._progress.is_idle else "left"
 
     async def rest(self) -> None:
         """Show that the run waits for a person, and end the lease until it continues."""
@@ -264,22 +264,22 @@ class _DisplayedRun:
                 for shown in batch:
                     if isinstance(shown, EventRecord) and shown.run_id == self._run.id:
                         self._apply(shown)
-                if self._run_state.is_idle:
+                if self._progress.is_idle:
                     return
 
     def _apply(self, record: EventRecord) -> None:
-        if record.position and self._run_state.apply(record.event, record.json):
+        if record.position and self._progress.apply(record.event, record.json):
             self._note_start()
             self._changed.set()
 
     def _note_start(self) -> None:
-        if not self._started_at and self._run_state.phase != "queued":
+        if not self._started_at and self._progress.phase != "queued":
             self._started_at = self._clock.monotonic()
 
     async def _keep_updated(self) -> None:
         """Update the message, at most once a second, until the run is idle."""
         await self._add_reaction()
-        while not self._run_state.is_idle:
+        while not self._progress.is_idle:
             try:
                 async with asyncio.timeout(self._next_check()):
                     await self._changed.wait()
@@ -297,16 +297,16 @@ class _DisplayedRun:
         return MIN_DISPLAYED_SECONDS if is_young else RENEW_SECONDS
 
     def _is_due(self) -> bool:
-        is_hidden = self._rules.progress == "off" or self._state.lost or self._run_state.is_idle
+        is_hidden = self._rules.progress == "off" or self._state.lost or self._progress.is_idle
         if is_hidden or not self._started_at:
             return False
         age = self._clock.monotonic() - self._started_at
-        has_details = bool(self._state.message) or self._run_state.has_details
+        has_details = bool(self._state.message) or self._progress.has_details
         return has_details or age >= MIN_DISPLAYED_SECONDS
 
     async def _update(self) -> None:
         """Send or update the message. A failure is only logged: replies are more important."""
-        if self._state.lost or (self._run_state.is_idle and not self._state.sending):
+        if self._state.lost or (self._progress.is_idle and not self._state.sending):
             return  # the reply or the question is enough
         content = self._content()
         if content[:3] == self._last_shown:
@@ -334,7 +334,7 @@ class _DisplayedRun:
         return not is_repeated
 
     def _content(self) -> RunContent:
-        state = self._run_state
+        state = self._progress
         return RunContent(
             state.phase,
             state.title(self._phrases),
@@ -346,7 +346,7 @@ class _DisplayedRun:
 
     async def _add_reaction(self) -> None:
         is_off = self._rules.react_emoji == "off"
-        if is_off or self._state.reaction or self._run_state.is_idle:
+        if is_off or self._state.reaction or self._progress.is_idle:
             return
         self._state.reacting = True
         await self._save()

@@ -64,7 +64,7 @@ class _ToolState(NamedTuple):
     state: Literal["running", "done", "failed"]
 
 
-class RunState:
+class RunProgress:
     """The phase, plan and tool calls of one run."""
 
     def __init__(self) -> None:

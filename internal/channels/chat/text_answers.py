@@ -12,7 +12,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, No
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.policy import People
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.question_text import describe_late, format_time
 from internal.i18n.chat import ChatPhrases, approval_words
 
@@ -52,7 +52,7 @@ class CommandResult(NamedTuple):
 class TextAnswers:
     """Turns texts into answers to the questions of their chat."""
 
-    def __init__(self, gateway: Gateway, people: People) -> None:
+    def __init__(self, gateway: Gateway, people: ChatUsers) -> None:
         self._gateway, self._people = gateway, people
 
     async def answer(

@@ -12,14 +12,14 @@ from internal.agent.domain.events.types import (
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import number_steps
 from internal.agent.domain.usage import Usage
-from internal.channels.chat.run_state import RunState
+from internal.channels.chat.run_state import RunProgress
 from internal.i18n.chat import ChatPhrases
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
 
 def test_the_state_follows_the_events() -> None:
-    state = RunState()
+    state = RunProgress()
     assert not state.has_details
     apply(state, LifecycleUpdated(status="running", phase="prepare"))
     assert state.title(EN) == "Working"
@@ -57,6 +57,6 @@ def test_the_state_follows_the_events() -> None:
     assert EN.tool("never_heard_of") == "Uses never_heard_of"
 
 
-def apply(state: RunState, event: Event) -> None:
+def apply(state: RunProgress, event: Event) -> None:
     ids = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
     state.apply(event.name, encode_envelope(wrap_event(ids, event, "2026-01-31T08:00:00.000Z", 1)))

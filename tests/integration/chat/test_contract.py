@@ -1,0 +1,197 @@
+"""What every chat channel does, whatever the service: each test runs on all of them."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from internal.channels.chat.policy import ChatRules
+from internal.channels.registry import CHANNELS
+from tests.support.agent_app import core, plan
+from tests.support.anthropic_server import Call, Reply
+from tests.support.chat_services import (
+    ChatService,
+    eventually,
+    open_channel,
+    open_service,
+    until_idle,
+)
+
+QUIET = ChatRules(react_emoji="off", progress="off", operate=("*",))
+TOUCH = Call("shell", {"command": "touch ran"})
+ASKS = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH]), Reply("done"), Reply("again")]
+
+
+@pytest.fixture(params=["echo", *(spec.name for spec in CHANNELS)])
+async def service(request: pytest.FixtureRequest) -> AsyncGenerator[ChatService]:
+    async with open_service(request.param) as opened:
+        yield opened
+
+
+async def test_a_message_becomes_one_reply(service: ChatService, tmp_path: Path) -> None:
+    async with core(tmp_path, [Reply("42")]) as app, open_channel(service, app, QUIET):
+        asked = await service.say("what is 6*7?")
+        await service.until(lambda: bool(service.replies()))
+        await until_idle(service, app)
+        assert service.replies() == [("42", asked)]
+
+
+async def test_a_duplicate_is_answered_once(service: ChatService, tmp_path: Path) -> None:
+    script = [Reply("once"), Reply("twice")]
+    async with core(tmp_path, script) as app, open_channel(service, app, QUIET):
+        asked = await service.say("hello")
+        await service.redeliver(asked)
+        await service.until(lambda: bool(service.replies()))
+        await service.redeliver(asked)
+        await until_idle(service, app)
+        assert service.replies() == [("once", asked)]
+
+
+async def test_a_chat_keeps_its_order_and_does_not_block_another(
+    service: ChatService, tmp_path: Path
+) -> None:
+    rules = replace(QUIET, busy_mode="queue")
+    script = [Reply("first", hold="go"), Reply("other"), Reply("second")]
+    async with core(tmp_path, script) as app, open_channel(service, app, rules):
+        first = await service.say("one")
+        await app.model.until_open(1)
+        other = await service.say("elsewhere", chat=1)
+        await service.until(lambda: bool(service.replies(1)))
+        second = await service.say("two")
+        assert service.replies() == []
+        app.model.release("go")
+        await service.until(lambda: len(service.replies()) == 2)
+        assert service.replies(1) == [("other", other)]
+        assert service.replies() == [("first", first), ("second", second)]
+
+
+async def test_commands_are_answered_without_a_run(service: ChatService, tmp_path: Path) -> None:
+    async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
+        for text, part in (("/status", "running"), ("/taskfoo", "/tasks"), ("/usage", "nothing")):
+            asked = await service.say(text)
+            await service.until(partial(has_reply, service, asked))
+            assert part in service.replies()[-1][0].lower()
+        assert app.model.requests == []
+
+
+def has_reply(service: ChatService, message_id: str) -> bool:
+    return any(reply_to == message_id for _, reply_to in service.replies())
+
+
+async def test_a_message_during_a_run_steers_it(service: ChatService, tmp_path: Path) -> None:
+    script = [Reply(calls=[plan("count")], hold="go"), Reply("counted in French")]
+    async with core(tmp_path, script) as app, open_channel(service, app, QUIET):
+        asked = await service.say("count")
+        await app.model.until_open(1)
+        more = await service.say("in French")
+        await service.until(lambda: service.reactions(more) == ["received"])
+        app.model.release("go")
+        await service.until(lambda: bool(service.replies()))
+        await until_idle(service, app)
+        assert service.replies() == [("counted in French", asked)]
+        assert "in French" in str(app.model.requests[-1])
+
+
+@pytest.mark.parametrize("way", ["text", "quote", "button"])
+async def test_a_question_is_answered(service: ChatService, tmp_path: Path, way: str) -> None:
+    async with core(tmp_path, ASKS) as app, open_channel(service, app, QUIET):
+        asked = await service.say("touch it")
+        await service.until(lambda: bool(service.questions()))
+        await until_idle(service, app)
+        [question] = service.questions()
+        assert not service.is_settled(question)
+        match way:
+            case "button":
+                assert await service.approve(question) == "Allowed, once"
+            case _:
+                await service.say("OK", quoted=question if way == "quote" else "")
+        await service.until(lambda: bool(service.replies()))
+        await service.until(lambda: service.is_settled(question))
+        assert service.replies() == [("done", asked)]
+
+
+async def test_a_late_button_names_the_answer(service: ChatService, tmp_path: Path) -> None:
+    async with core(tmp_path, ASKS) as app, open_channel(service, app, QUIET):
+        await service.say("touch it")
+        await service.until(lambda: bool(service.questions()))
+        await until_idle(service, app)
+        [question] = service.questions()
+        await service.approve(question)
+        await service.until(lambda: bool(service.replies()))
+        await service.say("no", quoted=question)
+        await service.until(lambda: len(service.replies()) == 2)
+        assert service.replies()[1][0].startswith("Answered already by you")
+
+
+async def test_a_failed_send_is_repeated(service: ChatService, tmp_path: Path) -> None:
+    async with core(tmp_path, [Reply("at last")]) as app, open_channel(service, app, QUIET):
+        service.fail_sends(2)
+        asked = await service.say("hello")
+        await service.until(lambda: bool(service.replies()))
+        await until_idle(service, app)
+        assert service.replies() == [("at last", asked)]
+
+
+async def test_a_rejected_reply_becomes_a_dead_letter(service: ChatService, tmp_path: Path) -> None:
+    script = [Reply("never"), Reply("next")]
+    async with core(tmp_path, script) as app, open_channel(service, app, QUIET) as channel:
+        service.reject_sends()
+        await service.say("hello")
+        await eventually(lambda: channel.health.dead_letters == 1)
+        asked = await service.say("again", chat=1)
+        await service.until(lambda: bool(service.replies(1)))
+        assert service.replies() + service.replies(1) == [("next", asked)]
+
+
+async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: Path) -> None:
+    rules = replace(QUIET, progress="card", react_emoji="Typing")
+    script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]
+    async with (
+        core(tmp_path, script) as app,
+        open_channel(service, app, rules),
+        open_channel(service, app, rules),
+    ):
+        asked = await service.say("look")
+        await service.until(lambda: service.displays() == ["Working"])
+        assert service.reactions(asked) == ["working"]
+        app.model.release("go")
+        await service.until(lambda: service.displays() == ["Done"])
+        await service.until(lambda: service.reactions(asked) == [])
+        assert service.replies() == [("seen", asked)]
+
+
+async def test_a_restart_between_message_and_reply_loses_nothing(
+    service: ChatService, tmp_path: Path
+) -> None:
+    async with core(tmp_path, [Reply("kept", hold="go")]) as app:
+        async with open_channel(service, app, QUIET):
+            asked = await service.say("hello")
+            await app.model.until_open(1)
+        app.model.release("go")
+        async with open_channel(service, app, QUIET):
+            await service.until(lambda: bool(service.replies()))
+            await until_idle(service, app)
+        assert service.replies() == [("kept", asked)]
+
+
+async def test_a_display_is_continued_after_a_restart(service: ChatService, tmp_path: Path) -> None:
+    rules = replace(QUIET, progress="card")
+    script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]
+    async with core(tmp_path, script) as app:
+        async with open_channel(service, app, rules):
+            await service.say("look")
+            await service.until(lambda: service.displays() == ["Working"])
+        async with open_channel(service, app, rules):
+            app.model.release("go")
+            await service.until(lambda: service.displays() == ["Done"])
+            await service.until(lambda: len(service.replies()) == 1)
+
+
+async def test_the_health_follows_the_connection(service: ChatService, tmp_path: Path) -> None:
+    async with core(tmp_path, []) as app:
+        async with open_channel(service, app, QUIET) as channel:
+            await eventually(lambda: channel.health.link.status == "connected")
+            assert channel.name == service.name
+        assert channel.health.link.status == "stopped"

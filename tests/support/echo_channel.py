@@ -1,0 +1,191 @@
+"""A chat service in memory and its transport: the smallest complete chat channel."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from internal.agent.domain.errors import LarkspurError
+from internal.channels.chat.transport import (
+    ActionResult,
+    ChatAction,
+    ChatPost,
+    Content,
+    IncomingMessage,
+    OnAction,
+    OnMessage,
+    QuestionContent,
+    Reaction,
+    RecalledMessage,
+    ReceivedMessage,
+    RunContent,
+    TransportHealth,
+    TransportRejected,
+    TransportUnavailable,
+    recall_id,
+)
+
+
+class _Event(msgspec.Struct):
+    message: IncomingMessage | None = None
+    recalled: str = ""
+
+
+@dataclass
+class EchoPost:
+    """A post of the bot and the key it was sent with."""
+
+    message_id: str
+    chat_id: str
+    reply_to: str
+    content: Content
+    key: str
+
+
+@dataclass
+class EchoService:
+    """The service: it keeps posts and reactions and delivers to the connected transports.
+
+    `failures` are raised by the next sends, in order. With `is_lossy` a send succeeds and its
+    response is lost. `is_reading_refused`: posts cannot be listed.
+    """
+
+    posts: list[EchoPost] = field(default_factory=list)
+    reactions: dict[str, list[str]] = field(default_factory=dict)
+    failures: list[LarkspurError] = field(default_factory=list)
+    connected: list[tuple[OnMessage, OnAction]] = field(default_factory=list)
+    is_lossy: bool = False
+    is_reading_refused: bool = False
+    attempts: int = 0
+    _count: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def new_id(self) -> str:
+        self._count += 1
+        return f"m{self._count}"
+
+    def notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Return as soon as the condition holds; it is checked after every change."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self._changed.wait()
+
+    async def deliver(self, message: IncomingMessage) -> None:
+        """Deliver a message, perhaps again, to one of the connected transports."""
+        raw = msgspec.json.encode(_Event(message)).decode()
+        received = ReceivedMessage(message.message_id, message.chat_id, message.user_id, raw)
+        await self.connected[0][0](received)
+
+    async def recall(self, message: IncomingMessage) -> None:
+        """Deliver the news that a message was recalled."""
+        raw = msgspec.json.encode(_Event(recalled=message.message_id)).decode()
+        name = recall_id(message.message_id)
+        await self.connected[0][0](ReceivedMessage(name, message.chat_id, "", raw))
+
+    async def act(self, action: ChatAction) -> ActionResult:
+        """Activate a button of a post."""
+        return await self.connected[0][1](action)
+
+
+class EchoTransport:
+    """The transport of one account at the service."""
+
+    name, app = "echo", "test"
+
+    def __init__(self, service: EchoService) -> None:
+        self._service = service
+        self._status = "starting"
+
+    @property
+    def health(self) -> TransportHealth:
+        return TransportHealth(self._status, "2026-01-01T00:00:00.000Z")
+
+    async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
+        connection = (on_message, on_action)
+        self._service.connected.append(connection)
+        self._status = "connected"
+        self._service.notify()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._service.connected.remove(connection)
+            self._status = "stopped"
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | None:
+        try:
+            event = msgspec.json.decode(raw, type=_Event)
+        except msgspec.DecodeError:
+            return None
+        return event.message or RecalledMessage(event.recalled)
+
+    async def send(self, post: ChatPost, *, idempotency_key: str) -> str:
+        service = self._service
+        service.attempts += 1
+        service.notify()
+        if service.failures:
+            raise service.failures.pop(0)
+        found = next((each for each in service.posts if each.key == idempotency_key), None)
+        if found is None:
+            found = EchoPost(service.new_id(), *post, idempotency_key)
+            service.posts.append(found)
+            service.notify()
+        if service.is_lossy:
+            raise TransportUnavailable("the response was lost", unconfirmed=True)
+        return found.message_id
+
+    async def find_sent(self, post: ChatPost, since: datetime) -> str:
+        if self._service.is_reading_refused:
+            raise TransportRejected(f"posts since {since} cannot be listed")
+        same = (post.chat_id, post.reply_to, type(post.content))
+        found = (
+            each.message_id
+            for each in self._service.posts
+            if (each.chat_id, each.reply_to, type(each.content)) == same
+        )
+        return next(found, "")
+
+    async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
+        post = next(each for each in self._service.posts if each.message_id == message_id)
+        post.content = content
+        self._service.notify()
+
+    async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
+        self._service.reactions.setdefault(message_id, []).append(reaction)
+        self._service.notify()
+        return reaction
+
+    async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
+        self._service.reactions[message_id].remove(reaction_id)
+        self._service.notify()
+
+    async def display_name(self, user_id: str) -> str:
+        return user_id.title()
+
+    async def has_posted_in(self, thread_id: str) -> bool:
+        return any(each.reply_to.startswith(thread_id) for each in self._service.posts)
+
+
+def echo_message(
+    message_id: str, text: str, chat_id: str = "direct", **changes: object
+) -> IncomingMessage:
+    """Return a direct message of the user `mei`, sent now."""
+    message = IncomingMessage(
+        message_id,
+        chat_id,
+        "mei",
+        text,
+        is_direct=True,
+        is_mention=False,
+        is_from_person=True,
+        sent_at=datetime.now(UTC),
+    )
+    return message._replace(**changes)  # type: ignore[arg-type]  # fields of the message
