@@ -6,14 +6,16 @@ BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
 LIGHT := not chaos and not bench and not browser
-# Without Chromium the tests of the page are left out; on CI they are not, and say why they fail.
+# Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
 REPORT := $(BIN)/coverage report
-# Tests share nothing: a worker a core, each takes what is left of the others' work.
-PARALLEL := --numprocesses=auto --dist=worksteal
-pytest = $(BIN)/coverage run -m pytest $(1) $(PARALLEL) || $(BIN)/coverage run -m pytest $(1) --last-failed
-LARK := tests/integration/lark tests/unit/channels/lark tests/e2e/test_lark_process.py
-LARK_SIMULATOR := tests/integration/lark_simulator
+# Tests share nothing, so idle workers take over tests of the others.
+PYTEST := $(BIN)/pytest --numprocesses=auto --dist=worksteal
+MEASURED := $(BIN)/coverage run -m pytest --numprocesses=auto --dist=worksteal
+# Lark's SDK leaves event loops and sockets to the garbage collector, so its tests have a process of
+# their own in which the resulting warnings are not errors.
+LARK := tests/integration/lark tests/integration/lark_simulator tests/integration/chat \
+  tests/unit/channels/lark tests/unit/channels/chat tests/e2e/test_lark_process.py
 SDK := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 # Node builds and checks the page: the machine's when it is new enough, else one from PyPI.
@@ -40,17 +42,16 @@ check: setup $(PARTS)
 	site=$$(mktemp -d) && $(BIN)/mkdocs build --strict --quiet --site-dir "$$site"; \
 	  built=$$?; rm -rf "$$site"; exit $$built
 
-# Some tests run for themselves: the browser's driver and the SDK of Lark keep event loops running in
-# their process, and the SDK leaves sockets to the collector. What fails is tried once more, alone: a
-# busy machine may be too slow for a test with real processes, a defect fails twice.
-# A process that a test killed may leave a torn data file; `combine` warns about it and goes on.
+# Coverage is measured in the test processes, not in the processes that tests start: those are killed
+# or run on a pseudo-terminal, and tracing them would double the time of the suite.
 test: check page
 	$(NPM) --silent test
 	$(BIN)/coverage erase
-	$(call pytest,-m "$(LIGHT)" $(foreach path,$(LARK) $(LARK_SIMULATOR),--ignore=$(path)))
-	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARK))
-	$(call pytest,-m "$(LIGHT)" $(SDK) $(LARK_SIMULATOR))
-	$(if $(BROWSER),$(call pytest,-m browser))
+	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
+	  $(foreach path,$(LARK),--ignore=$(path))
+	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
+	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
+	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
 	$(BIN)/coverage combine --quiet
 	$(MAKE) --no-print-directory floors
 

@@ -449,12 +449,11 @@ async def test_an_attached_shot_imports_the_standard_library_alone(
             "import sys; from larkspur.main import main; sys.argv = ['larkspur', '-p', 'x'];"
             "code = main(); sys.stderr.write(' '.join(sys.modules)); sys.exit(code)"
         )
-        bare = {name: text for name, text in there.environ.items() if "COVERAGE" not in name}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
             program,
-            env=bare,
+            env=there.environ,
             cwd=there.folder,
             stdin=DEVNULL,
             stdout=PIPE,

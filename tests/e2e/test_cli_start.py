@@ -42,11 +42,9 @@ def imported_by(argv: list[str], environ: dict[str, str], cwd: Path) -> set[str]
         f"sys.argv = ['larkspur', *{argv!r}]\n"
         "sys.exit(main())\n"
     )
-    # isolated from the coverage of the tests, which imports a lot itself
-    bare = {name: value for name, value in environ.items() if "COVERAGE" not in name}
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=bare,
+        env=environ,
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
