@@ -1,11 +1,17 @@
 """Fixtures of all tests. A fixture that only one file needs belongs into that file."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from internal.config.home import prepare
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Started under nohup. Processes inherit an ignored signal, but not a handler: with one, this
+    # process still survives a SIGHUP, and the programs that tests start get the default action.
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture
