@@ -22,7 +22,7 @@ from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded
 from internal.dispatch.lock import dispatcher_lock
 from internal.observability.logs import configure_logging
-from internal.sandbox.process_privacy import close_to_children
+from internal.sandbox.process_privacy import deny_process_inspection
 from larkspur.build import GatewayHouse, chat_channels, gateway_house
 from larkspur.version import VERSION
 
@@ -44,7 +44,7 @@ def serve(loaded: Loaded, local_lark: str = "") -> int:
     token = home.ensure_token(loaded.home)
     keys = (loaded.settings.llm.api_key, loaded.settings.channels.lark.app_secret)
     configure_logging(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
-    close_to_children()
+    deny_process_inspection()
     sys.setswitchinterval(SWITCH_SECONDS)
     with (
         dispatcher_lock(loaded.home),

@@ -1,1 +1,4 @@
-"""Files worth keeping, stored by their content."""
+"""Storage of attachments.
+
+- `local`: `LocalAttachments`, files in a folder named by the hash of their content
+"""

@@ -1,4 +1,4 @@
-"""The attachment store in a local folder: every file is named by the hash of what it holds."""
+"""Attachments in a local folder. Every file is named by the SHA-256 of its content."""
 
 import asyncio
 import contextlib
@@ -15,30 +15,30 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class LocalAttachments:
-    """Fills `Attachments`. Files have mode 600 and lie in folders by their first two characters.
+    """Implements `Attachments`. Files have mode 600, in folders of their first two characters.
 
     Args:
-        folder: made with mode 700 when the first file is stored.
+        folder: created with mode 700 when the first file is stored.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def put(self, name: str, media_type: str, content: bytes, /) -> Attachment:
-        """Keep the bytes; see the port. When it returns they survive a loss of power.
+        """Store the content; see the port. After it returns the content survives a power failure.
 
         Raises:
-            StoreUnavailable: the folder cannot be written; nothing is kept.
+            StoreUnavailable: the folder is not writable; nothing was stored.
         """
         sha256 = await asyncio.to_thread(self._put, content)
         return Attachment(name, media_type, f"attachment:{sha256}", sha256, len(content))
 
     async def get(self, sha256: str, /) -> bytes:
-        """Return the bytes, proven by their hash.
+        """Return the content, verified by its hash.
 
         Raises:
-            NotFound: nothing is kept under this name.
-            StoreRefused: the file was damaged.
+            NotFound: nothing is stored with this hash.
+            StoreCorrupt: the file is damaged.
             StoreUnavailable: it cannot be read.
         """
         if not _SHA256.fullmatch(sha256):
@@ -66,26 +66,26 @@ class LocalAttachments:
         except OSError as error:
             raise StoreUnavailable(f"an attachment cannot be read: {error.strerror}") from error
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise StoreCorrupt(f"the attachment {sha256[:12]}… was damaged on disk")
+            raise StoreCorrupt(f"the attachment {sha256[:12]}… is damaged on disk")
         return content
 
     def _path(self, sha256: str) -> Path:
         return self._folder / sha256[:2] / sha256
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Write beside, fsync, rename, fsync the folders: whole or not at all."""
+        """Write the file atomically: temporary file, fsync, rename, fsync of the folders."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        beside = path.with_name(f".{secrets.token_hex(8)}")
+        temporary = path.with_name(f".{secrets.token_hex(8)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
+            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(path)
+            temporary.replace(path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         for folder in (path.parent, self._folder):
             _sync(folder)

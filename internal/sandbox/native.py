@@ -1,4 +1,4 @@
-"""The sandbox that is none: commands run as the user who runs Larkspur, and are ended in full."""
+"""The sandbox without isolation: commands run as the user of Larkspur."""
 
 import asyncio
 import contextlib
@@ -18,12 +18,12 @@ from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
-_ENDING_SECONDS = 2.0
-_LAST_OUTPUT_SECONDS = 0.5
-_CHUNK = 65_536
+_LAUNCHER_TIMEOUT_SECONDS = 2.0
+_OUTPUT_TIMEOUT_SECONDS = 0.5
+_CHUNK_BYTES = 65_536
 
 _GIT = {
-    # HOME is the workspace: a cloned repository would bring a global configuration of its own
+    # HOME is the workspace: a repository in it could otherwise provide the global configuration
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_COUNT": "2",
     "GIT_CONFIG_KEY_0": "core.fsmonitor",
@@ -36,18 +36,18 @@ _GIT = {
 
 
 class NativeSandbox:
-    """Runs commands directly on this machine. Fills `Sandbox`; nothing is isolated.
+    """Runs commands on this machine without isolation. Implements `Sandbox`.
 
-    A command gets a session and group of its own, standard input from /dev/null unless bytes are
-    given, and an environment of PATH, LANG, TZ, TERM, HOME (its folder) and switches that keep
-    git from running programs that a repository names. Whatever it started is ended with it,
-    within two seconds; what that means and where it stops is told in `launcher.py`.
+    A command gets its own session and process group, standard input from /dev/null unless bytes are
+    given, and an environment of PATH, LANG, TZ, TERM, HOME (its folder) and variables that keep git
+    from running programs of a repository. All processes that it started are ended with it, within
+    two seconds; see `launcher.py` for the limits.
 
     Args:
-        path: where programs are found; relative and empty entries are left out, because they
-            would let the workspace replace programs.
+        path: where programs are looked up. Relative and empty entries are removed, because a
+            workspace could replace programs with them.
         lang: the locale of the commands.
-        timezone: the TZ of the commands, such as Asia/Shanghai; empty for the machine's.
+        timezone: the TZ of the commands, such as Asia/Shanghai; "" for the machine's.
     """
 
     provider: str = "native"
@@ -66,26 +66,26 @@ class NativeSandbox:
     async def run(
         self, command: SandboxCommand, on_output: Callable[[bytes], None], /
     ) -> SandboxResult:
-        """Run a command; see the port. If `on_output` raises, the command is ended and it passes.
+        """Run a command; see the port. An exception of `on_output` ends the command and is raised.
 
         Raises:
             ToolError: the program cannot be started.
         """
-        life = _Life(command, self._argv(command), self._environment, on_output)
-        leading = asyncio.create_task(life.lead())
+        execution = _Execution(command, self._argv(command), self._environment, on_output)
+        running = asyncio.create_task(execution.run())
         try:
-            return await asyncio.shield(leading)
+            return await asyncio.shield(running)
         except asyncio.CancelledError:
-            life.hang_up()
-            while not leading.done():  # a second cancel must not leave the processes behind
+            execution.request_end()
+            while not running.done():  # a second cancel must not leave processes behind
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait({leading})
-            if not leading.cancelled():
-                leading.exception()  # taken, so that nobody reports it as forgotten
+                    await asyncio.wait({running})
+            if not running.cancelled():
+                running.exception()  # retrieved, otherwise asyncio logs it
             raise
 
     def _argv(self, command: SandboxCommand) -> list[bytes]:
-        """Return the arguments as bytes, the program by its full path."""
+        """Return the arguments as bytes, with the full path of the program."""
         program = command.argv[0]
         found = shutil.which(program, path=self._path)
         if found is None:
@@ -99,8 +99,8 @@ class NativeSandbox:
         return argv
 
 
-class _Life:
-    """One command from its start to the end of its last process."""
+class _Execution:
+    """One command, from its start to the end of its last process."""
 
     def __init__(
         self,
@@ -113,122 +113,128 @@ class _Life:
         self._argv = argv
         self._environment = {**environment, "HOME": command.cwd}
         self._on_output = on_output
-        self._link, self._theirs = socket.socketpair()
+        self._link, self._launcher_link = socket.socketpair()
         self._link.setblocking(False)
-        self._said = b""
+        self._reports = b""
 
-    def hang_up(self) -> None:
-        """Have the launcher end everything. May be called at any time, more than once."""
+    def request_end(self) -> None:
+        """Tell the launcher to end all processes. May be called at any time and repeatedly."""
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_WR)
 
-    async def lead(self) -> SandboxResult:
-        """Start the command, follow it, end it."""
-        with self._link:  # closed whatever happens: the launcher takes that for hang_up
+    async def run(self) -> SandboxResult:
+        """Start the command, wait for it, end its processes."""
+        with self._link:  # closing it has the effect of request_end
             process, transport, reading = await self._launch()
             try:
-                timed_out = await self._follow()
-                await self._end(process)
-                await asyncio.wait({reading}, timeout=_LAST_OUTPUT_SECONDS)
+                timed_out = await self._wait_for_exit()
+                await self._wait_for_launcher(process)
+                await asyncio.wait({reading}, timeout=_OUTPUT_TIMEOUT_SECONDS)
             finally:
                 reading.cancel()
                 transport.close()
             if not reading.cancelled() and reading.done():
                 reading.result()
-            return self._finished(timed_out=timed_out)
+            return self._result(timed_out=timed_out)
 
     async def _launch(
         self,
     ) -> tuple[asyncio.subprocess.Process, asyncio.BaseTransport, asyncio.Task[None]]:
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=_CHUNK)
-        out, into = os.pipe()
+        reader = asyncio.StreamReader(limit=_CHUNK_BYTES)
+        output_reader, output_writer = os.pipe()
         transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(out, "rb", buffering=0)
+            lambda: asyncio.StreamReaderProtocol(reader),
+            os.fdopen(output_reader, "rb", buffering=0),
         )
         try:
-            with self._theirs, os.fdopen(into, "wb", buffering=0) as output, self._stdin() as given:
+            with (
+                self._launcher_link,
+                os.fdopen(output_writer, "wb", buffering=0) as output,
+                self._open_stdin() as stdin,
+            ):
                 process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", _LAUNCHER, str(self._theirs.fileno())),
+                    *(sys.executable, "-I", "-S", _LAUNCHER, str(self._launcher_link.fileno())),
                     *self._argv,
-                    stdin=given,
+                    stdin=stdin,
                     stdout=output,
                     stderr=output,
                     cwd=self._command.cwd,
                     env=self._environment,
-                    pass_fds=(self._theirs.fileno(),),
+                    pass_fds=(self._launcher_link.fileno(),),
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
             transport.close()
             reason = error.strerror if isinstance(error, OSError) else error
-            raise ToolError(f"{self._name} cannot be started: {reason}") from error
+            raise ToolError(f"{self._program} cannot be started: {reason}") from error
         return process, transport, asyncio.create_task(self._read(reader))
 
-    def _stdin(self) -> IO[bytes]:
+    def _open_stdin(self) -> IO[bytes]:
         if not self._command.stdin:
-            return open(os.devnull, "rb")  # noqa: PTH123  # a device, and the caller closes it
-        given = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-        given.write(self._command.stdin)  # a file, not a pipe: nobody has to feed it
-        given.seek(0)
-        return given
+            return open(os.devnull, "rb")  # noqa: PTH123  # a device; the caller closes it
+        file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+        file.write(self._command.stdin)  # a file, not a pipe: nothing has to write to it meanwhile
+        file.seek(0)
+        return file
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
-            while chunk := await reader.read(_CHUNK):
+            while chunk := await reader.read(_CHUNK_BYTES):
                 self._on_output(chunk)
         except Exception:
-            self.hang_up()
+            self.request_end()
             raise
 
-    async def _listen(self) -> None:
-        """Hear what the launcher says, until it is gone."""
+    async def _read_reports(self) -> None:
+        """Collect the reports of the launcher until it closes its end of the link."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(ConnectionError):
             while chunk := await loop.sock_recv(self._link, 64):
-                self._said += chunk
+                self._reports += chunk
 
-    async def _follow(self) -> bool:
-        """Wait for the end of the command; return whether its time was over first."""
+    async def _wait_for_exit(self) -> bool:
+        """Wait until the command has ended. Return whether it timed out."""
         try:
             async with asyncio.timeout(self._command.timeout_seconds):
-                await self._listen()
+                await self._read_reports()
         except TimeoutError:
-            self.hang_up()
+            self.request_end()
             return True
         return False
 
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """Wait for the launcher to be gone, then for nothing of the group to be left."""
+    async def _wait_for_launcher(self, process: asyncio.subprocess.Process) -> None:
+        """Wait until the launcher has ended, then until no process of the group is left."""
         try:
-            async with asyncio.timeout(_ENDING_SECONDS):
-                await self._listen()
+            async with asyncio.timeout(_LAUNCHER_TIMEOUT_SECONDS):
+                await self._read_reports()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         await process.wait()
-        if b"exited" not in self._said and (group := self._word("started")) is not None:
-            await _strike(group)  # somebody killed the launcher
+        group = self._reported("started")
+        if b"exited" not in self._reports and group is not None:
+            await _kill_group(group)  # the launcher was killed before it could do so
 
-    def _finished(self, *, timed_out: bool) -> SandboxResult:
-        if (number := self._word("failed")) is not None:
-            raise ToolError(f"{self._name} cannot be started: {os.strerror(number)}")
-        code = self._word("exited")
+    def _result(self, *, timed_out: bool) -> SandboxResult:
+        if (number := self._reported("failed")) is not None:
+            raise ToolError(f"{self._program} cannot be started: {os.strerror(number)}")
+        code = self._reported("exited")
         return SandboxResult(-signal.SIGKILL if code is None else code, timed_out)
 
-    def _word(self, word: str) -> int | None:
-        for line in self._said.decode("ascii").splitlines():
-            if line.startswith(f"{word} "):
+    def _reported(self, name: str) -> int | None:
+        for line in self._reports.decode("ascii").splitlines():
+            if line.startswith(f"{name} "):
                 return int(line.split()[1])
         return None
 
     @property
-    def _name(self) -> str:
+    def _program(self) -> str:
         return Path(os.fsdecode(self._argv[0])).name
 
 
-async def _strike(group: int) -> None:
-    """Kill a group and wait until it is gone, as far as its new parent buries it."""
+async def _kill_group(group: int) -> None:
+    """Kill a process group and wait until it is gone, as far as its new parent reaps it."""
     with contextlib.suppress(OSError):
         for _ in range(50):
             os.killpg(group, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Closing this process to its children: what it was started with is not theirs to read."""
+"""Protection of this process from its children."""
 
 import ctypes
 import sys
@@ -6,11 +6,11 @@ import sys
 _PR_SET_DUMPABLE = 4
 
 
-def close_to_children() -> bool:
-    """Keep other processes of the same user out of our memory and our environment.
+def deny_process_inspection() -> bool:
+    """Deny other processes of the same user access to this process's memory and environment.
 
-    Tools that run unisolated could read our keys in /proc otherwise. Says whether the kernel did
-    so; only Linux can, and root may look anyway.
+    Commands run without isolation could otherwise read API keys in /proc. Return whether the kernel
+    supports it: Linux only. Root is never denied.
     """
     if sys.platform != "linux":
         return False

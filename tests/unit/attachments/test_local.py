@@ -1,4 +1,4 @@
-"""The attachment store on a real folder."""
+"""Attachments in a local folder."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ SHA256 = hashlib.sha256(b"content").hexdigest()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "kept" / "attachments"
+    return tmp_path / "data" / "attachments"
 
 
 @pytest.fixture
@@ -43,27 +43,25 @@ def stored(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-async def test_what_is_put_is_got(store: Attachments) -> None:
+async def test_stored_content_is_returned(store: Attachments) -> None:
     kept = await store.put("a b/ö.txt", "text/plain", b"content")
     assert kept == Attachment("a b/ö.txt", "text/plain", f"attachment:{SHA256}", SHA256, 7)
     assert await store.get(kept.sha256) == b"content"
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 3_000_000])
-async def test_any_bytes_are_kept(store: Attachments, content: bytes) -> None:
+async def test_any_bytes_are_stored(store: Attachments, content: bytes) -> None:
     assert await store.get((await store.put("x", "", content)).sha256) == content
 
 
-async def test_a_file_lies_under_its_hash_for_its_owner_alone(
-    store: Attachments, folder: Path
-) -> None:
+async def test_a_file_is_named_by_its_hash_and_private(store: Attachments, folder: Path) -> None:
     await store.put("x", "text/plain", b"content")
     path = folder / SHA256[:2] / SHA256
     assert stored(folder) == [path]
     assert [mode(each) for each in (path, path.parent, folder)] == [0o600, 0o700, 0o700]
 
 
-async def test_the_same_bytes_are_kept_once(store: Attachments, folder: Path) -> None:
+async def test_equal_content_is_stored_once(store: Attachments, folder: Path) -> None:
     first = await store.put("one", "text/plain", b"content")
     written = stored(folder)[0].stat()
     again = await store.put("two", "text/html", b"content")
@@ -71,7 +69,9 @@ async def test_the_same_bytes_are_kept_once(store: Attachments, folder: Path) ->
     assert stored(folder)[0].stat() == written
 
 
-async def test_many_at_once_leave_one_whole_file(store: Attachments, folder: Path) -> None:
+async def test_concurrent_puts_of_equal_content_leave_one_file(
+    store: Attachments, folder: Path
+) -> None:
     async with asyncio.TaskGroup() as tasks:
         for number in range(16):
             tasks.create_task(store.put(str(number), "", b"content"))
@@ -79,7 +79,7 @@ async def test_many_at_once_leave_one_whole_file(store: Attachments, folder: Pat
     assert await store.get(SHA256) == b"content"
 
 
-async def test_a_damaged_file_is_refused_and_healed_by_the_next_put(
+async def test_a_damaged_file_is_rejected_and_replaced_by_the_next_put(
     store: Attachments, folder: Path
 ) -> None:
     await store.put("x", "", b"content")
@@ -97,15 +97,13 @@ async def test_a_damaged_file_is_refused_and_healed_by_the_next_put(
         *(SHA256, SHA256.upper(), SHA256 + "0", SHA256[:-1], SHA256[:-1] + "\n", SHA256 + "\n"),
     ],
 )
-async def test_an_unknown_name_is_not_found(store: Attachments, folder: Path, name: str) -> None:
+async def test_an_unknown_hash_is_not_found(store: Attachments, folder: Path, name: str) -> None:
     with pytest.raises(NotFound):
         await store.get(name)
     assert stored(folder) == []
 
 
-async def test_a_name_that_is_no_hash_never_reaches_the_disk(
-    store: Attachments, folder: Path
-) -> None:
+async def test_a_name_that_is_not_a_hash_is_not_looked_up(store: Attachments, folder: Path) -> None:
     make(folder.parent)
     (folder.parent / "secret").write_bytes(b"content")
     for name in ("../secret", f"{folder.parent}/secret", "secret"):
@@ -113,7 +111,7 @@ async def test_a_name_that_is_no_hash_never_reaches_the_disk(
             await store.get(name)
 
 
-async def test_a_link_in_the_store_is_not_followed(
+async def test_symbolic_links_are_not_followed(
     store: Attachments, folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "elsewhere").write_bytes(b"content")
@@ -123,7 +121,7 @@ async def test_a_link_in_the_store_is_not_followed(
         await store.get(SHA256)
 
 
-async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = LocalAttachments(tmp_path / "file" / "attachments")
     with pytest.raises(StoreUnavailable, match="attachments cannot be written: "):
@@ -140,7 +138,7 @@ def little_room() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("little_room")
-async def test_a_write_that_fails_leaves_nothing(store: Attachments, folder: Path) -> None:
+async def test_a_failed_write_leaves_no_file(store: Attachments, folder: Path) -> None:
     with pytest.raises(StoreUnavailable, match="File too large"):
         await store.put("x", "", b"x" * 2_000)
     assert stored(folder) == []

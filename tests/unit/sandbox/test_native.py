@@ -1,11 +1,9 @@
-"""The native sandbox: real processes, and the proof that none is left."""
+"""The native sandbox with real processes, and that none of them is left."""
 
 import asyncio
-import contextlib
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,14 +13,11 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
-from internal.sandbox import launcher
 from internal.sandbox.native import NativeSandbox
 
-LAUNCHER = str(Path(launcher.__file__))
 
-
-def living(pid: int) -> bool:
-    """Whether a process runs: one that is dead and not yet buried by init does not."""
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -35,7 +30,7 @@ def names(folder: Path) -> list[str]:
 
 
 class Run:
-    """A command under way: what it printed, and an event once it printed `ready`."""
+    """A running command and its output. `ready` is set when the output contains `ready`."""
 
     def __init__(
         self, folder: Path, script: str, seconds: float = 60.0, stdin: bytes = b""
@@ -63,7 +58,7 @@ class Run:
         return [int(word) for word in self.output.split() if word.isdigit()]
 
 
-async def test_output_comes_joined_and_in_order_with_the_exit_code(tmp_path: Path) -> None:
+async def test_output_is_joined_and_in_order(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo out; echo err >&2; echo out again; exit 3")
     assert await run.finish() == SandboxResult(3)
     assert run.output == b"out\nerr\nout again\n"
@@ -73,12 +68,12 @@ async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
     assert await Run(tmp_path, "kill -SEGV $$").finish() == SandboxResult(-signal.SIGSEGV)
 
 
-async def test_it_says_that_nothing_is_isolated() -> None:
+async def test_provider_is_not_isolated() -> None:
     sandbox: Sandbox = NativeSandbox()
     assert (sandbox.provider, sandbox.isolated) == ("native", False)
 
 
-async def test_the_environment_is_fresh(tmp_path: Path) -> None:
+async def test_environment_of_a_command(tmp_path: Path) -> None:
     run = Run(tmp_path, "env -0")
     sandbox = NativeSandbox(path=":bin:/usr/bin:/bin", lang="C", timezone="Asia/Shanghai")
     await run.finish(sandbox)
@@ -94,7 +89,7 @@ async def test_the_environment_is_fresh(tmp_path: Path) -> None:
     assert pairs["GIT_CONFIG_GLOBAL"] == "/dev/null"
 
 
-async def test_a_repository_runs_nothing_through_git(tmp_path: Path) -> None:
+async def test_git_runs_no_program_of_a_repository(tmp_path: Path) -> None:
     config = "[core]\n fsmonitor = touch from-home; echo\n"
     run = Run(
         tmp_path,
@@ -108,7 +103,7 @@ async def test_a_repository_runs_nothing_through_git(tmp_path: Path) -> None:
     assert names(tmp_path) == [".gitconfig", "r"]
 
 
-async def test_standard_input_is_empty_or_what_is_given(tmp_path: Path) -> None:
+async def test_standard_input(tmp_path: Path) -> None:
     empty = Run(tmp_path, "wc -c")
     given = Run(tmp_path, "wc -c", stdin=b"x" * 300_000)
     await empty.finish()
@@ -116,11 +111,11 @@ async def test_standard_input_is_empty_or_what_is_given(tmp_path: Path) -> None:
     assert (empty.output.strip(), given.output.strip()) == (b"0", b"300000")
 
 
-async def test_there_is_no_terminal_to_ask_on(tmp_path: Path) -> None:
+async def test_a_command_has_no_terminal(tmp_path: Path) -> None:
     assert await Run(tmp_path, "exec 2>&-; : < /dev/tty").finish() != SandboxResult(0)
 
 
-async def test_signals_that_python_ignores_work_in_the_command(tmp_path: Path) -> None:
+async def test_signals_have_their_default_action(tmp_path: Path) -> None:
     run = Run(tmp_path, 'yes | head -n 1; echo "${PIPESTATUS[0]}"')
     await run.finish()
     assert run.output == b"y\n141\n"  # 128 + SIGPIPE
@@ -140,32 +135,32 @@ TREES = {
 
 
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
-async def test_a_cancel_leaves_no_process(tmp_path: Path, script: str) -> None:
+async def test_cancel_leaves_no_process(tmp_path: Path, script: str) -> None:
     run = Run(tmp_path, script)
     async with asyncio.timeout(20):
         await run.cancelled()
     assert run.pids()
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
-async def test_a_timeout_leaves_no_process(tmp_path: Path, script: str) -> None:
+async def test_timeout_leaves_no_process(tmp_path: Path, script: str) -> None:
     run = Run(tmp_path, script, seconds=1.0)
     finished = await run.finish()
     assert finished.timed_out
     assert finished.exit_code in {-signal.SIGTERM, -signal.SIGKILL}
     assert run.pids()
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
-async def test_the_end_of_the_command_ends_what_it_left_behind(tmp_path: Path) -> None:
+async def test_background_processes_end_with_the_command(tmp_path: Path) -> None:
     run = Run(tmp_path, "sleep 600 & echo $!; setsid sleep 600 & echo $!; sleep 0.1; exit 4")
     assert await run.finish() == SandboxResult(4)
     assert len(run.pids()) == 2
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
-async def test_a_second_cancel_changes_nothing(tmp_path: Path) -> None:
+async def test_a_second_cancel_has_no_effect(tmp_path: Path) -> None:
     run = Run(tmp_path, TREES["a stubborn one"])
     running = asyncio.create_task(run.finish())
     await run.ready.wait()
@@ -174,10 +169,10 @@ async def test_a_second_cancel_changes_nothing(tmp_path: Path) -> None:
         await asyncio.sleep(0)  # let it take the cancel
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
-async def test_a_cancel_before_the_start_leaves_no_process(tmp_path: Path) -> None:
+async def test_cancel_before_the_start_leaves_no_process(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo started > mark; sleep 600")
     running = asyncio.create_task(run.finish())
     await asyncio.sleep(0)  # it has begun, the program has not
@@ -187,7 +182,7 @@ async def test_a_cancel_before_the_start_leaves_no_process(tmp_path: Path) -> No
     assert run.output == b""
 
 
-def test_the_death_of_the_program_ends_its_commands(tmp_path: Path) -> None:
+def test_commands_end_when_larkspur_is_killed(tmp_path: Path) -> None:
     """kill -9 to Larkspur: what it had started does not go on by itself."""
     script = (
         "import asyncio, sys\n"
@@ -210,25 +205,25 @@ def test_the_death_of_the_program_ends_its_commands(tmp_path: Path) -> None:
         os.close(end)
 
 
-async def test_killing_the_launcher_ends_the_group(tmp_path: Path) -> None:
+async def test_the_group_ends_when_the_launcher_is_killed(tmp_path: Path) -> None:
     run = Run(tmp_path, "sleep 600 & echo $! $$; kill -9 $PPID; sleep 600")
     assert await run.finish() == SandboxResult(-signal.SIGKILL)
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
-async def test_a_stopped_launcher_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_stopped_launcher_is_killed(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo $$; kill -STOP $PPID; sleep 600", seconds=0.5)
     assert await run.finish() == SandboxResult(-signal.SIGKILL, timed_out=True)
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
-async def test_a_closed_output_is_not_the_end(tmp_path: Path) -> None:
+async def test_a_command_that_closes_its_output_continues(tmp_path: Path) -> None:
     run = Run(tmp_path, "exec >&- 2>&-; sleep 0.2; echo done > mark; exit 5")
     assert await run.finish() == SandboxResult(5)
     assert (tmp_path / "mark").exists()
 
 
-async def test_a_flood_is_handed_on_in_pieces(tmp_path: Path) -> None:
+async def test_large_output_is_delivered_in_chunks(tmp_path: Path) -> None:
     sizes: list[int] = []
     command = SandboxCommand(("head", "-c", "300000000", "/dev/zero"), str(tmp_path), 60.0)
     assert await NativeSandbox().run(
@@ -238,7 +233,7 @@ async def test_a_flood_is_handed_on_in_pieces(tmp_path: Path) -> None:
     assert max(sizes) <= 65_536
 
 
-async def test_a_listener_that_raises_ends_the_command(tmp_path: Path) -> None:
+async def test_an_exception_of_the_listener_ends_the_command(tmp_path: Path) -> None:
     def refuse(chunk: bytes) -> None:
         run.take(chunk)
         raise ValueError("enough")
@@ -246,7 +241,7 @@ async def test_a_listener_that_raises_ends_the_command(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo $$; sleep 600")
     with pytest.raises(ValueError, match="enough"):
         await NativeSandbox().run(run.command, refuse)
-    assert [pid for pid in run.pids() if living(pid)] == []
+    assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
 def text_file(folder: Path) -> str:
@@ -266,7 +261,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[Path], tuple[str, ...]], str]] = {
 
 
 @pytest.mark.parametrize(("argv", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-async def test_what_cannot_start_says_why(
+async def test_a_command_that_cannot_start(
     tmp_path: Path, argv: Callable[[Path], tuple[str, ...]], says: str
 ) -> None:
     with pytest.raises(ToolError, match=says):
@@ -275,12 +270,12 @@ async def test_what_cannot_start_says_why(
         )
 
 
-async def test_a_missing_folder_says_so(tmp_path: Path) -> None:
+async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="cannot be started: No such file or directory"):
         await Run(tmp_path / "gone", "true").finish()
 
 
-async def test_many_at_once_leave_no_descriptor(tmp_path: Path) -> None:
+async def test_concurrent_commands_leave_no_file_descriptor(tmp_path: Path) -> None:
     await Run(tmp_path, "true").finish()
     before = len(names(Path("/proc/self/fd")))
     async with asyncio.TaskGroup() as tasks:
@@ -288,47 +283,3 @@ async def test_many_at_once_leave_no_descriptor(tmp_path: Path) -> None:
         finished = [tasks.create_task(run.finish()) for run in runs]
     assert [task.result().exit_code for task in finished] == list(range(8))
     assert len(names(Path("/proc/self/fd"))) <= before
-
-
-class Launched:
-    """The launcher by itself, under coverage: what it says, and the other end of its link."""
-
-    def __init__(self, environ: dict[str, str], *argv: str) -> None:
-        self.link, theirs = socket.socketpair()
-        self.link.settimeout(30)
-        self.process = subprocess.Popen(
-            [sys.executable, LAUNCHER, str(theirs.fileno()), *argv],
-            pass_fds=(theirs.fileno(),),
-            env=environ,
-            start_new_session=True,
-        )
-        theirs.close()
-
-    def said(self) -> str:
-        """All that it says until it is gone."""
-        chunks = []
-        with contextlib.suppress(ConnectionError):
-            while chunk := self.link.recv(64):
-                chunks.append(chunk)
-        self.link.close()
-        assert self.process.wait(30) == 0
-        return b"".join(chunks).decode()
-
-
-def test_the_launcher_tells_start_and_exit(environ: dict[str, str]) -> None:
-    lines = Launched(environ, "/bin/sh", "-c", "exit 7").said().splitlines()
-    assert [line.split()[0] for line in lines] == ["started", "exited"]
-    assert lines[1] == "exited 7"
-
-
-def test_the_launcher_tells_that_it_cannot_execute(environ: dict[str, str]) -> None:
-    assert Launched(environ, "/dev/null").said() == "failed 13\n"
-
-
-@pytest.mark.parametrize("stubborn", ["", "trap '' TERM;"])
-def test_a_shut_link_ends_the_command(environ: dict[str, str], stubborn: str) -> None:
-    launched = Launched(environ, "/bin/bash", "-c", f"{stubborn} sleep 600 & {stubborn} wait")
-    started = launched.link.recv(64).decode().split()
-    launched.link.shutdown(socket.SHUT_WR)
-    assert launched.said() in {"exited -15\n", "exited -9\n"}
-    assert not living(int(started[1]))
