@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import core, plan, sound
@@ -468,3 +469,13 @@ async def test_a_workspace_that_is_gone_fails_the_run(home: Path) -> None:
         events = await here.end_of(made)
         assert events[-1]["payload"]["stop_reason"] == "error"
         assert "is not a folder" in events[-1]["payload"]["error"]
+
+
+async def test_timestamps_are_the_times_of_the_events(home: Path) -> None:
+    async with core(home, [Reply(text="hi")]) as here:
+        before = rfc3339(here.house.clock.now())
+        made = await here.submit("hi")
+        events = await here.end_of(made)
+        moments = [each["timestamp"] for each in events if "seq" in each]
+        assert moments == sorted(moments)
+        assert before <= moments[0] <= moments[-1] <= rfc3339(here.house.clock.now())

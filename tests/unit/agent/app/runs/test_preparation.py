@@ -1,9 +1,16 @@
-"""The system prompt of a run."""
+"""Preparation: the system prompt, and attachments in the first message."""
 
+import base64
 from datetime import UTC, datetime
+from pathlib import Path
 
+from internal.agent.app.runs.creation import Submission
 from internal.agent.app.runs.preparation import system_prompt
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.profiles import Profile
+from tests.support.agent_app import core
+from tests.support.anthropic_server import Reply
 
 
 def test_the_system_prompt_describes_the_profile_and_the_gates() -> None:
@@ -14,3 +21,27 @@ def test_the_system_prompt_describes_the_profile_and_the_gates() -> None:
         assert words in prompt
     assert "call `plan`" not in prompt
     assert "call `plan`" in system_prompt(profile, "strict", "/srv", now)
+
+
+async def test_attachments_are_part_of_the_first_message(home: Path) -> None:
+    png = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+    async with core(home, [Reply(text="seen")]) as here:
+        put = here.house.attachments.put
+        files = (
+            await put("dot.png", "image/png", png),
+            await put("notes.txt", "text/plain", "云雀 sings".encode()),
+            await put("blob.bin", "application/octet-stream", b"\xff\xfe\x00"),
+        )
+        brief = build_run_spec(here.house.defaults, TaskOptions(), LOCAL_OWNER)
+        made = await here.house.gateway.submit(
+            Submission("look", brief, "web", attachments=files), LOCAL_OWNER
+        )
+        await here.end_of(made)
+        content = here.model.requests[0]["messages"][0]["content"]
+        assert content[0]["type"] == "image"
+        words = "".join(block.get("text", "") for block in content)
+        assert "云雀 sings" in words
+        assert "3 bytes of application/octet-stream" in words
+        assert words.endswith("look")

@@ -1,0 +1,35 @@
+"""A gateway on a real database whose dispatcher starts nothing."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from internal.agent.app.background_task import background_task
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.gateway import Gateway
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from internal.observability.clock import SystemClock
+from tests.support.web_app import IdleDispatcher
+
+
+@pytest.fixture
+def dispatcher() -> IdleDispatcher:
+    return IdleDispatcher()
+
+
+@pytest.fixture
+async def broadcaster(database: Database, stores: Stores) -> AsyncGenerator[EventBroadcaster]:
+    opened = EventBroadcaster(database, stores, SystemClock(), "1.2.3")
+    await opened.start()
+    async with background_task(opened.follow()):
+        yield opened
+
+
+@pytest.fixture
+def gateway(
+    database: Database, stores: Stores, broadcaster: EventBroadcaster, dispatcher: IdleDispatcher
+) -> Gateway:
+    return Gateway(
+        database, stores, broadcaster=broadcaster, dispatcher=dispatcher, clock=SystemClock()
+    )

@@ -1,0 +1,94 @@
+"""Creation of tasks and sessions."""
+
+from functools import partial
+
+import msgspec
+import pytest
+
+from internal.agent.app.runs.creation import (
+    MAX_INSTRUCTION_CHARACTERS,
+    RESUME_PROMPT,
+    Submission,
+    clean_instruction,
+    create_task,
+    inbox_message,
+    new_task_ids,
+    open_session,
+    resume_submission,
+)
+from internal.agent.domain.chats import InboundMessage
+from internal.agent.domain.errors import Conflict, InvalidRequest
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Origin, RunSpec
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import HARMLESS, HOSTILE, T0, a_task
+
+SUBMISSION = Submission("count", RunSpec(), "web")
+
+
+def test_an_instruction_can_be_stored() -> None:
+    assert clean_instruction(HOSTILE) == HARMLESS.replace("half \ufffd", "half ?")
+    for text, message in (
+        (" \n", "empty"),
+        ("x" * (MAX_INSTRUCTION_CHARACTERS + 1), "200,001 characters; the maximum is 200,000"),
+    ):
+        with pytest.raises(InvalidRequest, match=message):
+            clean_instruction(text)
+
+
+async def test_a_task_is_created_with_a_queued_run_and_its_first_events(
+    database: Database, stores: Stores
+) -> None:
+    ids, origin = new_task_ids(), Origin("web", "local")
+    await database.write(
+        partial(open_session, stores, ids.session_id, LOCAL_OWNER, channel="web", now=T0)
+    )
+    events = await database.write(
+        partial(create_task, stores, SUBMISSION, ids.session_id, ids=ids, origin=origin, now=T0)
+    )
+    assert [(event.seq, event.event) for event in events] == [
+        (1, "workflow.input.received"),
+        (2, "workflow.lifecycle.updated"),
+    ]
+    task = await database.read(partial(stores.tasks.get, ids.task_id))
+    run = await database.read(partial(stores.runs.get, ids.run_id))
+    assert task is not None
+    assert run is not None
+    assert (task.instruction, task.status, task.lane) == ("count", "queued", ids.session_id)
+    assert (run.status, run.fence, run.terminal) == ("queued", 0, False)
+
+
+def test_the_inbox_row_of_a_submission_contains_its_text() -> None:
+    ids = new_task_ids()
+    row = inbox_message(SUBMISSION, LOCAL_OWNER, ids=ids, now=T0)
+    assert (row.message_id, row.principal, row.raw) == (ids.message_id, "local", '{"text":"count"}')
+
+    accepted = InboundMessage("lark", "app", "m1", "chat", "ann", "{raw}", T0)
+    submission = msgspec.structs.replace(SUBMISSION, message=accepted)
+    row = inbox_message(submission, LOCAL_OWNER, ids=ids, now=T0)
+    assert row == msgspec.structs.replace(accepted, raw='{"text":"count"}')
+
+
+def test_an_ended_task_is_resumed_in_its_session() -> None:
+    task = a_task(status="failed", stop_reason="error")
+    submission = resume_submission(task, "cli", None)
+    assert submission.instruction == f"{RESUME_PROMPT}\n\ncount"
+    assert (submission.session_id, submission.channel) == (task.session_id, "cli")
+
+    again = msgspec.structs.replace(task, instruction=submission.instruction)
+    assert resume_submission(again, "cli", None).instruction == submission.instruction
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"status": "running"}, "has not ended: it is running"),
+        ({"status": "completed", "stop_reason": "final_answer"}, "nothing to resume"),
+    ],
+)
+def test_only_ended_tasks_without_an_answer_can_be_resumed(
+    fields: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Conflict, match=message):
+        resume_submission(a_task(**fields), "cli", None)

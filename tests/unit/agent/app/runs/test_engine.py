@@ -1,0 +1,61 @@
+"""The stream of one model reply. The engine as a whole: tests/integration/agent/test_runs.py."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from internal.agent.app.runs.engine import ReplyStream
+from internal.agent.domain.errors import ModelUnreachable
+from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import OutputDelta, Partial
+from internal.agent.domain.messages import Text
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelResponse, ModelStreamEvent, StreamRestarted, TextDelta
+
+RESPONSE = ModelResponse((Text("hello"),), Usage(), "end", "model-1")
+
+
+async def consume(*pieces: ModelStreamEvent) -> list[Event]:
+    """Return the events that a stream of these pieces emits."""
+    emitted: list[Event] = []
+
+    async def emit(*events: Event, **_options: Any) -> None:
+        emitted.extend(events)
+
+    async def stream() -> AsyncGenerator[ModelStreamEvent, None]:
+        for piece in pieces:
+            yield piece
+
+    assert await ReplyStream(emit, 2).consume(stream()) is RESPONSE
+    return emitted
+
+
+async def test_answer_and_reasoning_are_counted_separately() -> None:
+    events = await consume(
+        TextDelta("hm", 2, reasoning=True), TextDelta("hel", 3), TextDelta("lo"), RESPONSE
+    )
+    assert events == [
+        OutputDelta(node_id="iter:2:think", k=2, n=2, text="hm", reasoning=True),
+        OutputDelta(node_id="iter:2:say", k=3, n=3, text="hel"),
+        OutputDelta(node_id="iter:2:say", k=4, n=1, text="lo"),
+    ]
+
+
+async def test_a_restart_clears_the_text_and_the_count() -> None:
+    events = await consume(
+        StreamRestarted("early"),
+        TextDelta("hal"),
+        StreamRestarted("broke"),
+        TextDelta("h"),
+        RESPONSE,
+    )
+    assert events[1:] == [
+        Partial(node_id="iter:2:say", k=0, text=""),
+        OutputDelta(node_id="iter:2:say", k=1, n=1, text="h"),
+    ]
+
+
+async def test_a_stream_without_a_response_is_an_error() -> None:
+    with pytest.raises(ModelUnreachable, match="ended early"):
+        await consume(TextDelta("hal"))

@@ -1,0 +1,63 @@
+"""Tool execution through a real gateway: timeouts, long results and long arguments."""
+
+from pathlib import Path
+
+import msgspec
+
+from tests.support.agent_app import core, plan, sound
+from tests.support.anthropic_server import Call, Reply
+
+
+async def test_a_tool_times_out(home: Path) -> None:
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("list_dir", {})]),
+        Reply(text="too slow"),
+    ]
+    environ = {"LARKSPUR_AGENT__TOOL_TIMEOUT_SECONDS": "0.000001"}
+    async with core(home, script, environ) as here:
+        made = await here.submit("search")
+        events = await here.end_of(made)
+        sound(events)
+        failed = next(e for e in events if e["event"] == "workflow.tool.completed")
+        assert "timed out after" in failed["payload"]["error"]
+
+
+async def test_a_long_result_keeps_its_beginning_and_its_end(home: Path) -> None:
+    show = "for i in $(seq 1 20000); do echo line $i; done"
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("shell", {"command": show})]),
+        Reply(text="long"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("show a lot")
+        events = await here.end_of(made)
+        sound(events)
+        completed = next(e for e in events if e["event"] == "workflow.tool.completed")
+        assert "line 1\n" in completed["payload"]["result"]
+        assert "line 20000" in completed["payload"]["result"]
+        assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events if "seq" in e)
+        shown = [e for e in events if e["event"] == "workflow.tool.progress"]
+        assert shown
+        assert shown[0]["payload"]["k"] >= shown[0]["payload"]["n"] >= 1
+
+
+async def test_long_arguments_are_attached_in_full(home: Path) -> None:
+    content = "半\x01" * 50_000
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("write_file", {"path": "long.txt", "content": content})]),
+        Reply(text="written"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("write a lot")
+        events = await here.end_of(made)
+        sound(events)
+        started = next(e for e in events if e["event"] == "workflow.tool.started")["payload"]
+        assert len(msgspec.json.encode(started)) <= 64_000
+        kept = await here.house.attachments.get(started["attachments"][0]["sha256"])
+        assert msgspec.json.decode(kept)["content"] == content
+        made = await here.submit(content[:100_000])
+        events = await here.end_of(made)
+        assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events)
