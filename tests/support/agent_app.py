@@ -15,7 +15,7 @@ from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.answers import AnswerInput
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER

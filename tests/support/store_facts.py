@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Origin, Run, RunSpec, Session, Task

@@ -38,8 +38,7 @@ from internal.agent.app.task_commands import (
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
-from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import QuestionRecord

@@ -8,7 +8,7 @@ import msgspec
 from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.errors import Forbidden, NotFound
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.plans import Plan, PlanEdit

@@ -5,8 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from internal.agent.domain.chats import RunDisplay
-from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Run, Status, Task
 from internal.agent.ports.runtime import Clock

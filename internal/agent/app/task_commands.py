@@ -20,7 +20,7 @@ from internal.agent.app.runs.finalization import (
 )
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Channel, Origin, Status, StopRequest, Task

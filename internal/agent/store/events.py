@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import Conflict, LeaseLost
 from internal.agent.domain.events.envelope import (
+    EventRecord,
     RunIds,
     encode_envelope,
     wrap_event,
 )
 from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 

@@ -18,7 +18,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.run_displays import ClaimedDisplay, DisplayHolder
 from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import LarkspurError, StoreError
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.policy import ChatRules

@@ -13,7 +13,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, StoreError
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Channel, RunSpec

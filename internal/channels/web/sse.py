@@ -11,7 +11,7 @@ import msgspec
 
 from internal.agent.app.events.subscription import StreamItem
 from internal.agent.domain.events.control import ControlFrame
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 
 RETRY_MS = 2000
 RETRY_JITTER = 0.25

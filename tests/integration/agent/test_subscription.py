@@ -11,7 +11,7 @@ from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.events.control import Connected, ReplayDone, StreamDropped, StreamReset
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.channels.chat.policy import ChatRules
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage

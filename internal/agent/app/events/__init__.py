@@ -2,7 +2,6 @@
 
 - `writer`: the queue of one run; numbers and stores its events, then delivers them.
 - `partials`: the text so far of replies and tool calls that are still running.
-- `buffers`: the newest events of the process and of each watched session.
-- `subscription`: the position of one subscriber, in the log or in a buffer.
+- `subscription`: cursors, buffers of recent events, and the position of one subscriber.
 - `broadcaster`: the stored log and the live events as one stream for any number of subscribers.
 """

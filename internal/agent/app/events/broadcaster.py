@@ -8,18 +8,17 @@ from functools import partial
 
 from msgspec import UNSET
 
-from internal.agent.app.events.buffers import LiveBuffer, RecentEvents
-from internal.agent.app.events.partials import PartialOutputs
 from internal.agent.app.events.subscription import (
     PAGE_SIZE,
     Cursor,
+    EventFeed,
+    LiveBuffer,
     SessionFilter,
     StreamItem,
     Subscription,
 )
 from internal.agent.domain.events.control import Connected, StreamReset
-from internal.agent.domain.events.envelope import rfc3339, wrap_event
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
@@ -38,19 +37,25 @@ class EventBroadcaster:
     """
 
     def __init__(self, database: Database, stores: Stores, clock: Clock, version: str) -> None:
-        self.database = database
-        self.log = stores.events
-        self.recent = RecentEvents()
-        self.epoch = ""
-        self.closed = False
+        self._database = database
+        self._log = stores.events
         self._runs = stores.runs
-        self._clock = clock
+        self._feed = EventFeed(database, stores.events, clock)
         self._version = version
         self._head = 0
         self._buffers: dict[SessionId | None, LiveBuffer] = {}
-        self._partials = PartialOutputs()
         self._held: deque[EventRecord] = deque()
         self._gap = asyncio.Event()
+
+    @property
+    def epoch(self) -> str:
+        """The name of the log, as it stands in event ids."""
+        return self._feed.epoch
+
+    @property
+    def closed(self) -> bool:
+        """True once streams end because the process stops."""
+        return self._feed.closed
 
     @property
     def head(self) -> Cursor:
@@ -60,7 +65,7 @@ class EventBroadcaster:
     async def start(self) -> None:
         """Read the end of the log. Must be called before the first `publish` and `watch`."""
         bounds = await self._bounds()
-        self.epoch, self._head = bounds.epoch, bounds.head
+        self._feed.epoch, self._head = bounds.epoch, bounds.head
 
     async def follow(self) -> None:
         """Deliver the events of other processes until cancelled."""
@@ -76,13 +81,13 @@ class EventBroadcaster:
 
     def close(self) -> None:
         """End all streams: every `watch` returns after the events it already has."""
-        self.closed = True
+        self._feed.closed = True
         for buffer in self._buffers.values():
             buffer.wake()
 
     def forget(self, run_id: RunId) -> None:
         """Discard the partial outputs of a run that left this process."""
-        self._partials.forget(run_id)
+        self._feed.outputs.forget(run_id)
 
     def publish(self, records: Sequence[EventRecord]) -> None:
         """Deliver events of one run, in order. The durable ones must be stored already."""
@@ -116,20 +121,11 @@ class EventBroadcaster:
                 opening.append(StreamReset(reason=reason, earliest=earliest, head=head))
                 cursor = 0
             yield opening
-            subscription = Subscription(self, sessions, buffer, cursor)
+            subscription = Subscription(self._feed, sessions, buffer, cursor)
             async for batch in subscription.replay():
                 yield batch
             async for batch in subscription.live():
                 yield batch
-
-    def partials(self, sessions: SessionFilter) -> list[EventRecord]:
-        """Return the text so far of every unfinished output of the sessions."""
-        now = rfc3339(self._clock.now())
-        return [
-            EventRecord.ephemeral(wrap_event(ids, output, now, None))
-            for ids, output in self._partials.partials()
-            if sessions is None or ids.session_id in sessions
-        ]
 
     def _leaves_gap(self, records: Sequence[EventRecord]) -> bool:
         first = next((record.position for record in records if record.position), 0)
@@ -137,13 +133,13 @@ class EventBroadcaster:
 
     def _deliver(self, record: EventRecord) -> None:
         if record.envelope is not None:
-            self._partials.add(record.envelope)
+            self._feed.outputs.add(record.envelope)
         if record.position == 0 or record.position > self._head:  # else: read from the log already
             self._append(record)
 
     def _append(self, record: EventRecord) -> None:
         if record.position:
-            self.recent.append(record, contiguous=record.position == self._head + 1)
+            self._feed.recent.append(record, contiguous=record.position == self._head + 1)
             self._head = record.position
         for key in (record.session_id, None):
             if buffer := self._buffers.get(key):
@@ -168,7 +164,9 @@ class EventBroadcaster:
         records: deque[EventRecord] = deque()
         while True:
             position = records[-1].position if records else self._head
-            page = await self.database.read(partial(self.log.list_after, position, None, PAGE_SIZE))
+            page = await self._database.read(
+                partial(self._log.list_after, position, None, PAGE_SIZE)
+            )
             records.extend(page)
             if len(page) < PAGE_SIZE:
                 return records
@@ -195,7 +193,7 @@ class EventBroadcaster:
         only = _only_session(sessions)
         active = None
         if only is not None:
-            active = await self.database.read(lambda: self._runs.get_active(only))
+            active = await self._database.read(lambda: self._runs.get_active(only))
         names = tuple(sorted(sessions)) if sessions is not None else ("*",)
         return Connected(
             session_id=UNSET if only is None else only,
@@ -215,7 +213,7 @@ class EventBroadcaster:
         return "too_old" if start.position < bounds.earliest - 1 else ""
 
     async def _bounds(self) -> LogBounds:
-        return await self.database.read(self.log.get_bounds)
+        return await self._database.read(self._log.get_bounds)
 
     def _event_id(self, position: int) -> str:
         return str(Cursor(self.epoch, position))

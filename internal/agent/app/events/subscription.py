@@ -1,18 +1,30 @@
-"""A subscription: reads the log from a cursor, then the live buffer."""
+"""Subscriptions: each reads the log from a cursor and then the live events from a buffer."""
 
+import asyncio
 import re
+from collections import deque
 from collections.abc import AsyncGenerator
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import NamedTuple
 
-from internal.agent.app.events.buffers import LiveBuffer, RecentEvents
+from internal.agent.app.events.partials import PartialOutputs
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.control import ControlFrame, ReplayDone, StreamDropped
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, rfc3339, wrap_event
 from internal.agent.domain.ids import SessionId
+from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.events import EventStore
 
 PAGE_SIZE = 500
+
+MAX_RECENT_EVENTS = 2000
+MAX_RECENT_BYTES = 16_000_000
+
+MAX_LIVE_EVENTS = 1024
+MAX_LIVE_BYTES = 1_000_000
+WAKE_INTERVAL_SECONDS = 0.02
+"""Minimum time between two wake-ups for ephemeral events."""
 
 SessionFilter = frozenset[SessionId] | None
 """The sessions of a subscription; None: all."""
@@ -46,27 +58,135 @@ def parse_cursor(text: str) -> Cursor:
     return Cursor(match[1], int(match[2]))
 
 
-class EventSource(Protocol):
-    """What a subscription reads from."""
+class RecentEvents:
+    """The newest stored events of the process, without a gap.
 
-    database: Database
-    log: EventStore
-    recent: RecentEvents
-    epoch: str
-    closed: bool
+    A subscriber that is almost up to date reads them here instead of in the database.
+    """
 
-    def partials(self, sessions: SessionFilter, /) -> list[EventRecord]:
-        """Return the text so far of every output that is still being written."""
-        ...
+    def __init__(self) -> None:
+        self._records: deque[EventRecord] = deque()
+        self._bytes = 0
+
+    def append(self, record: EventRecord, *, contiguous: bool) -> None:
+        """Add the next stored event. One that is not contiguous discards all earlier ones."""
+        if not contiguous:
+            self._records.clear()
+            self._bytes = 0
+        self._records.append(record)
+        self._bytes += len(record.json)
+        while len(self._records) > MAX_RECENT_EVENTS or self._bytes > MAX_RECENT_BYTES:
+            self._bytes -= len(self._records.popleft().json)
+
+    def after(self, position: int) -> list[EventRecord] | None:
+        """Return the events after a position, or None if the buffer does not reach back to it."""
+        if not self._records or position < self._records[0].position - 1:
+            return None
+        return [record for record in self._records if record.position > position]
+
+
+class LiveBuffer:
+    """The newest stored and ephemeral events of a session, in delivery order.
+
+    Each event has an index that only increases. The buffer holds the indices from `base` up to
+    `end`; a subscriber whose index is below `base` has to read the log again.
+    """
+
+    def __init__(self) -> None:
+        self.base = 0
+        self.subscribers = 0
+        self._records: deque[EventRecord] = deque()
+        self._bytes = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._woken_at = 0.0
+        self._cached_key = (0, 0, 0)
+        self._cached: list[EventRecord] = []
+
+    @property
+    def end(self) -> int:
+        """The index after the newest event."""
+        return self.base + len(self._records)
+
+    def append(self, record: EventRecord) -> None:
+        """Add an event and wake the subscribers: at once, or paced for an ephemeral event."""
+        self._records.append(record)
+        self._bytes += len(record.json)
+        while len(self._records) > MAX_LIVE_EVENTS or self._bytes > MAX_LIVE_BYTES:
+            self._bytes -= len(self._records.popleft().json)
+            self.base += 1
+        if not self._waiters:
+            return
+        loop = asyncio.get_running_loop()
+        delay = 0.0
+        if not record.position:
+            delay = self._woken_at + WAKE_INTERVAL_SECONDS - loop.time()
+        if delay <= 0:
+            self.wake()
+        elif self._timer is None:
+            self._timer = loop.call_later(delay, self.wake)
+
+    def wake(self) -> None:
+        """Wake everyone who waits in `changed`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiters:
+            self._woken_at = asyncio.get_running_loop().time()
+            waiters, self._waiters = self._waiters, []
+            for future in waiters:
+                if not future.done():  # the waiter was cancelled
+                    future.set_result(None)
+
+    def since(self, index: int, cursor: int) -> list[EventRecord]:
+        """Return the events from an index on, without stored ones at or below the cursor.
+
+        The index must not be below `base`. Subscribers at the same index share the returned list;
+        it must not be changed.
+        """
+        key = (index, cursor, self.end)
+        if key != self._cached_key:
+            records = islice(self._records, index - self.base, None)
+            self._cached = [record for record in records if not 0 < record.position <= cursor]
+            self._cached_key = key
+        return self._cached
+
+    async def changed(self) -> None:
+        """Wait until an event is appended or `wake` is called."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiters.append(future)
+        await future
+
+
+class EventFeed:
+    """The state that all subscriptions of a process share. `epoch` names the log."""
+
+    def __init__(self, database: Database, log: EventStore, clock: Clock) -> None:
+        self.database = database
+        self.log = log
+        self.recent = RecentEvents()
+        self.outputs = PartialOutputs()
+        self.epoch = ""
+        self.closed = False
+        self._clock = clock
+
+    def partials(self, sessions: SessionFilter) -> list[EventRecord]:
+        """Return the text so far of every unfinished output of the sessions."""
+        now = rfc3339(self._clock.now())
+        return [
+            EventRecord.ephemeral(wrap_event(ids, output, now, None))
+            for ids, output in self.outputs.partials()
+            if sessions is None or ids.session_id in sessions
+        ]
 
 
 class Subscription:
     """Reads for one subscriber. Nothing is queued: it reads when the subscriber is ready."""
 
     def __init__(
-        self, source: EventSource, sessions: SessionFilter, buffer: LiveBuffer, cursor: int
+        self, feed: EventFeed, sessions: SessionFilter, buffer: LiveBuffer, cursor: int
     ) -> None:
-        self._source = source
+        self._feed = feed
         self._sessions = sessions
         # a buffer for one session or for all needs no filter
         self._filters_live = sessions is not None and len(sessions) > 1
@@ -81,8 +201,8 @@ class Subscription:
         yield self._switch_to_live()
 
     async def live(self) -> AsyncGenerator[list[StreamItem]]:
-        """Yield new events until the source is closed."""
-        while not self._source.closed:
+        """Yield new events until the feed is closed."""
+        while not self._feed.closed:
             if self._index < self._buffer.base:  # overrun: read the log again from the cursor
                 since = self._event_id()
                 async for page in self._backlog():
@@ -106,12 +226,12 @@ class Subscription:
                 return
 
     async def _page(self) -> list[EventRecord]:
-        recent = self._source.recent.after(self._cursor)
+        recent = self._feed.recent.after(self._cursor)
         if recent is not None:
             return [record for record in recent if self._matches(record)]
         sessions = None if self._sessions is None else sorted(self._sessions)
-        return await self._source.database.read(
-            lambda: self._source.log.list_after(self._cursor, sessions, PAGE_SIZE)
+        return await self._feed.database.read(
+            lambda: self._feed.log.list_after(self._cursor, sessions, PAGE_SIZE)
         )
 
     def _switch_to_live(self, dropped_since: str = "") -> list[StreamItem]:
@@ -119,7 +239,7 @@ class Subscription:
         late = self._advance(
             [record for record in self._buffer.since(self._index, self._cursor) if record.position]
         )
-        partials = self._source.partials(self._sessions)
+        partials = self._feed.partials(self._sessions)
         control: ControlFrame = ReplayDone(head=self._event_id())
         if dropped_since:
             nodes = tuple(
@@ -141,4 +261,4 @@ class Subscription:
         return self._sessions is None or record.session_id in self._sessions
 
     def _event_id(self) -> str:
-        return str(Cursor(self._source.epoch, self._cursor))
+        return str(Cursor(self._feed.epoch, self._cursor))

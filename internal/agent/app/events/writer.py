@@ -11,13 +11,13 @@ from typing import Protocol
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.domain.errors import LeaseLost, StoreError
 from internal.agent.domain.events.envelope import (
+    EventRecord,
     RunIds,
     WorkflowEventEnvelope,
     rfc3339,
     wrap_event,
 )
 from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointEncoder, merge_deltas

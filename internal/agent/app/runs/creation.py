@@ -5,8 +5,7 @@ import msgspec
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest
-from internal.agent.domain.events.envelope import RunIds
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import InputReceived, LifecycleUpdated
 from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal

@@ -9,7 +9,7 @@ from internal.agent.app.events.writer import Emit
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.events.types import (
     InputReceived,
     NodeCompleted,

@@ -9,9 +9,8 @@ from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost, RunStopped
-from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.event import Event, NodeKind
-from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
     NodeFailed,

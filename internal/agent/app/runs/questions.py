@@ -8,8 +8,7 @@ from internal.agent.app.runs.permission_rules import add_rules
 from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
-from internal.agent.domain.events.envelope import RunIds
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, QuestionAnswered
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import Principal

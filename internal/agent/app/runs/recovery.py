@@ -10,8 +10,7 @@ from internal.agent.app.runs.creation import TaskIds, new_task_ids
 from internal.agent.app.runs.finalization import RunResult, finalize_run, find_unfinished_work
 from internal.agent.app.runs.questions import apply_answer, expired_answer
 from internal.agent.domain.errors import Conflict, StoreError
-from internal.agent.domain.events.envelope import RunIds, rfc3339
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339
 from internal.agent.domain.events.types import LifecycleUpdated, ResultFinal
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message

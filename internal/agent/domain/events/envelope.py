@@ -1,5 +1,6 @@
-"""The envelope that every event travels in. Made here and nowhere else, encoded here as well."""
+"""The event envelope and the event record: made, encoded and carried here."""
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Self
 
@@ -8,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from internal.agent.domain import ids
 from internal.agent.domain.events.event import Event, NodeKind
+from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run
 
@@ -87,3 +89,41 @@ _encoder = msgspec.json.Encoder()
 def encode_envelope(envelope: WorkflowEventEnvelope) -> bytes:
     """Return the envelope as JSON, UTF-8, on one line."""
     return _encoder.encode(envelope)
+
+
+INNER_EVENTS = frozenset(event.name for event in EVENTS if event.inner)
+
+
+@dataclass(slots=True)
+class EventRecord:
+    """One workflow event and its envelope as JSON, encoded once and shared by all readers.
+
+    `position` orders the stored events of all sessions. An ephemeral event has neither `position`
+    nor `seq`: both are 0. `envelope` is None for an event that was read from the log. A channel may
+    cache its own form of the event in `rendered`.
+    """
+
+    session_id: SessionId
+    run_id: RunId
+    event: str
+    json: bytes
+    position: int = 0
+    seq: int = 0
+    envelope: WorkflowEventEnvelope | None = field(default=None, repr=False, compare=False)
+    rendered: bytes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def inner(self) -> bool:
+        """Whether only subscribers with `debug` receive this event."""
+        return self.event in INNER_EVENTS
+
+    @classmethod
+    def ephemeral(cls, envelope: WorkflowEventEnvelope) -> Self:
+        """Return the record of an event that is delivered but not stored."""
+        return cls(
+            envelope.session_id,
+            envelope.run_id,
+            envelope.event,
+            encode_envelope(envelope),
+            envelope=envelope,
+        )

@@ -13,7 +13,7 @@ from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, LarkspurError
 from internal.agent.domain.events.control import StreamReset
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment, Task

@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 
 from internal.agent.domain.errors import Conflict, LeaseLost
-from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import NodeCompleted, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.usage import Usage

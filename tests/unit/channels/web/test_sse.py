@@ -3,7 +3,7 @@
 import re
 
 from internal.agent.domain.events.control import ReplayDone
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.channels.web.sse import MAX_WRITE_BYTES, RETRY_MS, FrameRenderer, retry_ms
 

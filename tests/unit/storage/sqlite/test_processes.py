@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.support.store_facts import a_run, running, say

@@ -5,8 +5,7 @@ from contextlib import aclosing
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.domain.events.control import Connected, ReplayDone, StreamReset
-from internal.agent.domain.events.envelope import RunIds, wrap_event
-from internal.agent.domain.events.record import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, RunIds, wrap_event
 from internal.agent.domain.events.types import OutputDelta
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run

@@ -1,9 +1,8 @@
 """Open ends: what a log says was begun and not finished is closed, the inner ones first."""
 
 from internal.agent.app.runs.finalization import INTERRUPTED, UNKNOWN, find_unfinished_work
-from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
+from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.record import EventRecord
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
     NodeCompleted,
