@@ -22,7 +22,7 @@ async def test_the_task_is_cancelled_when_the_block_ends() -> None:
 
 async def test_an_error_of_the_block_is_raised_unwrapped() -> None:
     async def fail() -> None:
-        async with background_task(asyncio.sleep(60)):
+        async with background_task(wait(asyncio.Event())):
             raise KeyError("block")
 
     with pytest.raises(KeyError, match="block"):
