@@ -1,0 +1,104 @@
+"""The chat application on a real database with the echo service; runs are stored, not executed."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.runs.questions import Actor
+from internal.agent.domain.chats import InboundMessage, OutgoingMessage
+from internal.agent.domain.ids import QuestionId, RunId
+from internal.agent.domain.principals import Principal, Right
+from internal.agent.domain.questions import Question, QuestionRecord
+from internal.agent.store.stores import Stores
+from internal.channels.chat.policy import ChatRules, ChatUsers
+from internal.channels.chat.task_router import TaskRouter
+from internal.channels.chat.text_answers import ChatRef, MessageContext, TextAnswers
+from internal.i18n.chat import ChatPhrases
+from internal.observability.clock import SystemClock
+from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
+from tests.support.echo_channel import EchoService, EchoTransport, echo_message
+from tests.support.web_app import IdleDispatcher, defaults
+
+CHAT = "echo:test:direct"
+T0, LATER = "2026-01-31T08:00:00.000Z", "2999-01-01T00:00:00.000Z"
+RULES = ChatRules(language="en", react_emoji="off", progress="off")
+
+
+@dataclass
+class EchoApp:
+    """The gateway, the service and what the modules of the chat application need."""
+
+    database: SqliteDatabase
+    stores: Stores
+    gateway: Gateway
+    service: EchoService = field(default_factory=EchoService)
+    rules: ChatRules = RULES
+    clock: SystemClock = field(default_factory=SystemClock)
+
+    def __post_init__(self) -> None:
+        self.transport = EchoTransport(self.service)
+        self.users = ChatUsers(self.transport, self.gateway.access, self.rules)
+        self.answers = TextAnswers(self.gateway, self.users)
+        self.router = TaskRouter(self.gateway, self.rules, defaults())
+
+    async def message(
+        self, text: str, user: str = "mei", *roles: Right, is_direct: bool = True
+    ) -> MessageContext:
+        """Accept a message and return it as the worker hands it on."""
+        raw = msgspec.json.encode({"text": text}).decode()
+        row = InboundMessage(
+            "echo", "test", self.service.new_id(), "direct", f"echo:test:{user}", raw, T0
+        )
+        await self.gateway.delivery.accept(row)
+        principal = Principal(row.principal, roles=frozenset(roles or ("talk", "operate")))
+        actor = Actor(principal, "echo", CHAT)
+        return MessageContext(
+            actor, row, ChatRef("direct", "echo-scope", is_direct), ChatPhrases("en")
+        )
+
+    async def submit(self, text: str, user: str = "mei", *roles: Right) -> tuple[RunId, bool]:
+        """Route a message and return its run, and whether it was added to an earlier one."""
+        return await self.router.submit(await self.message(text, user, *roles), text)
+
+    async def ask(self, number: int = 1, title: str = "Which colour?") -> QuestionRecord:
+        """Store an open question of a new run, and its post."""
+        run_id, _ = await self.submit("paint it")
+        run = await self.database.read(partial(self.stores.runs.get, run_id))
+        assert run is not None
+        question_id = QuestionId(f"question-abcd-{number}")
+        question = Question(question_id, "clarify", title)
+        record = QuestionRecord(
+            question, run.id, run.task_id, run.session_id, "echo:test:mei", CHAT, "asker", T0, LATER
+        )
+        await self.database.write(partial(self.stores.questions.add, record))
+        outgoing = OutgoingMessage(
+            f"{question_id}:asked", "echo", "test", "direct", "", "", question_id=question_id
+        )
+        await self.database.write(partial(self.stores.outbox.add, outgoing, T0))
+        [pending] = await self.gateway.delivery.list_due("echo", "test", 1)
+        await self.gateway.delivery.begin_attempt(pending.number)
+        await self.gateway.delivery.mark_sent(pending.number, f"post-{number}")
+        return record
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
+    clock, stores = SystemClock(), Stores()
+    async with open_database(tmp_path / "larkspur.db") as database:
+        broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
+        await broadcaster.start()
+        gateway = Gateway(
+            database, stores, broadcaster=broadcaster, dispatcher=IdleDispatcher(), clock=clock
+        )
+        yield EchoApp(database, stores, gateway)
+        broadcaster.close()
+
+
+__all__ = ["CHAT", "EchoApp", "echo_message"]

@@ -1,0 +1,25 @@
+"""A chat channel from start to stop."""
+
+import asyncio
+
+from internal.channels.chat.channel import ChatApp, ChatChannel
+from tests.support.web_app import defaults
+from tests.unit.channels.chat.conftest import EchoApp, echo_message
+
+
+async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None:
+    channel = ChatChannel(ChatApp(app.gateway, defaults(), app.clock), app.rules, app.transport)
+    running = asyncio.create_task(channel.run())
+    await app.service.until(lambda: bool(app.service.connected))
+    assert channel.health.link.status == "connected"
+    message = echo_message("m-1", "/help")
+    await app.service.deliver(message)
+    await app.service.until(lambda: bool(app.service.posts))
+    await app.service.deliver(message)
+    assert await app.gateway.delivery.is_known("echo", "test", "m-1")
+    channel.stop()
+    await running
+    assert len(app.service.posts) == 1
+    assert app.service.connected == []
+    rights = await app.gateway.access.get_rights(app.users.principal_id("mei"))
+    assert rights == frozenset()

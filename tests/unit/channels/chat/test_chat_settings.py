@@ -1,0 +1,75 @@
+"""Commands that change or show the settings, usage and pairing of a chat."""
+
+import pytest
+
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.chat.chat_settings import SettingsCommands
+from internal.channels.chat.command_parser import ChatCommand
+from tests.unit.channels.chat.conftest import CHAT, EchoApp
+
+
+@pytest.fixture
+def commands(app: EchoApp) -> SettingsCommands:
+    return SettingsCommands(app.gateway, app.rules, app.users)
+
+
+async def test_an_operator_turns_plan_review_on(app: EchoApp, commands: SettingsCommands) -> None:
+    reply = await commands.handle(ChatCommand("plan", "on"), await app.message("/plan on"))
+    assert "/plan off" in reply
+    assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "always"
+
+
+async def test_only_the_owner_turns_off_what_the_settings_require(
+    app: EchoApp, commands: SettingsCommands
+) -> None:
+    await commands.handle(ChatCommand("plan", "off"), await app.message("/plan off"))
+    assert (await app.gateway.chats.get_settings(CHAT)).plan_review is None
+    owner = await app.message("/plan off", "lin", "owner")
+    await commands.handle(ChatCommand("plan", "off"), owner)
+    assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "off"
+
+
+@pytest.mark.parametrize("name", ["plan", "model"])
+async def test_others_change_nothing(app: EchoApp, commands: SettingsCommands, name: str) -> None:
+    message = await app.message("x", "guest", "talk")
+    reply = await commands.handle(ChatCommand(name, "on"), message)  # type: ignore[arg-type]  # a name
+    assert reply == message.phrases("wish_not_yours")
+
+
+async def test_a_model_is_named_and_reset(app: EchoApp, commands: SettingsCommands) -> None:
+    message = await app.message("/model")
+    assert "big-1" in await commands.handle(ChatCommand("model", "big-1"), message)
+    assert (await app.gateway.chats.get_settings(CHAT)).model == "big-1"
+    await commands.handle(ChatCommand("model", "default"), message)
+    assert (await app.gateway.chats.get_settings(CHAT)).model == ""
+    wrong = await commands.handle(ChatCommand("model", "no such name"), message)
+    assert wrong == message.phrases("model_how", command="/model")
+
+
+async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: SettingsCommands) -> None:
+    message = await app.message("/usage")
+    assert await commands.handle(ChatCommand("usage"), message) == message.phrases("usage_none")
+
+
+async def test_a_code_posted_in_a_group_becomes_invalid(
+    app: EchoApp, commands: SettingsCommands
+) -> None:
+    code = (await app.gateway.access.create_code("operate", LOCAL_OWNER, "cli")).code
+    group = await app.message("/pair", "guest", "talk", is_direct=False)
+    direct = await app.message("/pair", "guest", "talk")
+    assert await commands.handle(ChatCommand("pair", code), group) == group.phrases(
+        "pair_in_group", command="/pair"
+    )
+    assert await commands.handle(ChatCommand("pair", code), direct) == direct.phrases("pair_wrong")
+
+
+async def test_a_code_pairs_a_user_with_their_name(
+    app: EchoApp, commands: SettingsCommands
+) -> None:
+    code = (await app.gateway.access.create_code("operate", LOCAL_OWNER, "cli")).code
+    message = await app.message("/pair", "guest", "talk")
+    assert await commands.handle(ChatCommand("pair", code), message) == message.phrases(
+        "paired_operate"
+    )
+    [person] = await app.gateway.queries.people(LOCAL_OWNER)
+    assert (person.principal, person.name) == ("echo:test:guest", "Guest")

@@ -1,0 +1,41 @@
+"""Messages become tasks, steering or interruptions, as the busy mode says."""
+
+from dataclasses import replace
+
+from internal.agent.domain.chats import ChatSettings
+from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.chat.task_router import TaskRouter
+from tests.support.web_app import defaults
+from tests.unit.channels.chat.conftest import CHAT, EchoApp
+
+
+async def test_a_message_steers_the_unfinished_run(app: EchoApp) -> None:
+    first, first_steers = await app.submit("count")
+    second, second_steers = await app.submit("in French")
+    assert first == second
+    assert (first_steers, second_steers) == (False, True)
+
+
+async def test_a_message_is_queued(app: EchoApp) -> None:
+    app.router = TaskRouter(app.gateway, replace(app.rules, busy_mode="queue"), defaults())
+    assert (await app.submit("one"))[0] != (await app.submit("two"))[0]
+    statuses = [task.status for task in await app.gateway.queries.tasks(LOCAL_OWNER)]
+    assert statuses == ["queued", "queued"]
+
+
+async def test_only_the_asker_and_operators_interrupt(app: EchoApp) -> None:
+    app.router = TaskRouter(app.gateway, replace(app.rules, busy_mode="interrupt"), defaults())
+    for user, roles in (("mei", ("talk",)), ("guest", ("talk",)), ("lin", ("talk", "operate"))):
+        await app.submit("count", user, *roles)
+    unfinished = await app.gateway.chats.list_unfinished("echo", "echo-scope")
+    assert len(unfinished) == 3  # a queued run is not interrupted, it is the next one
+
+
+async def test_a_run_has_the_settings_of_its_chat(app: EchoApp) -> None:
+    await app.gateway.chats.save_settings(CHAT, ChatSettings("always", "big-1"))
+    await app.submit("count")
+    [task] = await app.gateway.queries.tasks(LOCAL_OWNER)
+    spec = task.brief
+    assert (spec.model, spec.plan_review, spec.workspace) == ("big-1", "always", "")
+    assert spec.policy.mode == Mode.ASK
