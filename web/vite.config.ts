@@ -5,7 +5,7 @@ import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
-/** Writes `.gz` and `.br` beside every asset: the server compresses nothing that never changes. */
+/** Write a `.gz` and a `.br` file for each asset, so that the server does not compress them. */
 function compressed(): Plugin {
   return {
     name: 'larkspur-compressed',
@@ -22,16 +22,42 @@ function compressed(): Plugin {
   };
 }
 
+const ON_DEMAND_LIBRARIES = /[\\/](virtua|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
+const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/]shortcuts)/;
+const DECISION =
+  /src[\\/](components[\\/]decision[\\/](?!decision_bar)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
+
+/** The libraries and the API client, which most chunks import, form one chunk. */
+function isShared(id: string): boolean {
+  const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
+  return isLibrary || /src[\\/]api[\\/]client/.test(id);
+}
+
 export default defineConfig({
   plugins: [react(), tailwindcss(), compressed()],
   build: {
     outDir: '../internal/channels/web/dist',
     emptyOutDir: true,
     target: 'es2023',
-    // the policy of the page allows neither inline scripts nor data: addresses
+    // the content security policy allows neither inline scripts nor data: URLs
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    modulePreload: false,
+    manifest: true,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: [
+            { name: 'shared', test: isShared },
+            { name: 'dialogs', test: DIALOGS },
+            { name: 'decision', test: DECISION },
+          ],
+        },
+      },
+    },
   },
+  // wouter needs the shim for React 17 only
+  resolve: { alias: { 'use-sync-external-store/shim/index.js': 'react' } },
   server: { proxy: { '/api': 'http://127.0.0.1:8420', '/health': 'http://127.0.0.1:8420' } },
   test: { include: ['tests/**/*.test.{ts,tsx}'], environment: 'jsdom' },
 } as Parameters<typeof defineConfig>[0]);

@@ -143,7 +143,7 @@ def test_ten_thousand_events_are_rows_only_where_they_are_seen(
     page.mouse.move(box["x"] + 100, box["y"] + 100)
     page.mouse.wheel(0, -4_000)
     expect(thread.get_by_text("remark 1999", exact=True)).not_to_be_in_viewport()
-    page.get_by_role("button", name="To the end").click()
+    page.get_by_role("button", name="Jump to the end").click()
     expect(thread.get_by_text("remark 1999", exact=True)).to_be_in_viewport()
     send(page, "hello")
     expect(thread.get_by_text("a handful of rules")).to_be_in_viewport()

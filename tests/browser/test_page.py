@@ -38,7 +38,7 @@ def test_a_link_lets_one_browser_in_once(
     accessible(stranger)
     first = context().new_page()
     first.goto(gateway.printed_link())
-    expect(first.get_by_text("Say what is to be done; every step")).to_be_visible()
+    expect(first.get_by_text("Describe a task. Every step appears")).to_be_visible()
     assert first.url == f"{gateway.url}/"
     cookie = next(one for one in first.context.cookies() if one["name"].startswith("larkspur"))
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
@@ -47,10 +47,10 @@ def test_a_link_lets_one_browser_in_once(
     expect(second.get_by_label("Code")).to_be_visible()
     second.get_by_label("Code").fill("nonsense")
     second.keyboard.press("Enter")
-    expect(second.get_by_role("alert")).to_contain_text("ask for a new link")
+    expect(second.get_by_role("alert")).to_contain_text("Create a new link")
     second.get_by_label("Code").fill(gateway.link())
     second.get_by_role("button", name="Log in").click()
-    expect(second.get_by_text("Say what is to be done; every step")).to_be_visible()
+    expect(second.get_by_text("Describe a task. Every step appears")).to_be_visible()
 
 
 def test_logging_out_is_for_this_browser_alone(serve: Serve, enter: Open) -> None:
@@ -69,13 +69,13 @@ def test_an_ended_login_keeps_what_was_written(serve: Serve, enter: Open) -> Non
     page.get_by_label("Message", exact=True).fill("half a thought")
     page.context.clear_cookies()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("what you wrote is kept")).to_be_visible()
+    expect(page.get_by_text("Your draft is saved")).to_be_visible()
     expect(page.get_by_label("Message", exact=True)).to_have_value("half a thought")
     expect(page.get_by_text("6*7 = 42")).to_be_visible()
     # a link opened in another tab of this browser is enough
     other = page.context.new_page()
     other.goto(gateway.link())
-    expect(page.get_by_text("what you wrote is kept")).to_have_count(0)
+    expect(page.get_by_text("Your draft is saved")).to_have_count(0)
     expect(page.get_by_label("Message", exact=True)).to_have_value("half a thought")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_test_id("thread").get_by_text("half a thought", exact=True)).to_be_visible()
@@ -83,7 +83,7 @@ def test_an_ended_login_keeps_what_was_written(serve: Serve, enter: Open) -> Non
 
 def test_the_examples_work_and_the_model_is_named_once(serve: Serve, enter: Open) -> None:
     page = enter(serve())
-    expect(page.get_by_text("The offline demo model answers")).to_be_visible()
+    expect(page.get_by_text("You are using the offline demo model")).to_be_visible()
     accessible(page)
     page.get_by_role("button", name="Dismiss").click()
     for text, said in (
@@ -96,8 +96,8 @@ def test_the_examples_work_and_the_model_is_named_once(serve: Serve, enter: Open
         expect(page.get_by_test_id("thread").get_by_text(said).first).to_be_visible()
         status(page, "completed")
     page.get_by_role("link", name="New session").click()
-    expect(page.get_by_text("Try one of these")).to_be_visible()
-    expect(page.get_by_text("The offline demo model answers")).to_have_count(0)
+    expect(page.get_by_text("Try an example")).to_be_visible()
+    expect(page.get_by_text("You are using the offline demo model")).to_have_count(0)
 
 
 def test_the_page_in_chinese(serve: Serve, enter: Open, shots: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_page_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path
     page.get_by_role("button", name="Sessions").click()
     page.get_by_role("dialog").get_by_role("link", name="New session").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_text("Try one of these")).to_be_visible()
+    expect(page.get_by_text("Try an example")).to_be_visible()
 
 
 def test_the_keyboard_is_enough(serve: Serve, script: Any, enter: Open) -> None:
@@ -178,7 +178,7 @@ def test_rows_and_sheets_by_keyboard(serve: Serve, script: Any, enter: Open) -> 
     keys.press("k")
     expect(plan).to_be_focused()
     keys.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     accessible(page)
     keys.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -187,7 +187,7 @@ def test_rows_and_sheets_by_keyboard(serve: Serve, script: Any, enter: Open) -> 
     accessible(page)
     keys.type("new")
     keys.press("Enter")
-    expect(page.get_by_text("Try one of these")).to_be_visible()
+    expect(page.get_by_text("Try an example")).to_be_visible()
 
 
 def test_enter_ends_a_composition_and_sends_nothing(serve: Serve, enter: Open) -> None:
@@ -241,7 +241,7 @@ def test_a_message_is_kept_when_the_server_is_away(serve: Serve, enter: Open) ->
     status(page, "completed")
     gateway.kill()
     send(page, "what is 6*7?")
-    expect(page.get_by_role("alert")).to_contain_text("Your text is kept")
+    expect(page.get_by_role("alert")).to_contain_text("Your draft is saved")
     gateway.start()
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_text("6*7 = 42")).to_be_visible()
@@ -253,14 +253,14 @@ def test_a_session_is_renamed_and_deleted(serve: Serve, enter: Open) -> None:
     send(page, "hello")
     status(page, "completed")
     page.get_by_role("button", name="Rename").click()
-    page.get_by_role("dialog").get_by_label("Rename the session").fill("Greetings")
+    page.get_by_role("dialog").get_by_label("Rename session").fill("Greetings")
     accessible(page)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Greetings")).to_be_visible()
     expect(page.get_by_role("link", name="Greetings")).to_be_visible()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("No session yet.")).to_be_visible()
+    expect(page.get_by_text("No sessions yet.")).to_be_visible()
 
 
 def test_pictures_for_the_readme(serve: Serve, script: Any, enter: Open, shots: Path) -> None:

@@ -208,7 +208,7 @@ def test_a_session_that_is_gone_is_told(serve: Serve, enter: Open, home: Path) -
     for file in home.glob("larkspur.db*"):
         file.unlink()
     gateway.start()
-    expect(page.get_by_text("This session is not here")).to_be_visible()
+    expect(page.get_by_text("Session not found")).to_be_visible()
     page.get_by_role("link", name="New session").click()
     send(page, "hello")
     expect(page.get_by_test_id("thread").get_by_text("a handful of rules")).to_be_visible()

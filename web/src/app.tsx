@@ -1,37 +1,49 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { Suspense, useEffect, useRef, useState } from 'react';
 import { useLocation, useRoute } from 'wouter';
 import { api, ApiError } from './api/client';
-import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
 import { onLogin } from './api/login';
-import { isTyping } from './lib/keyboard';
 import { Composer } from './components/composer/composer';
 import { DecisionBar } from './components/decision/decision_bar';
-import { Header, useTitle } from './components/layout/header';
-import { WaitingPage } from './components/decision/waiting_page';
-import { Login } from './components/layout/login';
-import { CommandPalette } from './components/layout/command_palette';
-import { SidePanel } from './components/layout/side_panel';
 import { ConnectionStatus } from './components/layout/connection_status';
-import { Drawer } from './components/layout/dialog';
+import { Header } from './components/layout/header';
+import { SidePanel } from './components/layout/side_panel';
 import { Sidebar } from './components/layout/sidebar';
-import { ShortcutsDialog } from './components/layout/shortcuts_dialog';
 import { Conversation } from './components/thread/conversation';
-import { useQuestionEvents, useWaitingCount } from './state/open_questions';
 import { useMessages } from './i18n/catalog';
+import { isTyping } from './lib/keyboard';
+import { lazyComponent } from './lib/lazy';
+import { useQuestionEvents, useWaitingCount } from './state/open_questions';
+import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
+import { useTitle } from './state/sessions';
 
-type Overlay = 'none' | 'palette' | 'keys' | 'menu' | 'panel';
+const WaitingPage = lazyComponent(() =>
+  import('./components/decision/waiting_page').then((module) => module.WaitingPage),
+);
+const Login = lazyComponent(() => import('./components/layout/login').then((module) => module.Login));
+const CommandPalette = lazyComponent(() =>
+  import('./components/layout/command_palette').then((module) => module.CommandPalette),
+);
+const Drawer = lazyComponent(() => import('./components/layout/drawer').then((module) => module.Drawer));
+const ShortcutsDialog = lazyComponent(() =>
+  import('./components/layout/shortcuts_dialog').then((module) => module.ShortcutsDialog),
+);
+
+const WIDE = '(min-width: 1200px)';
+const LIST_REFRESH_DELAY_MS = 200;
+
+type Overlay = 'none' | 'palette' | 'shortcuts' | 'menu' | 'panel';
 
 export function App() {
   const t = useMessages();
   const queries = useQueryClient();
   const [, params] = useRoute('/sessions/:id');
-  const [waiting] = useRoute('/waiting');
+  const [isWaitingPage] = useRoute('/waiting');
   const [, navigate] = useLocation();
   const [overlay, setOverlay] = useState<Overlay>('none');
-  const [panel, setPanel] = useState(true);
-  const me = useQuery({ queryKey: ['me'], queryFn: api.me, retry: onlyUnreached, retryDelay: 1_000 });
-  const loggedOut = useSessionStore((one) => one.loggedOut);
+  const [hasPanel, setHasPanel] = useState(true);
+  const me = useQuery({ queryKey: ['me'], queryFn: api.me, retry: isUnreachable, retryDelay: 1_000 });
+  const loggedOut = useSessionStore((store) => store.loggedOut);
   const session = params?.id ?? null;
   const wide = useWide();
 
@@ -39,42 +51,38 @@ export function App() {
   useEffect(() => onLogin(() => void queries.invalidateQueries()), [queries]);
   useListRefresh();
   useQuestionEvents();
-  useBadge(session, waiting);
+  useWindowTitle(session, isWaitingPage);
   useEffect(() => {
     if (me.data !== undefined) startStream(me.data.roles.includes('owner'));
   }, [me.data]);
+  useGlobalShortcuts(setOverlay);
 
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
-        event.preventDefault();
-        setOverlay((now) => (now === 'palette' ? 'none' : 'palette'));
-      } else if (event.key === '?' && !isTyping(event)) {
-        setOverlay('keys');
-      } else if (event.key === '/' && !isTyping(event)) {
-        event.preventDefault();
-        document.getElementById('message')?.focus();
-      }
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, []);
-
-  const shut = () => setOverlay('none');
-  const entered = () => {
+  const closeOverlay = () => setOverlay('none');
+  const onLoggedIn = () => {
     reloadSession();
     void queries.invalidateQueries();
   };
-  const unknown = me.error instanceof ApiError && me.error.status === 401;
-  if (unknown && !me.data) return <Login onEntered={entered} />;
-  const login = loggedOut || unknown ? <Login small onEntered={entered} /> : null;
+  const isUnauthorized = me.error instanceof ApiError && me.error.status === 401;
+  if (isUnauthorized && !me.data) {
+    return (
+      <Suspense fallback={null}>
+        <Login onLoggedIn={onLoggedIn} />
+      </Suspense>
+    );
+  }
+  const login =
+    loggedOut || isUnauthorized ? (
+      <Suspense fallback={null}>
+        <Login small onLoggedIn={onLoggedIn} />
+      </Suspense>
+    ) : null;
   const sidebar = (
     <Sidebar
       session={session}
-      waiting={waiting}
+      isWaitingPage={isWaitingPage}
       onSearch={() => setOverlay('palette')}
-      onKeys={() => setOverlay('keys')}
-      onNavigate={shut}
+      onShortcuts={() => setOverlay('shortcuts')}
+      onNavigate={closeOverlay}
     />
   );
   return (
@@ -84,9 +92,11 @@ export function App() {
         {sidebar}
       </aside>
       <main className="flex min-w-0 flex-1 flex-col">
-        {waiting ? (
+        {isWaitingPage ? (
           <>
-            <WaitingPage onMenu={() => setOverlay('menu')} />
+            <Suspense fallback={<div className="flex-1" />}>
+              <WaitingPage onMenu={() => setOverlay('menu')} />
+            </Suspense>
             {login !== null && <div className="mx-auto w-full max-w-[808px] px-6 pb-4">{login}</div>}
           </>
         ) : (
@@ -95,10 +105,10 @@ export function App() {
               session={session}
               me={me.data}
               onMenu={() => setOverlay('menu')}
-              onPanel={() => (wide ? setPanel((now) => !now) : setOverlay('panel'))}
+              onPanel={() => (wide ? setHasPanel((shown) => !shown) : setOverlay('panel'))}
             />
             <Conversation key={session ?? 'new'} session={session} me={me.data} />
-            {session !== null && <DecisionBar key={`bar:${session}`} session={session} />}
+            {session !== null && <DecisionBar key={`decision:${session}`} session={session} />}
             <Composer
               key={`composer:${session ?? 'new'}`}
               session={session}
@@ -108,44 +118,66 @@ export function App() {
           </>
         )}
       </main>
-      {session !== null && panel && wide && (
+      {session !== null && hasPanel && wide && (
         <aside className="w-[300px] flex-none border-l border-line" aria-label={t.panel}>
           <SidePanel />
         </aside>
       )}
+      <Suspense fallback={null}>
       {overlay === 'menu' && (
-        <Drawer side="left" label={t.menu} onClose={shut}>
+        <Drawer side="left" label={t.menu} onClose={closeOverlay}>
           {sidebar}
         </Drawer>
       )}
       {overlay === 'panel' && (
-        <Drawer side="right" label={t.panel} onClose={shut}>
+        <Drawer side="right" label={t.panel} onClose={closeOverlay}>
           <SidePanel />
         </Drawer>
       )}
-      {overlay === 'palette' && <CommandPalette onClose={shut} onKeys={() => setOverlay('keys')} />}
-      {overlay === 'keys' && <ShortcutsDialog onClose={shut} />}
+        {overlay === 'palette' && (
+          <CommandPalette onClose={closeOverlay} onShortcuts={() => setOverlay('shortcuts')} />
+        )}
+        {overlay === 'shortcuts' && <ShortcutsDialog onClose={closeOverlay} />}
+      </Suspense>
     </div>
   );
 }
 
-function onlyUnreached(_count: number, error: Error): boolean {
+function isUnreachable(_count: number, error: Error): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }
 
-/** The title of the window says how much waits, and what is shown. */
-function useBadge(session: string | null, waiting: boolean): void {
+function useGlobalShortcuts(setOverlay: (change: (shown: Overlay) => Overlay) => void): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        setOverlay((shown) => (shown === 'palette' ? 'none' : 'palette'));
+      } else if (event.key === '?' && !isTyping(event)) {
+        setOverlay(() => 'shortcuts');
+      } else if (event.key === '/' && !isTyping(event)) {
+        event.preventDefault();
+        document.getElementById('message')?.focus();
+      }
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [setOverlay]);
+}
+
+/** Show the number of open questions and the name of the page in the window title. */
+function useWindowTitle(session: string | null, isWaitingPage: boolean): void {
   const t = useMessages();
   const count = useWaitingCount();
   const title = useTitle(session);
   useEffect(() => {
-    const shown = waiting ? t.waiting : title;
-    const place = shown === '' ? t.product : `${shown} · ${t.product}`;
-    document.title = count > 0 ? `(${count}) ${place}` : place;
-  }, [count, title, waiting, t]);
+    const name = isWaitingPage ? t.waiting : title;
+    const text = name === '' ? t.product : `${name} · ${t.product}`;
+    document.title = count > 0 ? `(${count}) ${text}` : text;
+  }, [count, title, isWaitingPage, t]);
 }
 
-/** Read the list of sessions again when a run begins, is named, waits or ends. */
+/** Reload the list of sessions when a run starts, is named, waits or ends. */
 function useListRefresh(): void {
   const queries = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -157,7 +189,7 @@ function useListRefresh(): void {
         clearTimeout(timer.current);
         timer.current = setTimeout(
           () => void queries.invalidateQueries({ queryKey: ['sessions'] }),
-          200,
+          LIST_REFRESH_DELAY_MS,
         );
       }),
     [queries],
@@ -165,9 +197,9 @@ function useListRefresh(): void {
 }
 
 function useWide(): boolean {
-  const [wide, setWide] = useState(() => matchMedia('(min-width: 1200px)').matches);
+  const [wide, setWide] = useState(() => matchMedia(WIDE).matches);
   useEffect(() => {
-    const query = matchMedia('(min-width: 1200px)');
+    const query = matchMedia(WIDE);
     const change = () => setWide(query.matches);
     query.addEventListener('change', change);
     return () => query.removeEventListener('change', change);

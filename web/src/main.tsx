@@ -4,6 +4,8 @@ import { createRoot } from 'react-dom/client';
 import { App } from './app';
 import { useSessionStore } from './state/session_store';
 import { logInFromAddress } from './api/login';
+import { startCatalog } from './i18n/catalog';
+import { preloadComponents } from './lib/lazy';
 import { reduceEvents, withoutLive } from './state/event_reducer';
 import { EMPTY } from './state/session_state';
 import './style.css';
@@ -13,7 +15,7 @@ const queries = new QueryClient({
 });
 
 async function start(): Promise<void> {
-  await logInFromAddress();
+  await Promise.all([startCatalog(), logInFromAddress()]);
   const root = document.getElementById('root');
   if (root === null) return;
   createRoot(root).render(
@@ -23,9 +25,10 @@ async function start(): Promise<void> {
       </QueryClientProvider>
     </StrictMode>,
   );
+  preloadComponents();
 }
 
-// for the console, and for tests that compare what is shown with what is stored
+// for debugging, and for tests that compare the shown state with the stored events
 Object.assign(window, { larkspur: { sessionStore: useSessionStore, reduceEvents, withoutLive, EMPTY } });
 
 void start();

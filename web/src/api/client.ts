@@ -1,5 +1,4 @@
-/** The HTTP API: every answer typed from the server's shapes, every failure one kind of error. */
-import type { Given } from '../state/questions';
+/** The HTTP API client. Responses have the types of the server; every failure is an ApiError. */
 import type {
   Attachment,
   ErrorResponse,
@@ -16,7 +15,7 @@ import type {
 
 export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionView };
 
-/** What the server refused, or that it was not reached (`status` 0). */
+/** A request failed; `status` is 0 if the server was not reached. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -27,7 +26,7 @@ export class ApiError extends Error {
   }
 }
 
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   let response: Response;
   try {
     response = await fetch(path, {
@@ -62,29 +61,40 @@ export interface CreateTaskRequest {
   options: { permission_mode?: string };
 }
 
+/** An answer to a question. The server validates which fields a question accepts. */
+export interface AnswerInput {
+  decision: 'approve' | 'edit' | 'reject' | 'text';
+  text?: string;
+  edit?: { steps: string[]; goal: string };
+  choices?: number[];
+  items?: Record<string, boolean>;
+  grant?: 'session' | 'rule';
+  rules?: string[];
+}
+
 const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 const task = (id: string) => `/api/tasks/${encodeURIComponent(id)}`;
 
 export const api = {
-  me: () => call<MeView>('GET', '/api/me'),
-  login: (code: string) => call<void>('POST', '/api/login', { code }),
-  logout: () => call<void>('POST', '/api/logout', {}),
+  me: () => request<MeView>('GET', '/api/me'),
+  login: (code: string) => request<void>('POST', '/api/login', { code }),
+  logout: () => request<void>('POST', '/api/logout', {}),
   sessions: (cursor?: string) =>
-    call<SessionsPage>('GET', `/api/sessions?limit=100${cursor ? `&cursor=${cursor}` : ''}`),
-  session: (id: string) => call<SessionView>('GET', session(id)),
-  rename: (id: string, title: string) => call<SessionView>('PATCH', session(id), { title }),
-  remove: (id: string) => call<void>('DELETE', session(id)),
+    request<SessionsPage>('GET', `/api/sessions?limit=100${cursor ? `&cursor=${cursor}` : ''}`),
+  session: (id: string) => request<SessionView>('GET', session(id)),
+  rename: (id: string, title: string) => request<SessionView>('PATCH', session(id), { title }),
+  remove: (id: string) => request<void>('DELETE', session(id)),
   events: (id: string, after: string) =>
-    call<EventsPage>(
+    request<EventsPage>(
       'GET',
       `${session(id)}/events?limit=500${after ? `&after=${encodeURIComponent(after)}` : ''}`,
     ),
-  submit: (given: CreateTaskRequest) => call<Submitted>('POST', '/api/tasks', given),
-  steer: (id: string, text: string) => call<Steered>('POST', `${task(id)}/steer`, { text }),
-  stop: (id: string) => call<void>('POST', `${task(id)}/stop`, {}),
-  questions: () => call<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
-  answer: (id: string, given: Given) =>
-    call<QuestionView>('POST', `/api/questions/${encodeURIComponent(id)}/answer`, given),
-  keep: (name: string, media_type: string, data: string) =>
-    call<Attachment>('POST', '/api/attachments', { name, media_type, data }),
+  submit: (body: CreateTaskRequest) => request<Submitted>('POST', '/api/tasks', body),
+  steer: (id: string, text: string) => request<Steered>('POST', `${task(id)}/steer`, { text }),
+  stop: (id: string) => request<void>('POST', `${task(id)}/stop`, {}),
+  questions: () => request<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
+  answer: (id: string, input: AnswerInput) =>
+    request<QuestionView>('POST', `/api/questions/${encodeURIComponent(id)}/answer`, input),
+  upload: (name: string, media_type: string, data: string) =>
+    request<Attachment>('POST', '/api/attachments', { name, media_type, data }),
 };

@@ -1,10 +1,10 @@
-/** Logging in by a one-time code: from the address that the gateway printed, or typed by hand. */
+/** Login by a one-time code, from the address of the page or entered by the user. */
 import { api } from './client';
 import { reloadSession } from '../state/session_store';
 
 const channel = new BroadcastChannel('larkspur.login');
 
-/** Use the code of the address, which is cleared whatever comes of it. */
+/** Redeem the code in the address and remove it from there. */
 export async function logInFromAddress(): Promise<void> {
   const code = new URLSearchParams(location.hash.slice(1)).get('code');
   if (code === null) return;
@@ -16,14 +16,14 @@ export async function logInFromAddress(): Promise<void> {
   }
 }
 
-/** Log in; all tabs of this browser go on. */
+/** Log in, in all tabs of this browser. */
 export async function logIn(code: string): Promise<void> {
-  // the whole link may be given as well
+  // the user may enter the whole link
   await api.login(code.trim().replace(/^.*#code=/, ''));
   channel.postMessage('in');
 }
 
-/** Call back when any other tab logged in; returns how to end it. */
+/** Call `listener` when another tab logs in; return a function that stops this. */
 export function onLogin(heard: () => void): () => void {
   const hear = () => {
     reloadSession();

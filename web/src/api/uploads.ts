@@ -1,16 +1,14 @@
-/** Files on their way to the server: kept there first, then named in the task. */
+/** Uploading files: they are stored first, then referred to in the task. */
 import { api, type Attachment } from './client';
 import type { AttachmentInput } from './client';
 import type { Messages } from '../i18n/catalog';
 
-/** A body may have 20 MiB, and base64 makes three bytes four. */
-export const MAX_FILE_BYTES = 14_000_000;
 const MEDIA_TYPE = /^[\w!#$&^.+-]{1,64}\/[\w!#$&^.+-]{1,64}$/;
 
 export async function upload(file: File, t: Messages): Promise<AttachmentInput> {
-  const media = MEDIA_TYPE.test(file.type) ? file.type : 'application/octet-stream';
-  const kept: Attachment = await api.keep(file.name, media, await base64(file, t));
-  return { name: kept.name, media_type: kept.media_type, uri: kept.uri };
+  const mediaType = MEDIA_TYPE.test(file.type) ? file.type : 'application/octet-stream';
+  const stored: Attachment = await api.upload(file.name, mediaType, await base64(file, t));
+  return { name: stored.name, media_type: stored.media_type, uri: stored.uri };
 }
 
 function base64(file: File, t: Messages): Promise<string> {

@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. */
+/** Formatting of numbers and times. */
 import type { Language } from '../state/preferences';
 
 export function formatDuration(milliseconds: number): string {
@@ -34,13 +34,4 @@ export function formatTime(time: string, language: Language): string {
   return new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(
     new Date(time),
   );
-}
-
-/** Say when something comes, in the largest unit that is not zero. */
-export function formatUntil(time: string, now: number, language: Language): string {
-  const seconds = Math.max(0, (Date.parse(time) - now) / 1000);
-  const units = [['day', 86_400], ['hour', 3_600], ['minute', 60]] as const;
-  const [unit, size] = units.find((one) => seconds >= one[1] * 2) ?? (['minute', 60] as const);
-  const locale = language === 'zh' ? 'zh-CN' : 'en-GB';
-  return new Intl.RelativeTimeFormat(locale).format(Math.ceil(seconds / size), unit);
 }

@@ -1,10 +1,10 @@
-/** ShortcutsDialog: whom they are meant for, and how they are taken. */
+/** Keyboard shortcuts. */
 import { useEffect, useRef } from 'react';
 
-/** The key that commands go with, as this machine writes it. */
+/** The name of the command key on this machine. */
 export const COMMAND = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl ';
 
-/** Say whether a key is meant for a field, a menu or a dialog, or is part of a combination. */
+/** Return true if a key is meant for a field, a menu or a dialog, or is part of a combination. */
 export function isTyping(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;
   const { target } = event;
@@ -12,7 +12,7 @@ export function isTyping(event: KeyboardEvent): boolean {
   return target.closest('input:not([type=checkbox]), textarea, select, [contenteditable], dialog') !== null;
 }
 
-/** What keys do while `active`; those without an act are left to whoever else takes them. */
+/** Run the action of a pressed key while `active`. Keys without an action are left to others. */
 export function useShortcuts(active: boolean, keys: Record<string, (() => void) | undefined>): void {
   const latest = useRef(keys);
   useEffect(() => {
@@ -21,7 +21,7 @@ export function useShortcuts(active: boolean, keys: Record<string, (() => void) 
   useEffect(() => {
     if (!active) return undefined;
     const press = (event: KeyboardEvent) => {
-      // a key that is held would answer the next question as well
+      // a key that is held down would answer the next question as well
       if (event.repeat || isTyping(event) || document.querySelector('dialog[open]')) return;
       const { target } = event;
       const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
@@ -32,7 +32,7 @@ export function useShortcuts(active: boolean, keys: Record<string, (() => void) 
       event.stopImmediatePropagation();
       act();
     };
-    // before all others: Esc in the bar is not Esc for the run
+    // in the capture phase, so that Esc in a question does not stop the run
     addEventListener('keydown', press, true);
     return () => removeEventListener('keydown', press, true);
   }, [active]);

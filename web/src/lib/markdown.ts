@@ -1,16 +1,16 @@
 /**
- * Markdown of a model as safe HTML, block by block. Nothing of it runs, and nothing is fetched:
- * images become links that a person may open.
+ * Rendering of model Markdown as safe HTML, block by block. Scripts never run and images are not
+ * loaded; they become links.
  */
 import DOMPurify from 'dompurify';
 import { Marked, type Token, type Tokens } from 'marked';
 
 const TAGS =
   'a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
-/** Raw HTML is shown as it was written; only these few say how words look. */
+/** Raw HTML is shown as text, except these tags. */
 const HARMLESS = /^<\/?(?:b|br|i|kbd|mark|sub|sup|u)\s*\/?>$/i;
 
-/** Attributes whose values are never addresses. */
+/** Attributes that never hold URLs. */
 const PLAIN = ['start', 'colspan', 'rowspan', 'align', 'data-lang', 'data-image'];
 
 const POLICY = {
@@ -55,20 +55,20 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }
 
-/** A top-level block: `raw` is its source, by which it is known. */
+/** A top-level block; `raw` is its source. */
 export interface Block {
   raw: string;
   token: Token;
 }
 
-/** Cut a text into top-level blocks; all but the last of a growing text are final. */
+/** Split a text into top-level blocks; all but the last one of a growing text are final. */
 export function parseBlocks(text: string): Block[] {
   return marked.lexer(text).flatMap((token) => (token.type === 'space' ? [] : [{ raw: token.raw, token }]));
 }
 
 /**
- * Cuts a text that grows. Only what follows the last final block is looked at again, so that the
- * work for a delta does not grow with the text.
+ * Splits a growing text. Only the text after the last final block is parsed again, so that the cost
+ * of a delta does not depend on the length of the text.
  */
 export class IncrementalBlocks {
   private done: Block[] = [];
@@ -92,7 +92,7 @@ export class IncrementalBlocks {
   }
 }
 
-/** Return a block as HTML that is safe to show. */
+/** Return a block as sanitized HTML. */
 export function render(block: Block): string {
   return purify.sanitize(marked.parser([block.token]), POLICY);
 }

@@ -1,13 +1,16 @@
-/** What is being written to a session: kept in this browser until the server has it. */
+/** The unsent message of a session, stored in the browser. */
 import { useCallback, useMemo, useRef, useState } from 'react';
 import { randomId } from '../stream/shared_stream';
 import { storage } from './preferences';
+
+/** Event that submits its detail, an example, as a task. */
+export const EXAMPLE_EVENT = 'larkspur.example';
 
 export interface Draft {
   text: string;
   write: (text: string) => void;
   clear: () => void;
-  /** The same words sent again are the same task; other words are another one. */
+  /** The idempotency key: the same for the same text, so that a retry creates no second task. */
   key: (text: string) => string;
 }
 
@@ -26,8 +29,8 @@ export function useDraft(session: string): Draft {
     sent.current = null;
     write('');
   }, [write]);
-  const key = useCallback((words: string) => {
-    if (sent.current?.text !== words) sent.current = { text: words, key: randomId() };
+  const key = useCallback((message: string) => {
+    if (sent.current?.text !== message) sent.current = { text: message, key: randomId() };
     return sent.current.key;
   }, []);
   return useMemo(() => ({ text, write, clear, key }), [text, write, clear, key]);

@@ -1,7 +1,7 @@
 /**
- * The state of a session is a fold over its envelopes: one pure function for live, reload and
- * replay. `rows` and `runs` come from durable events alone, so two readers that stand at one cursor
- * have the same; `live` is what ephemeral events add until a node has ended.
+ * Reduces events to the state of a session: one pure function for live events, reload and replay.
+ * `thread` and `runs` depend on durable events only, so that they are the same for all readers of a
+ * cursor; `live` is what ephemeral events add until a node has ended.
  */
 import { reduceRun, endedNodes, newRun } from './run_reducer';
 import { reduceQuestions, type SessionQuestion } from './questions';
@@ -19,24 +19,24 @@ import { ThreadBuilder } from './thread_builder';
 
 const MAX_LIVE_CHARS = 1_000_000;
 
-/** Return the state after one more row. */
+/** Return the state after one more event. */
 export function reduceEvent(state: State, row: Row): State {
   return reduceEvents(state, [row]);
 }
 
-/** Return the state after these rows, in order. Neither is changed. */
+/** Return the state after more events, in order. The given state is not changed. */
 export function reduceEvents(state: State, rows: readonly Row[]): State {
   const builder = new StateBuilder(state);
   for (const row of rows) builder.apply(row);
   return builder.state();
 }
 
-/** Return the state without what ephemeral events added: the same for every reader of a cursor. */
+/** Return the state without ephemeral events: the same for all readers of a cursor. */
 export function withoutLive(state: State): State {
   return { ...state, live: {} };
 }
 
-/** Return the state of somebody who was told that ephemerals were left out. */
+/** Return the state after ephemeral events of these nodes were dropped. */
 export function markGaps(state: State, nodes: readonly string[]): State {
   const live = Object.entries(state.live).map(([key, node]) => [
     key,
@@ -45,7 +45,7 @@ export function markGaps(state: State, nodes: readonly string[]): State {
   return { ...state, live: Object.fromEntries(live) as State['live'] };
 }
 
-/** Return the run that is at work, or next in turn. */
+/** Return the active run, or the next queued one. */
 export function activeRun(state: State): RunState | undefined {
   return (
     state.runs.findLast((run) => run.status === 'running' || run.status === 'waiting') ??
@@ -53,7 +53,7 @@ export function activeRun(state: State): RunState | undefined {
   );
 }
 
-/** A state that may be changed: its arrays are copied once, its objects replaced. */
+/** A mutable copy of a state: arrays are copied once, objects are replaced. */
 class StateBuilder {
   private cursor: string;
   private readonly thread: ThreadBuilder;
@@ -97,7 +97,7 @@ class StateBuilder {
     else this.thread.apply(event);
   }
 
-  /** Take an ephemeral event in: words of a node that has not ended. */
+  /** Apply an ephemeral event to a node that has not ended. */
   private applyEphemeral(event: Envelope): void {
     switch (event.event) {
       case 'workflow.node.output.delta':
@@ -142,7 +142,7 @@ class StateBuilder {
     return run === undefined || !(isOver(run.status) || run.ended.includes(node));
   }
 
-  /** Keep the run's own account. */
+  /** Update the run that an event belongs to. */
   private applyToRun(event: Envelope): void {
     const at = this.runs.findLastIndex((run) => run.run === event.run_id);
     const before = this.runs[at];

@@ -1,4 +1,4 @@
-/** What a person prefers in this browser. */
+/** Preferences of the user, stored in the browser. */
 import { create } from 'zustand';
 
 export type Language = 'en' | 'zh';
@@ -9,15 +9,14 @@ export interface Preferences {
   language: Language;
   theme: Theme;
   mode: Mode;
-  /** Plans of new tasks wait for a yes. */
+  /** Plans of new tasks need approval. */
   review: boolean;
-  /** The line about the offline model was read. */
-  told: boolean;
+  offlineNoticeDismissed: boolean;
 }
 
 const KEY = 'larkspur.preferences';
 
-/** Storage may be refused or full: then the page forgets, and works. */
+/** Local storage; without access or space, nothing is kept and the page still works. */
 export const storage = {
   read(key: string): string | null {
     try {
@@ -38,11 +37,11 @@ export const storage = {
 
 function stored(): Preferences {
   const language = navigator.language.startsWith('zh') ? 'zh' : 'en';
-  const given: Preferences = { language, theme: 'system', mode: 'ask', review: false, told: false };
+  const defaults: Preferences = { language, theme: 'system', mode: 'ask', review: false, offlineNoticeDismissed: false };
   try {
-    return { ...given, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
+    return { ...defaults, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
   } catch {
-    return given;
+    return defaults;
   }
 }
 

@@ -1,4 +1,4 @@
-/** Questions as people are asked them, from the stream or from the list, and answers as they give them. */
+/** Questions and their texts, from the event stream or the list of open questions. */
 import type { QuestionView } from '../api/client';
 import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } from '../stream/events';
 import type { Messages } from '../i18n/catalog';
@@ -18,27 +18,16 @@ export interface Question {
   expires: string;
 }
 
-/** A question of the shown session; `answer` is null when its run ended without one. */
+/** A question of the session. `answer` is null if its run ended without one. */
 export interface SessionQuestion extends Question {
   closed: { time: string; answer: QuestionAnswered | null } | null;
 }
 
-/** How one answer was given, whoever gave it. */
+/** The answer to a question. */
 export type Answer = Pick<
   QuestionAnswered,
   'decision' | 'text' | 'items' | 'grant' | 'answered_by' | 'answered_name' | 'answered_via'
 >;
-
-/** An answer as it is handed in; which fields a question takes, the server says. */
-export interface Given {
-  decision: 'approve' | 'edit' | 'reject' | 'text';
-  text?: string;
-  edit?: { steps: string[]; goal: string };
-  choices?: number[];
-  items?: Record<string, boolean>;
-  grant?: 'session' | 'rule';
-  rules?: string[];
-}
 
 export function toQuestion(view: QuestionView): Question {
   const { question_id: id, run_id: run, session_id: session } = view;
@@ -46,7 +35,7 @@ export function toQuestion(view: QuestionView): Question {
   return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires };
 }
 
-/** Return the questions after one more event: asked, answered, or closed because their run ended. */
+/** Return the questions after an event: asked, answered, or closed because their run ended. */
 export function reduceQuestions(questions: readonly SessionQuestion[], event: Envelope): readonly SessionQuestion[] {
   const time = event.timestamp;
   switch (event.event) {
@@ -74,41 +63,13 @@ export function reduceQuestions(questions: readonly SessionQuestion[], event: En
   }
 }
 
-/** Return the answer that runs these calls, except those in `left`. */
-export function approval(
-  calls: readonly ApprovalItem[],
-  left: ReadonlySet<string>,
-  grant: 'once' | 'session' | 'rule' = 'once',
-  rules: readonly string[] = [],
-): Given {
-  const items = Object.fromEntries(calls.map((call) => [call.call_id, !left.has(call.call_id)]));
-  return {
-    decision: 'approve',
-    ...(left.size > 0 && { items }),
-    ...(grant !== 'once' && { grant }),
-    ...(rules.length > 0 && { rules: [...rules] }),
-  };
-}
-
-/** Return the rules that would allow these calls, except those in `left`; null when none may. */
-export function offeredRules(calls: readonly ApprovalItem[], left: ReadonlySet<string>): string[] | null {
-  const wanted = calls.filter((call) => !left.has(call.call_id));
-  if (wanted.length === 0 || wanted.some((call) => (call.rules ?? []).length === 0)) return null;
-  return [...new Set(wanted.flatMap((call) => call.rules ?? []))];
-}
-
-/** Return what was written, a line each, without blank ones. */
-export function nonBlankLines(text: string): string[] {
-  return text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
-}
-
-/** Return the glyph of a question, the same in the terminal. */
+/** Return the icon of a question; the terminal uses the same ones. */
 export function iconOf(kind: Question['kind']): string {
   return { approval: '!', plan: '▣', clarify: '?' }[kind];
 }
 
 export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls'>, t: Messages): string {
-  if (question.kind === 'plan') return t.agreeToPlan;
+  if (question.kind === 'plan') return t.approvePlan;
   if (question.kind === 'clarify') return question.title;
   const [first] = question.calls;
   return first !== undefined && question.calls.length === 1
@@ -116,13 +77,13 @@ export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls
     : t.allowMany(question.calls.length);
 }
 
-/** Return what a question is about, on one line. */
+/** Return a one-line summary of a question. */
 export function summaryOf(question: Pick<Question, 'body' | 'calls' | 'plan'>): string {
   const calls = question.calls.map((call) => call.what).join(' · ');
   return (calls || question.plan?.goal || question.body).slice(0, 300).replace(/\s+/g, ' ');
 }
 
-/** Say in a few words what was answered. */
+/** Return a short text for an answer. */
 export function answerLabel(kind: Question['kind'], answer: Answer, t: Messages): string {
   const { decision, text = '', items = {}, grant = 'once' } = answer;
   const because = (how: string) => (text.trim() === '' ? how : `${how}: ${text}`);
@@ -137,7 +98,7 @@ export function answerLabel(kind: Question['kind'], answer: Answer, t: Messages)
   return because(decision === 'approve' ? t.how[grant] : t.how.no);
 }
 
-/** Return the name of whoever answered. */
+/** Return the name of the person who answered. */
 export function answererName(answer: Answer): string {
   return answer.answered_name || answer.answered_by;
 }

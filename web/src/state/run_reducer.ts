@@ -1,8 +1,8 @@
-/** The account of a run: its status, what it used, and which of its nodes have ended. */
+/** Reduces events to the state of a run: status, usage and ended nodes. */
 import type { Envelope, Usage } from '../stream/events';
 import { isOver, NO_TOKENS, type RunState, type Tokens } from './session_state';
 
-/** A delta that comes too late comes soon. */
+/** Late deltas arrive soon after their node has ended. */
 const MAX_ENDED_NODES = 64;
 
 export function newRun(event: Envelope): RunState {
@@ -61,7 +61,7 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
   }
 }
 
-/** The nodes that an event ends; a reply's thinking ends with the reply. */
+/** Return the nodes that an event ends; the reasoning ends with its reply. */
 export function endedNodes(event: Envelope): string[] {
   switch (event.event) {
     case 'workflow.node.output.summary':

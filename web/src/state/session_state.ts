@@ -1,4 +1,4 @@
-/** What is known of a session: its lines, its runs, its files, and what is being said. */
+/** The state of a session: its lines, runs, files and questions, and what is being streamed. */
 import type { SessionQuestion } from './questions';
 import type {
   Attachment,
@@ -11,13 +11,13 @@ import type {
   StopReason,
 } from '../stream/events';
 
-/** A row of a page or of the stream; an ephemeral one has no `id`. */
+/** An event with its ID; ephemeral events have none. */
 export interface Row {
   id?: string | undefined;
   event: Envelope;
 }
 
-/** Tokens that were used; those of the cache are not part of `in`. */
+/** Token usage. `in` does not include cached tokens. */
 export interface Tokens {
   in: number;
   cached: number;
@@ -31,7 +31,7 @@ export interface Step {
 }
 
 interface Placed {
-  /** Unique in the session: the run and the node. */
+  /** Unique in the session: run and node. */
   key: string;
   run: string;
   time: string;
@@ -50,7 +50,7 @@ export interface SayLine extends Placed {
   kind: 'say';
   text: string;
   model: string;
-  /** Messages of the run's last reply: they are the answer, not remarks between tools. */
+  /** Number of tool calls in the reply; without any, the text is the answer. */
   calls: number;
 }
 
@@ -97,7 +97,7 @@ export interface EndLine extends Placed {
   cost: number | null;
 }
 
-/** A subagent's run: one line that opens to its own lines. */
+/** The run of a subtask: one line that expands to its own thread. */
 export interface SubtaskLine extends Placed {
   kind: 'subtask';
   ended: boolean;
@@ -115,7 +115,7 @@ export type Line =
   | EndLine
   | SubtaskLine;
 
-/** Lines in order, and where those stand that an event may still change. */
+/** Lines in order, and the indices of those that later events may update. */
 export interface Thread {
   lines: readonly Line[];
   open: Readonly<Record<string, number>>;
@@ -132,11 +132,11 @@ export interface RunState {
   cost: number | null;
   duration: number;
   iterations: number;
-  /** Nodes whose deltas come too late; only while the run has not ended. */
+  /** Nodes whose late deltas are ignored; only while the run is active. */
   ended: readonly string[];
 }
 
-/** A node that is being said. `hole`: something was left out, wait for the next partial. */
+/** A node that is being streamed. `hole`: deltas are missing until the next partial. */
 export interface LiveNode {
   run: string;
   node: string;
@@ -167,7 +167,7 @@ export const EMPTY: State = {
   live: {},
 };
 
-/** Say whether a wire id lies behind another one; ids of other logs do not compare. */
+/** Return true if an event ID is after a cursor; IDs of different logs are not comparable. */
 export function isAfterCursor(id: string, cursor: string): boolean {
   if (cursor === '') return true;
   const [epoch, position] = parted(id);

@@ -1,4 +1,4 @@
-/** The session that this tab shows: its history by pages, then live, one change a frame. */
+/** The session shown in this tab: its stored events in pages, then live ones once per frame. */
 import { create } from 'zustand';
 import { api, ApiError } from '../api/client';
 import type { Envelope } from '../stream/events';
@@ -11,9 +11,9 @@ export interface SessionStore {
   session: string | null;
   state: State;
   phase: 'none' | 'loading' | 'ready' | 'missing' | 'failed';
-  /** When the stream was lost; null while it stands. */
+  /** When the connection was lost; null while connected. */
   lostSince: number | null;
-  /** Somebody must log in before anything is shown or sent. */
+  /** A login is required. */
   loggedOut: boolean;
 }
 
@@ -37,7 +37,7 @@ const stream = new SharedStream({
   frame: handleFrame,
   connected: (yes) => {
     if (yes) {
-      // the stream of all sessions says nothing of one that is gone
+      // the stream of all sessions does not report deleted ones
       if (get().lostSince !== null) checkSession();
       set({ lostSince: null });
     } else if (get().lostSince === null) set({ lostSince: Date.now() });
@@ -54,18 +54,18 @@ const stream = new SharedStream({
   },
 });
 
-/** Begin to follow what happens: in all sessions, or only in the shown one. */
+/** Start the event stream: of all sessions, or of the shown one only. */
 export function startStream(all: boolean): void {
   stream.start(all);
 }
 
-/** Call back with every durable event that is listener of, of any session; returns how to end it. */
+/** Call `listener` with every durable event of any session; return a function that stops this. */
 export function subscribe(listener: (event: Envelope) => void): () => void {
   eventListeners.add(listener);
   return () => eventListeners.delete(listener);
 }
 
-/** Show a session: read what is stored, then follow. */
+/** Load the stored events of a session, then follow it. */
 export function showSession(session: string | null): void {
   if (session === get().session && get().phase !== 'failed') return;
   pending = [];
@@ -74,7 +74,7 @@ export function showSession(session: string | null): void {
   else void loadHistory(session);
 }
 
-/** Read the shown session again, after a login or a reset. */
+/** Load the session again, after a login or a reset of the stream. */
 export function reloadSession(): void {
   const { session } = get();
   set({ loggedOut: false, lostSince: null, session: null, phase: 'none' });
@@ -93,7 +93,7 @@ async function loadHistory(session: string): Promise<void> {
       if (request !== lastRequest) return;
       state = reduceEvents(state, page.events as unknown as Row[]);
       if (page.next === null) {
-        // the log is read to its head, whoever wrote the last rows
+        // continue after all stored events, also those of other sessions
         if (isAfterCursor(page.head, state.cursor)) state = { ...state, cursor: page.head };
         break;
       }
@@ -152,7 +152,7 @@ function handleFrame(frame: Frame): void {
   pending.push({ id: durable ? frame.id : undefined, event: row });
   if (scheduled) return;
   scheduled = true;
-  // nothing is painted in a tab that nobody sees
+  // hidden tabs do not paint
   if (document.hidden) setTimeout(flush, 500);
   else requestAnimationFrame(flush);
 }

@@ -1,9 +1,9 @@
-/** Lines: what of an envelope becomes a line of a thread, and which line it changes. */
+/** Builds the thread of a session: which line an event adds or updates. */
 import { toTokens } from './run_reducer';
 import type { Envelope } from '../stream/events';
 import { keyOf, type SubtaskLine, type Line, type Thread, type ToolLine } from './session_state';
 
-/** A thread that may be changed. */
+/** A mutable copy of a thread. */
 export class ThreadBuilder {
   private readonly lines: Line[];
   private readonly open: Record<string, number>;
@@ -17,11 +17,11 @@ export class ThreadBuilder {
     return { lines: this.lines, open: this.open };
   }
 
-  /** Write a subagent's event into its lane. */
+  /** Add an event of a subtask to the thread of that subtask. */
   applySubtask(event: Envelope): void {
     const key = keyOf(event.run_id, 'subtask');
     const known = this.lineAt(key);
-    const before: SubtaskLine = known?.kind === 'subtask' ? known : newSubtask(event, key);
+    const before = known?.kind === 'subtask' ? known : newSubtask(event, key);
     const nested = new ThreadBuilder(before.thread);
     nested.apply(event);
     const ended = event.event.startsWith('workflow.result.');
@@ -29,7 +29,7 @@ export class ThreadBuilder {
     this.put({ ...before, ended, failed, thread: nested.thread() }, !ended);
   }
 
-  /** Write an event as a line, or into the line that it belongs to. */
+  /** Add the line of an event, or update the line that it belongs to. */
   apply(event: Envelope): void {
     const run = event.run_id;
     const time = event.timestamp;
@@ -85,7 +85,7 @@ export class ThreadBuilder {
         this.endRun(event);
         return;
       default:
-        return; // what has no line: stages, iterations, diagnostics, and what is not known yet
+        return; // stages, iterations, diagnostics and unknown events have no line
     }
   }
 
@@ -130,11 +130,11 @@ export class ThreadBuilder {
     return at === undefined ? undefined : this.lines[at];
   }
 
-  /** Put a line in its place, or behind all; `open` ones may be changed later. */
-  private put(line: Line, open = false): void {
+  /** Replace the line with this key, or append it. An `isOpen` line may be updated later. */
+  private put(line: Line, isOpen = false): void {
     const at = this.open[line.key] ?? this.lines.length;
     this.lines[at] = line;
-    if (open) this.open[line.key] = at;
+    if (isOpen) this.open[line.key] = at;
     else delete this.open[line.key];
   }
 }

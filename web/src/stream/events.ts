@@ -1,4 +1,4 @@
-/** The types of the stream under the names that the page uses. */
+/** The event types under the names that the page uses. */
 import { CONTROLS, EVENTS, type Envelope, type Payloads } from './events.gen';
 
 export type {
@@ -18,6 +18,6 @@ export type Status = Payloads['workflow.lifecycle.updated']['status'];
 export type StopReason = Payloads['workflow.result.final']['stop_reason'];
 export type Complexity = Payloads['workflow.plan.updated']['complexity'];
 
-/** Every name that a stream can carry: what is not listened for is not delivered. */
+/** All event names: EventSource delivers only events with a listener. */
 export const EVENT_NAMES = Object.keys(EVENTS) as Array<Envelope['event']>;
 export const CONTROL_NAMES = CONTROLS;

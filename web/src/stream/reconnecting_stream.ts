@@ -1,27 +1,27 @@
 /**
- * A stream that never gives up: EventSource with a cursor of its own, a watchdog and patience.
+ * An EventSource that reconnects forever: with its own cursor, watchdog and backoff.
  *
- * The browser's own reconnecting is not used: it neither notices a dead connection nor looks again
- * at once when the machine wakes up.
+ * The browser's reconnection is not used, as it neither detects dead connections nor reconnects at
+ * once when the machine wakes up.
  */
 import { CONTROL_NAMES, EVENT_NAMES } from './events';
 
 export interface Frame {
   name: string;
-  /** The wire id of the newest durable row; frames of ephemeral events repeat it. */
+  /** The ID of the newest durable event; frames of ephemeral events repeat it. */
   id: string;
   data: unknown;
 }
 
 export interface StreamHandlers {
   frame: (frame: Frame) => void;
-  /** Called with false at once when the connection is lost and with true when it stands again. */
+  /** Called with false when the connection is lost, and with true when it is restored. */
   connected: (yes: boolean) => void;
-  /** The stream was rejected; asks why. Resolves to false when there is no use in trying again. */
+  /** The stream was rejected. Resolves to false if a retry is pointless. */
   rejected: () => Promise<boolean>;
 }
 
-/** The server's heartbeat comes every 15 s. */
+/** The server sends a heartbeat every 15 s. */
 const SILENCE_TIMEOUT_MS = 40_000;
 const MAX_RETRY_MS = 30_000;
 
@@ -90,7 +90,7 @@ export class ReconnectingStream {
   private async fail(rejected: boolean): Promise<void> {
     this.closeSource();
     this.events.connected(false);
-    // a server that is away refuses as well: only its own word ends the trying
+    // proxies reject requests while the server is down, so only the server's answer ends retries
     if (rejected && !(await this.events.rejected())) this.close();
     if (this.closed) return;
     const wait = this.failures === 0 ? 0 : Math.min(MAX_RETRY_MS, 250 * 2 ** this.failures);

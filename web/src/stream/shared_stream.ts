@@ -1,9 +1,9 @@
 /**
- * One stream per browser: the tab that holds the lock reads it and tells the others.
+ * One event stream per browser: the leader tab reads it and broadcasts it to the others.
  *
- * A tab says which session it shows and how far it has read; the leader opens the stream anew from
- * the oldest cursor, so that the newcomer is added the words of the reply that is being written. The
- * owner's stream is that of all sessions: what waits for a person anywhere is sessions at once.
+ * A tab reports the session it shows and its cursor. The leader reopens the stream from the oldest
+ * cursor, so that a new tab also receives the reply that is being streamed. The owner's stream covers
+ * all sessions, so that every open question is known at once.
  */
 import type { Envelope } from './events';
 import { ReconnectingStream, type Frame } from './reconnecting_stream';
@@ -24,16 +24,16 @@ type Message =
 export interface SharedStreamHandlers {
   frame: (frame: Frame) => void;
   connected: (yes: boolean) => void;
-  /** The stream was rejected for good until `watch` is called again. */
+  /** The stream was rejected; it stays closed until `start` is called. */
   rejected: () => void;
-  /** The stream was rejected for now: perhaps a session of it is gone. */
+  /** The stream was rejected and is retried; a session may have been deleted. */
   checkSession: () => void;
-  /** Asks the server why; false when the credential is not good any more. */
+  /** Return false if the credentials are no longer valid. */
   mayRetry: () => Promise<boolean>;
 }
 
 const NAME = 'larkspur.stream';
-/** A leader that is isSilent for so long is stuck: a tab that is looked at takes over. */
+/** After this time without a message the leader is stuck, and a visible tab takes over. */
 const SILENCE_TIMEOUT_MS = 45_000;
 
 export class SharedStream {
@@ -43,10 +43,10 @@ export class SharedStream {
   private stream: ReconnectingStream | null = null;
   private watched = '';
   private isLeader = false;
-  /** Without locks (plain http from another machine) every tab has a stream of its own. */
+  /** Without Web Locks (plain HTTP from another host) every tab has its own stream. */
   private hasNoLocks = false;
   private subscription: Subscription | null = null;
-  /** Whether all sessions may be watched; nothing is opened before that is sessions. */
+  /** Whether all sessions may be watched; null until known, and no stream is opened before. */
   private all: boolean | null = null;
   private lastMessageAt = Date.now();
 
@@ -65,18 +65,18 @@ export class SharedStream {
       this.isLeader = true;
       return;
     }
-    // a tab is alive as long as it holds a lock of its own
+    // a tab is alive as long as it holds its own lock
     void navigator.locks.request(`${NAME}.${this.tab}`, () => new Promise(() => {}));
     void this.requestLead({});
   }
 
-  /** Begin to read, or go on after a refusal: all sessions, or only those that are shown. */
+  /** Start the stream, or restart it after it was rejected: of all sessions, or of those shown. */
   start(all: boolean | null = this.all): void {
     this.all = all;
     if (this.isLeader) void this.open(null);
   }
 
-  /** Show a session from a cursor on; null shows none. */
+  /** Follow a session from a cursor; null follows none. */
   watch(subscription: Subscription | null): void {
     this.subscription = subscription;
     this.lastMessageAt = Date.now();
@@ -85,7 +85,7 @@ export class SharedStream {
     else this.post(message);
   }
 
-  /** AnswerNotice how far this tab has read: where a new leader goes on. */
+  /** Record how far this tab has read, where a new leader continues. */
   setCursor(cursor: string): void {
     if (this.subscription !== null) this.subscription = { ...this.subscription, cursor };
   }
@@ -100,7 +100,7 @@ export class SharedStream {
         return new Promise(() => {});
       });
     } catch {
-      // another tab took the lead
+      // another tab became the leader
       this.isLeader = false;
       this.stream?.close();
       this.stream = null;
@@ -146,7 +146,7 @@ export class SharedStream {
     this.handle(message);
   }
 
-  /** Open the stream for all that is wished; a subscription that went needs no new one. */
+  /** Open the stream for all subscriptions; a subscription that ended needs no new one. */
   private async open(subscription: Subscription | null = this.subscription): Promise<void> {
     await this.removeClosedTabs();
     if (!this.isLeader || this.all === null) return;
@@ -181,14 +181,14 @@ export class SharedStream {
     );
   }
 
-  /** Messages in the making are for whoever shows their session, all else is for every tab. */
+  /** Ephemeral events are for the tabs that show their session, all others for every tab. */
   private isWanted(frame: Frame): boolean {
     const { session_id: session, run_id: run, seq } = frame.data as Partial<Envelope>;
     if (run === undefined || seq !== undefined) return true;
     return [...this.subscriptions.values()].some((one) => one.session === session);
   }
 
-  /** Drop the subscriptions of tabs that are gone without a message. */
+  /** Remove the subscriptions of closed tabs. */
   private async removeClosedTabs(): Promise<void> {
     if (this.hasNoLocks) return;
     const { held = [] } = await navigator.locks.query();
@@ -207,13 +207,13 @@ export class SharedStream {
   };
 }
 
-/** Return an id that nobody else has, also where the browser offers no `randomUUID`. */
+/** Return a random ID; `crypto.randomUUID` is not available over plain HTTP. */
 export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Return the olderCursor of two wire ids; none says nothing, ids of two logs begin anew. */
+/** Return the older of two cursors; an empty one is ignored, cursors of different logs reset. */
 export function olderCursor(one: string, other: string): string {
   if (one === '' || other === '') return one || other;
   const [epoch, position] = [one.slice(0, one.lastIndexOf('-')), one.slice(one.lastIndexOf('-') + 1)];

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { approval, reduceQuestions, summaryOf, answerLabel, nonBlankLines, offeredRules, questionTitle, answererName } from '../../src/state/questions';
+import { answererName, answerLabel, questionTitle, reduceQuestions, summaryOf } from '../../src/state/questions';
 import type { ApprovalItem } from '../../src/stream/events';
 import { activeRun, reduceEvents } from '../../src/state/event_reducer';
-import { formatUntil } from '../../src/lib/format';
 import { EMPTY, type Row } from '../../src/state/session_state';
-import { CATALOGS } from '../../src/i18n/catalog';
+import { en as t } from '../../src/i18n/en';
+import { zh } from '../../src/i18n/zh';
 import { answered, Log, question } from '../envelopes';
-
-const t = CATALOGS.en;
 
 function call(name: string, rules: string[] = []): ApprovalItem {
   return { call_id: name, tool: 'shell', what: `run ${name}`, risk: 'exec', reason: '', call_hash: '', rules };
@@ -73,34 +71,6 @@ describe('questions in the fold', () => {
   });
 });
 
-describe('an answer about calls', () => {
-  const calls = [call('one', ['shell(one)']), call('two', ['shell(two)', 'shell(one)']), call('three')];
-
-  test('names single calls only when one is left out', () => {
-    expect(approval(calls, new Set())).toEqual({ decision: 'approve' });
-    expect(approval(calls, new Set(['two']), 'session')).toEqual({
-      decision: 'approve',
-      grant: 'session',
-      items: { one: true, two: false, three: true },
-    });
-    expect(approval([call('one')], new Set(), 'rule', ['shell(one *)'])).toEqual({
-      decision: 'approve',
-      grant: 'rule',
-      rules: ['shell(one *)'],
-    });
-  });
-
-  test('can write rules only when each call has some', () => {
-    expect(offeredRules(calls, new Set())).toBeNull();
-    expect(offeredRules(calls, new Set(['three']))).toEqual(['shell(one)', 'shell(two)']);
-    expect(offeredRules(calls, new Set(['one', 'two', 'three']))).toBeNull();
-  });
-
-  test('takes rules a line each', () => {
-    expect(nonBlankLines(' shell(a) \n\n shell(b)')).toEqual(['shell(a)', 'shell(b)']);
-  });
-});
-
 describe('the words about a question', () => {
   test('say what was answered', () => {
     expect(how('approval', { decision: 'approve' })).toBe('yes, once');
@@ -123,18 +93,8 @@ describe('the words about a question', () => {
   test('ask in the language of the page, the model’s question as it is', () => {
     const given = { title: 'Which one?', calls: [call('one')] };
     expect(questionTitle({ kind: 'approval', ...given }, t)).toBe('Allow shell?');
-    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, CATALOGS.zh)).toBe('允许这 2 个调用？');
-    expect(questionTitle({ kind: 'clarify', ...given }, CATALOGS.zh)).toBe('Which one?');
+    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh)).toBe('允许这 2 个调用？');
+    expect(questionTitle({ kind: 'clarify', ...given }, zh)).toBe('Which one?');
     expect(summaryOf({ body: '', plan: null, calls: [call('one\n\ntwo')] })).toBe('run one two');
-  });
-
-  test('say when it expires', () => {
-    const now = Date.parse('2026-01-31T08:00:00Z');
-    const until = (time: string, language: 'en' | 'zh' = 'en') => formatUntil(time, now, language);
-    expect(until('2026-02-07T08:00:00Z')).toBe('in 7 days');
-    expect(until('2026-02-01T08:00:00Z')).toBe('in 24 hours');
-    expect(until('2026-01-31T08:10:00Z')).toBe('in 10 minutes');
-    expect(until('2026-01-31T08:00:20Z')).toBe('in 1 minute');
-    expect(until('2026-01-31T08:10:00Z', 'zh')).toBe('10分钟后');
   });
 });

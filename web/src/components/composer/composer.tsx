@@ -11,16 +11,16 @@ import {
 } from 'react';
 import { api, ApiError } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
-import { useDraft } from '../../state/draft';
-import { MAX_FILE_BYTES, upload } from '../../api/uploads';
+import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
 import { COMMAND, isTyping } from '../../lib/keyboard';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
 import { formatSize } from '../../lib/format';
-import { useMessages } from '../../i18n/catalog';
-import { EXAMPLE_EVENT } from '../thread/welcome';
+import { useMessages, type Messages } from '../../i18n/catalog';
 
 const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
+/** The server accepts bodies of 20 MiB, and base64 turns three bytes into four. */
+const MAX_FILE_BYTES = 14_000_000;
 const STOP_AGAIN_MS = 3_000;
 
 export function Composer(props: {
@@ -35,17 +35,17 @@ export function Composer(props: {
   const active = useSessionStore((one) => (session === null ? undefined : activeRun(one.state)));
   const [files, setFiles] = useState<File[]>([]);
   const [busy, setBusy] = useState(false);
-  const [trouble, setTrouble] = useState('');
+  const [failure, setFailure] = useState('');
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
-  const unreached = useCallback(() => setTrouble(t.unreachable), [t]);
-  const waits = active?.status === 'waiting';
-  const steers = active !== undefined && active.status === 'running' && files.length === 0;
+  const onUnreachable = useCallback(() => setFailure(t.unreachable), [t]);
+  const isWaiting = active?.status === 'waiting';
+  const canSteer = active !== undefined && active.status === 'running' && files.length === 0;
 
-  const add = (given: Iterable<File>) => {
-    const all = [...given];
+  const add = (added: Iterable<File>) => {
+    const all = [...added];
     const large = all.find((file) => file.size > MAX_FILE_BYTES);
-    setTrouble(large === undefined ? '' : t.tooLarge(large.name));
+    setFailure(large === undefined ? '' : t.tooLarge(large.name));
     setFiles((now) => [...now, ...all.filter((file) => file.size <= MAX_FILE_BYTES)]);
   };
 
@@ -53,16 +53,16 @@ export function Composer(props: {
     async (text: string, queue: boolean) => {
       if (busy || (text.trim() === '' && files.length === 0)) return;
       setBusy(true);
-      setTrouble('');
+      setFailure('');
       try {
-        if (steers && !queue) {
+        if (canSteer && !queue) {
           await api.steer(active.task, text);
         } else {
-          const given = await Promise.all(files.map((file) => upload(file, t)));
+          const attachments = files.length === 0 ? [] : await uploadAll(files, t);
           const submitted = await api.submit({
             task: text.trim() === '' ? files.map((file) => file.name).join(', ') : text,
             ...(session === null ? {} : { session_id: session }),
-            attachments: given,
+            attachments,
             idempotency_key: draft.key(text),
             ...(usePreferences.getState().review && { plan_review: 'always' as const }),
             options: { permission_mode: usePreferences.getState().mode },
@@ -72,54 +72,54 @@ export function Composer(props: {
         draft.clear();
         setFiles([]);
       } catch (error) {
-        // the text is kept; with the same key a second try makes no second task
+        // the draft is kept; sent again with the same key, it creates no second task
         if (error instanceof ApiError && error.status === 401) {
           useSessionStore.setState({ loggedOut: true });
-        } else if (error instanceof ApiError && error.status === 0) setTrouble(t.unreachable);
-        else setTrouble((error as Error).message);
+        } else if (error instanceof ApiError && error.status === 0) setFailure(t.unreachable);
+        else setFailure((error as Error).message);
       } finally {
         setBusy(false);
       }
     },
-    [active, busy, draft, files, onStarted, session, steers, t],
+    [active, busy, draft, files, onStarted, session, canSteer, t],
   );
 
   useEffect(() => {
-    const take = (event: Event) => {
+    const submitExample = (event: Event) => {
       const text = (event as CustomEvent<string>).detail;
       draft.write(text);
       void send(text, false);
     };
-    addEventListener(EXAMPLE_EVENT, take);
-    return () => removeEventListener(EXAMPLE_EVENT, take);
+    addEventListener(EXAMPLE_EVENT, submitExample);
+    return () => removeEventListener(EXAMPLE_EVENT, submitExample);
   }, [draft, send]);
 
   const press = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.key !== 'Enter' || event.shiftKey || event.altKey) return;
-    // 229: Safari ends a composition before it tells of the key that ended it
+    // 229: Safari ends a composition before the key event that ended it
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     void send(draft.text, event.ctrlKey || event.metaKey);
   };
   const paste = (event: ClipboardEvent) => {
-    const given = [...event.clipboardData.files];
-    if (given.length === 0) return;
+    const pasted = [...event.clipboardData.files];
+    if (pasted.length === 0) return;
     event.preventDefault();
-    add(given);
+    add(pasted);
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
     add(event.dataTransfer.files);
   };
-  const hint = steers ? t.steerPlaceholder : waits ? t.waitsPlaceholder : t.placeholder;
-  const [stopping, stop] = useStop(active?.task, unreached);
+  const hint = canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
+  const [stopping, stop] = useStop(active?.task, onUnreachable);
 
   return (
     <div className="mx-auto w-full max-w-[808px] flex-none px-6 pb-4 max-[719px]:px-3 max-[719px]:pb-3">
       {props.login}
-      {trouble !== '' && (
+      {failure !== '' && (
         <p role="alert" className="mb-1.5 text-bad">
-          {trouble}
+          {failure}
         </p>
       )}
       {stopping && (
@@ -213,8 +213,8 @@ export function Composer(props: {
             <button
               type="button"
               disabled={busy || (draft.text.trim() === '' && files.length === 0)}
-              aria-label={steers ? t.steer : t.send}
-              title={steers ? `${t.steer} · ${COMMAND}Enter: ${t.queueHint}` : t.send}
+              aria-label={canSteer ? t.steer : t.send}
+              title={canSteer ? `${t.steer} · ${COMMAND}Enter: ${t.queueHint}` : t.send}
               onClick={() => void send(draft.text, false)}
               className="flex size-8 items-center justify-center rounded-lg bg-accent text-on-accent disabled:bg-hover disabled:text-dim"
             >
@@ -227,33 +227,38 @@ export function Composer(props: {
   );
 }
 
-/** The button stops at once; Esc asks once before it does. */
-function useStop(task: string | undefined, onUnreached: () => void): [boolean, () => void] {
-  const [askedFor, setAskedFor] = useState<string>();
-  const asked = task !== undefined && askedFor === task;
+async function uploadAll(files: readonly File[], t: Messages) {
+  const { upload } = await import('../../api/uploads');
+  return Promise.all(files.map((file) => upload(file, t)));
+}
+
+/** The button stops the run at once; Esc must be pressed twice. */
+function useStop(task: string | undefined, onUnreachable: () => void): [boolean, () => void] {
+  const [confirmFor, setConfirmFor] = useState<string>();
+  const isConfirming = task !== undefined && confirmFor === task;
   const stop = useCallback(() => {
-    setAskedFor(undefined);
-    // a run that has just ended needs no stopping
+    setConfirmFor(undefined);
+    // the run may have ended in the meantime
     if (task === undefined) return;
     api.stop(task).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 0) onUnreached();
+      if (error instanceof ApiError && error.status === 0) onUnreachable();
     });
-  }, [onUnreached, task]);
+  }, [onUnreachable, task]);
   useEffect(() => {
     const press = (event: globalThis.KeyboardEvent) => {
       const composer = event.target instanceof HTMLElement && event.target.id === 'message';
       if (event.key !== 'Escape' || event.isComposing || task === undefined) return;
       if (isTyping(event) && !composer) return;
-      if (asked) stop();
-      else setAskedFor(task);
+      if (isConfirming) stop();
+      else setConfirmFor(task);
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
-  }, [asked, stop, task]);
+  }, [isConfirming, stop, task]);
   useEffect(() => {
-    if (!asked) return undefined;
-    const timer = setTimeout(() => setAskedFor(undefined), STOP_AGAIN_MS);
+    if (!isConfirming) return undefined;
+    const timer = setTimeout(() => setConfirmFor(undefined), STOP_AGAIN_MS);
     return () => clearTimeout(timer);
-  }, [asked]);
-  return [asked, stop];
+  }, [isConfirming]);
+  return [isConfirming, stop];
 }

@@ -1,7 +1,7 @@
-/** What a decision bar is operated with: choices that have a key, and fields for words. */
+/** The controls of a question: choices with shortcuts, and text fields. */
 import { useEffect, useRef, type KeyboardEvent, type ReactNode } from 'react';
 import { useShortcuts } from '../../lib/keyboard';
-import { useMessages } from '../../i18n/catalog';
+import { useDecisionMessages } from '../../i18n/decision';
 
 export interface Choice {
   key: string;
@@ -10,7 +10,7 @@ export interface Choice {
   primary?: boolean;
 }
 
-/** Choices in a row; each can be clicked, or made with its key while they are `active`. */
+/** Buttons in a row; while `active`, each can also be pressed by its key. */
 export function Choices(props: { choices: readonly Choice[]; active: boolean; disabled: boolean }) {
   const { choices, active, disabled } = props;
   useShortcuts(active && !disabled, Object.fromEntries(choices.map((one) => [one.key, one.act])));
@@ -33,7 +33,7 @@ export function Choices(props: { choices: readonly Choice[]; active: boolean; di
   );
 }
 
-/** The key of a choice, where there are keys. */
+/** The shortcut of a button, hidden on touch screens. */
 export function Key({ children }: { children: ReactNode }) {
   return (
     <kbd aria-hidden="true" className="font-mono text-xs opacity-75 pointer-coarse:hidden">
@@ -42,7 +42,7 @@ export function Key({ children }: { children: ReactNode }) {
   );
 }
 
-/** A field of the bar. Enter sends, Shift+Enter is a new line, Esc leaves. */
+/** A text field. Enter sends, Shift+Enter inserts a line break, Esc cancels. */
 export function Field(props: {
   label: string;
   hint?: string;
@@ -87,7 +87,7 @@ export function Field(props: {
   );
 }
 
-/** What is done with a field: send it, or go back to the choices. */
+/** The buttons below a text field: send, or go back. */
 export function FieldActions(props: {
   label: string;
   keys?: string;
@@ -95,7 +95,7 @@ export function FieldActions(props: {
   onSend: () => void;
   onCancel: () => void;
 }) {
-  const t = useMessages();
+  const d = useDecisionMessages();
   return (
     <div className="mt-2 flex flex-wrap gap-1.5">
       <button type="button" disabled={props.disabled} onClick={props.onSend} className="choice choice-primary">
@@ -104,13 +104,13 @@ export function FieldActions(props: {
       </button>
       <button type="button" onClick={props.onCancel} className="choice">
         <Key>esc</Key>
-        {t.choose.back}
+        {d.choose.back}
       </button>
     </div>
   );
 }
 
-/** Say whether a key belongs to an input method. 229: Safari ends a composition before its key. */
+/** Return true if a key belongs to an input method. 229: Safari ends a composition before its key. */
 export function isComposing(event: KeyboardEvent): boolean {
   return event.nativeEvent.isComposing || event.keyCode === 229;
 }

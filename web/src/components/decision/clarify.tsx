@@ -1,13 +1,13 @@
 import { useRef, useState } from 'react';
 import { useShortcuts } from '../../lib/keyboard';
-import { useMessages } from '../../i18n/catalog';
+import { useDecisionMessages } from '../../i18n/decision';
 import { Choices, Field, Key } from './choices';
 import type { DecisionProps } from './decision';
 
-/** 1–9 choose · e, Enter write · n decline */
+/** The answers to a question. Keys: 1–9 choose, e or Enter write, n decline. */
 export function ClarifyChoices({ question, active, disabled, answer }: DecisionProps) {
   const { options, multiple } = question;
-  const t = useMessages();
+  const d = useDecisionMessages();
   const [chosen, setChosen] = useState<readonly number[]>([]);
   const [text, setText] = useState('');
   const box = useRef<HTMLDivElement>(null);
@@ -33,7 +33,7 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
     e: write,
     Enter: ready ? send : write,
   });
-  const { choose: labels } = t;
+  const { choose: labels } = d;
   return (
     <div ref={box} className="flex flex-col gap-2">
       {options.length > 0 && (
@@ -66,8 +66,8 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
       )}
       <Field
         hidesLabel
-        label={t.answer}
-        hint={options.length > 0 ? t.answerToo : t.answerHint}
+        label={d.answer}
+        hint={options.length > 0 ? d.answerToo : d.answerHint}
         value={text}
         onChange={setText}
         onSend={send}

@@ -1,21 +1,21 @@
-/** Texts that a person judges: exactly as they are, to the last line. */
+/** Commands and changes in full, as the user must see them to decide. */
 import { useState } from 'react';
-import { useMessages } from '../../i18n/catalog';
+import { useDecisionMessages } from '../../i18n/decision';
 
-/** So many lines can be seen at once. */
+/** The number of lines that fit without scrolling. */
 const VISIBLE_LINES = 10;
 const MAX_LINES = 400;
 
 const BOX =
   'exact max-h-[min(15rem,28dvh)] overflow-auto rounded-lg border border-line bg-side px-3 py-2 text-[13px]';
 
-/** A command or a call in full; when not all of it is seen, a line above says how much there is. */
+/** A command or a call in full, with its number of lines if it must be scrolled. */
 export function CodeText({ text, label }: { text: string; label: string }) {
-  const t = useMessages();
+  const d = useDecisionMessages();
   const count = text.split('\n').length;
   return (
     <>
-      {count > VISIBLE_LINES && <p className="mb-1 text-xs text-warn">{t.lines(count)}</p>}
+      {count > VISIBLE_LINES && <p className="mb-1 text-xs text-warn">{d.lines(count)}</p>}
       <pre tabIndex={0} dir="ltr" aria-label={label} className={BOX}>
         {text}
       </pre>
@@ -23,15 +23,15 @@ export function CodeText({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** What a call would change: a unified diff, whose signs say the same as its colours. */
+/** A unified diff. */
 export function Diff({ text }: { text: string }) {
-  const t = useMessages();
+  const d = useDecisionMessages();
   const [all, setAll] = useState(false);
   const lines = text.replace(/\n$/, '').split('\n');
   const shown = all ? lines : lines.slice(0, MAX_LINES);
   return (
     <>
-      <pre tabIndex={0} dir="ltr" aria-label={t.change} className={`${BOX} px-0!`}>
+      <pre tabIndex={0} dir="ltr" aria-label={d.change} className={`${BOX} px-0!`}>
         {shown.map((line, at) => (
           // oxlint-disable-next-line react/no-array-index-key -- a line has no other name
           <span key={at} className={`block px-3 ${toneOf(line)}`}>
@@ -42,7 +42,7 @@ export function Diff({ text }: { text: string }) {
       </pre>
       {!all && lines.length > MAX_LINES && (
         <button type="button" onClick={() => setAll(true)} className="mt-1 text-[13px] text-accent hover:underline">
-          {t.moreLines(lines.length - MAX_LINES)}
+          {d.moreLines(lines.length - MAX_LINES)}
         </button>
       )}
     </>

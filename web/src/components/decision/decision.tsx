@@ -1,29 +1,35 @@
-/** One decision bar for whatever waits: the same for a plan, a permission and a question. */
+/** An open question with its answers: the same layout for plans, permissions and questions. */
 import { useEffect, useState, type ReactNode } from 'react';
-import { iconOf, answerLabel, questionTitle, answererName, type Given, type Question } from '../../state/questions';
-import { formatTime, formatUntil } from '../../lib/format';
+import { iconOf, answerLabel, questionTitle, answererName, type Question } from '../../state/questions';
+import { formatTime } from '../../lib/format';
+import { formatUntil } from '../../lib/relative_time';
 import { usePreferences } from '../../state/preferences';
-import { useAnswer, type AnswerNotice } from '../../state/open_questions';
+import type { AnswerInput } from '../../api/client';
+import { useAnswer } from '../../state/answers';
+import type { AnswerNotice } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
+import { useDecisionMessages } from '../../i18n/decision';
 import { ClarifyChoices } from './clarify';
-import { PermissionCalls, PermissionChoices } from './permission';
-import { PlanView, PlanChoices } from './plan_review';
+import { PermissionChoices } from './permission';
+import { PermissionCalls } from './permission_calls';
+import { PlanView } from '../thread/plan_steps';
+import { PlanChoices } from './plan_review';
 
-/** What the choices of every kind are given. */
+/** The properties of the choices of every kind of question. */
 export interface DecisionProps {
   question: Question;
-  /** ShortcutsDialog are for this question. */
+  /** Keyboard shortcuts answer this question. */
   active: boolean;
   disabled: boolean;
-  answer: (given: Given) => void;
-  /** The body makes room while the plan is edited. */
-  onEditing: (edits: boolean) => void;
+  answer: (input: AnswerInput) => void;
+  /** The question is hidden while its plan is edited. */
+  onEditing: (isEditing: boolean) => void;
 }
 
-/** A question that has just come takes no answer: the key or click was meant for something else. */
+/** A new question ignores keys and clicks for this time: they were meant for something else. */
 const GUARD_MS = 400;
-/** A question of so many characters is a text rather than a title. */
-const LONG_TITLE = 160;
+/** A longer question is shown as text instead of as the title. */
+const MAX_TITLE_CHARS = 160;
 
 export function Decision(props: {
   question: Question;
@@ -33,45 +39,46 @@ export function Decision(props: {
 }) {
   const { question, mayAnswer } = props;
   const t = useMessages();
-  const { answer, busy, trouble } = useAnswer(question.id);
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [edits, setEdits] = useState(false);
-  const armed = useIsArmed();
-  const deciding: DecisionProps = {
+  const d = useDecisionMessages();
+  const { answer, busy, failure } = useAnswer(question.id);
+  const [excluded, setExcluded] = useState<ReadonlySet<string>>(new Set());
+  const [isEditing, setIsEditing] = useState(false);
+  const isReady = useIsReady();
+  const decisionProps: DecisionProps = {
     question,
     active: props.active && mayAnswer,
-    disabled: busy || !armed,
-    answer: (given) => void answer(given),
-    onEditing: setEdits,
+    disabled: busy || !isReady,
+    answer: (input) => void answer(input),
+    onEditing: setIsEditing,
   };
   const text = [isLong(question) ? question.title : '', question.body].join('\n\n').trim();
-  const toggleCall = (call: string) => setLeft(toggled(left, call));
+  const toggleCall = (call: string) => setExcluded(toggled(excluded, call));
   return (
     <div className="flex min-h-0 flex-col gap-2.5" aria-busy={busy}>
       {props.heading}
-      {!edits && (
+      {!isEditing && (
         <div role="region" tabIndex={0} aria-label={t.question} className="min-h-0 overflow-y-auto rounded-lg empty:hidden">
           {text !== '' && <p className="isolate-text break-words whitespace-pre-wrap">{text}</p>}
           {question.kind === 'approval' && (
-            <PermissionCalls calls={question.calls} left={left} {...(mayAnswer && { onToggleCall: toggleCall })} />
+            <PermissionCalls calls={question.calls} excluded={excluded} {...(mayAnswer && { onToggleCall: toggleCall })} />
           )}
           {question.plan !== null && <PlanView plan={question.plan} />}
         </div>
       )}
       {mayAnswer && (
         <div className="flex-none">
-          {question.kind === 'approval' && <PermissionChoices {...deciding} left={left} onToggleCall={toggleCall} />}
-          {question.kind === 'plan' && question.plan !== null && <PlanChoices {...deciding} plan={question.plan} />}
-          {question.kind === 'clarify' && <ClarifyChoices {...deciding} />}
+          {question.kind === 'approval' && <PermissionChoices {...decisionProps} excluded={excluded} onToggleCall={toggleCall} />}
+          {question.kind === 'plan' && question.plan !== null && <PlanChoices {...decisionProps} plan={question.plan} />}
+          {question.kind === 'clarify' && <ClarifyChoices {...decisionProps} />}
         </div>
       )}
-      {trouble !== '' && (
+      {failure !== '' && (
         <p role="alert" className="isolate-text flex-none break-words text-bad">
-          {trouble}
+          {failure}
         </p>
       )}
       <p className="flex flex-none flex-wrap gap-x-1.5 text-xs text-dim">
-        <span>{mayAnswer ? t.who[question.who] : t.notYours}</span>
+        <span>{mayAnswer ? d.who[question.who] : d.notYours}</span>
         <span aria-hidden="true">·</span>
         <Expiry time={question.expires} />
       </p>
@@ -79,7 +86,7 @@ export function Decision(props: {
   );
 }
 
-/** The first line of a bar: what is asked, and of how many. */
+/** The title of a question; `children` are shown at its end. */
 export function DecisionTitle({ question, children }: { question: Question; children?: ReactNode }) {
   const t = useMessages();
   return (
@@ -97,12 +104,13 @@ export function DecisionTitle({ question, children }: { question: Question; chil
   );
 }
 
-/** Who has answered elsewhere, where and how. */
-export function Answered({ note: { question, answer, time } }: { note: AnswerNotice }) {
+/** Tells who answered a question elsewhere, where and how. */
+export function AnswerNoticeView({ notice: { question, answer, time } }: { notice: AnswerNotice }) {
   const t = useMessages();
-  const language = usePreferences((one) => one.language);
+  const d = useDecisionMessages();
+  const language = usePreferences((preferences) => preferences.language);
   const via = t.channels[answer.answered_via as keyof typeof t.channels] ?? answer.answered_via;
-  const by = answer.decision === 'expired' ? t.nobody : t.answeredBy(answererName(answer), via);
+  const by = answer.decision === 'expired' ? d.nobody : d.answeredBy(answererName(answer), via);
   return (
     <p role="status" className="flex items-start gap-1.5 text-dim">
       <span className="glyph h-[21px] items-center" aria-hidden="true">
@@ -121,8 +129,8 @@ export function Answered({ note: { question, answer, time } }: { note: AnswerNot
 }
 
 function Expiry({ time }: { time: string }) {
-  const t = useMessages();
-  const language = usePreferences((one) => one.language);
+  const d = useDecisionMessages();
+  const language = usePreferences((preferences) => preferences.language);
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 20_000);
@@ -130,26 +138,26 @@ function Expiry({ time }: { time: string }) {
   }, []);
   return (
     <time dateTime={time} title={new Date(time).toLocaleString(language)}>
-      {t.expires(formatUntil(time, now, language))}
+      {d.expires(formatUntil(time, now, language))}
     </time>
   );
 }
 
-function useIsArmed(): boolean {
-  const [armed, setArmed] = useState(false);
+function useIsReady(): boolean {
+  const [isReady, setIsReady] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setArmed(true), GUARD_MS);
+    const timer = setTimeout(() => setIsReady(true), GUARD_MS);
     return () => clearTimeout(timer);
   }, []);
-  return armed;
+  return isReady;
 }
 
 function isLong(question: Question): boolean {
-  return question.kind === 'clarify' && question.title.length > LONG_TITLE;
+  return question.kind === 'clarify' && question.title.length > MAX_TITLE_CHARS;
 }
 
-function toggled(set: ReadonlySet<string>, one: string): ReadonlySet<string> {
+function toggled(set: ReadonlySet<string>, item: string): ReadonlySet<string> {
   const next = new Set(set);
-  if (!next.delete(one)) next.add(one);
+  if (!next.delete(item)) next.add(item);
   return next;
 }

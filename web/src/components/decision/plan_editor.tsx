@@ -1,7 +1,7 @@
 import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react';
 import type { Plan } from '../../stream/events';
-import { useMessages } from '../../i18n/catalog';
+import { useDecisionMessages } from '../../i18n/decision';
 import { FieldActions, isComposing } from './choices';
 
 const MAX_STEPS = 50;
@@ -13,7 +13,7 @@ interface Row {
   text: string;
 }
 
-/** A plan as a person wants it. Enter adds a step, Alt with an arrow moves it, Ctrl+Enter sends. */
+/** Edits the goal and steps of a plan. Enter adds a step, Alt+↑↓ moves it, Ctrl+Enter saves. */
 export function PlanEditor(props: {
   plan: Plan;
   disabled: boolean;
@@ -21,7 +21,7 @@ export function PlanEditor(props: {
   onCancel: () => void;
 }) {
   const { plan, onCancel } = props;
-  const t = useMessages();
+  const d = useDecisionMessages();
   const [goal, setGoal] = useState(plan.goal);
   const [rows, setRows] = useState<Row[]>(() => plan.steps.map((step, id) => ({ id, text: step.description })));
   const [focus, setFocus] = useState(rows[0]?.id ?? 0);
@@ -50,7 +50,7 @@ export function PlanEditor(props: {
     const row = rows[at];
     if (row !== undefined && rows[at + by] !== undefined) setRows(rows.toSpliced(at, 1).toSpliced(at + by, 0, row));
   };
-  /** What the keys of all fields do; says whether one was taken. */
+  /** Handle the keys that all fields have in common; return true if the key was one of them. */
   const common = (event: KeyboardEvent): boolean => {
     if (isComposing(event)) return true;
     if (event.key === 'Escape') onCancel();
@@ -74,7 +74,7 @@ export function PlanEditor(props: {
     <>
       <div className="-mx-1 max-h-[40dvh] overflow-y-auto px-1 py-0.5">
         <label className="mb-2 block">
-          <span className="mb-1 block text-xs text-dim">{t.goal}</span>
+          <span className="mb-1 block text-xs text-dim">{d.goal}</span>
           <textarea rows={1} dir="auto" value={goal} onChange={(event) => setGoal(event.target.value)} onKeyDown={common} className={FIELD} />
         </label>
         <ol ref={list} className="flex flex-col gap-1">
@@ -87,7 +87,7 @@ export function PlanEditor(props: {
                 data-row={row.id}
                 rows={1}
                 dir="auto"
-                aria-label={t.step(at + 1)}
+                aria-label={d.step(at + 1)}
                 value={row.text}
                 onChange={(event) => setRows(rows.with(at, { ...row, text: event.target.value }))}
                 onFocus={() => setFocus(row.id)}
@@ -97,8 +97,8 @@ export function PlanEditor(props: {
               <button
                 type="button"
                 disabled={rows.length === 1}
-                aria-label={t.removeStep(at + 1)}
-                title={t.removeStep(at + 1)}
+                aria-label={d.removeStep(at + 1)}
+                title={d.removeStep(at + 1)}
                 onClick={() => remove(at)}
                 className="bar-button"
               >
@@ -109,10 +109,10 @@ export function PlanEditor(props: {
         </ol>
         <button type="button" onClick={() => add(rows.length - 1)} className="mt-1 ml-[1.625rem] flex items-center gap-1 rounded-lg px-2 py-1 text-[13px] text-accent hover:bg-hover">
           <Plus size={14} aria-hidden="true" />
-          {t.addStep}
+          {d.addStep}
         </button>
       </div>
-      <FieldActions label={t.savePlan} keys="ctrl ↵" disabled={!fits} onSend={send} onCancel={onCancel} />
+      <FieldActions label={d.savePlan} keys="ctrl ↵" disabled={!fits} onSend={send} onCancel={onCancel} />
     </>
   );
 }

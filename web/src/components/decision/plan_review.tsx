@@ -1,28 +1,19 @@
-import { useState } from 'react';
+import { Suspense, useState } from 'react';
+import { lazyComponent } from '../../lib/lazy';
 import type { Plan } from '../../stream/events';
 import { useShortcuts } from '../../lib/keyboard';
-import { useMessages } from '../../i18n/catalog';
+import { useDecisionMessages } from '../../i18n/decision';
 import { Choices, Field, FieldActions } from './choices';
 import type { DecisionProps } from './decision';
-import { PlanEditor } from './plan_editor';
-import { Steps } from '../thread/plan_steps';
+
+const PlanEditor = lazyComponent(() => import('./plan_editor').then((module) => module.PlanEditor));
 
 type Mode = 'choose' | 'edit' | 'reject' | 'feedback';
 
-export function PlanView({ plan }: { plan: Plan }) {
-  const steps = plan.steps.map(({ status = 'pending', ...step }) => ({ ...step, status }));
-  return (
-    <>
-      <p className="isolate-text mb-1 font-medium break-words">{plan.goal}</p>
-      <Steps steps={steps} plain />
-    </>
-  );
-}
-
-/** y approve · e edit · n reject, with a note · f say what to change */
+/** The answers to a plan. Keys: y approve, e edit, f request changes, n reject with a note. */
 export function PlanChoices(props: DecisionProps & { plan: Plan }) {
   const { plan, active, disabled, answer } = props;
-  const t = useMessages();
+  const d = useDecisionMessages();
   const [mode, setMode] = useState<Mode>('choose');
   const [text, setText] = useState('');
   const open = (next: Mode) => () => {
@@ -33,14 +24,18 @@ export function PlanChoices(props: DecisionProps & { plan: Plan }) {
   const back = open('choose');
   useShortcuts(active && mode !== 'choose', { Escape: back });
   if (mode === 'edit') {
-    return <PlanEditor plan={plan} disabled={disabled} onSend={(edit) => answer({ decision: 'edit', edit })} onCancel={back} />;
+    return (
+      <Suspense fallback={null}>
+        <PlanEditor plan={plan} disabled={disabled} onSend={(edit) => answer({ decision: 'edit', edit })} onCancel={back} />
+      </Suspense>
+    );
   }
   if (mode === 'reject') {
     const send = () => answer({ decision: 'reject', text });
     return (
       <>
-        <Field focused label={t.note} hint={t.noteHint} value={text} onChange={setText} onSend={send} onCancel={back} />
-        <FieldActions label={t.rejectPlan} disabled={disabled} onSend={send} onCancel={back} />
+        <Field focused label={d.note} hint={d.noteHint} value={text} onChange={setText} onSend={send} onCancel={back} />
+        <FieldActions label={d.rejectPlan} disabled={disabled} onSend={send} onCancel={back} />
       </>
     );
   }
@@ -48,12 +43,12 @@ export function PlanChoices(props: DecisionProps & { plan: Plan }) {
     const send = () => text.trim() !== '' && answer({ decision: 'text', text });
     return (
       <>
-        <Field focused label={t.feedback} hint={t.feedbackHint} value={text} onChange={setText} onSend={send} onCancel={back} />
-        <FieldActions label={t.sendFeedback} disabled={disabled || text.trim() === ''} onSend={send} onCancel={back} />
+        <Field focused label={d.feedback} hint={d.feedbackHint} value={text} onChange={setText} onSend={send} onCancel={back} />
+        <FieldActions label={d.sendFeedback} disabled={disabled || text.trim() === ''} onSend={send} onCancel={back} />
       </>
     );
   }
-  const { choose } = t;
+  const { choose } = d;
   return (
     <Choices
       active={active}

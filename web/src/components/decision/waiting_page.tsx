@@ -8,18 +8,20 @@ import { isTyping } from '../../lib/keyboard';
 import { usePreferences } from '../../state/preferences';
 import { useAnswerNotices, useOpenQuestions } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
-import { Answered, Decision } from './decision';
+import { useDecisionMessages } from '../../i18n/decision';
+import { AnswerNoticeView, Decision } from './decision';
 import { ExpandableRow } from '../thread/row';
 
-/** Waiting: what waits for a person over all channels, answered in its place. */
+/** The open questions of all sessions and channels. */
 export function WaitingPage({ onMenu }: { onMenu: () => void }) {
   const t = useMessages();
+  const d = useDecisionMessages();
   const { data } = useOpenQuestions();
-  const { notes, own, done } = useAnswerNotices();
+  const { notices, own, done } = useAnswerNotices();
   const questions = (data?.questions ?? []).filter((one) => !done.has(one.question_id));
   const [picked, setPicked] = useState<string | null | undefined>();
-  const [here, setHere] = useState<string | null>(null);
-  // the first one is open until a person opens another one, or closes it
+  const [selected, setSelected] = useState<string | null>(null);
+  // the first question is expanded until the user expands another one or collapses it
   const first = questions.find((one) => one.may_answer)?.question_id;
   const open = picked !== null && questions.some((one) => one.question_id === picked) ? picked : picked === null ? null : first;
   const toggle = (id: string) => setPicked(open === id ? null : id);
@@ -28,16 +30,16 @@ export function WaitingPage({ onMenu }: { onMenu: () => void }) {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
       const step = { j: 1, k: -1 }[event.key];
-      const from = here ?? open ?? null;
+      const from = selected ?? open ?? null;
       if (event.key === 'o' && from !== null) setPicked(open === from ? null : from);
       if (step === undefined || questions.length === 0) return;
       const at = questions.findIndex((one) => one.question_id === from);
       const next = Math.min(questions.length - 1, Math.max(0, at + step));
-      setHere(questions[next]?.question_id ?? null);
+      setSelected(questions[next]?.question_id ?? null);
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
-  }, [here, open, questions]);
+  }, [selected, open, questions]);
 
   return (
     <>
@@ -46,22 +48,22 @@ export function WaitingPage({ onMenu }: { onMenu: () => void }) {
           <Menu size={18} aria-hidden="true" />
         </button>
         <h1 className="font-semibold">{t.waiting}</h1>
-        {questions.length > 0 && <span className="ml-auto pr-1 text-dim">{t.waitingFor(questions.length)}</span>}
+        {questions.length > 0 && <span className="ml-auto pr-1 text-dim">{d.waitingFor(questions.length)}</span>}
       </header>
       <div className="min-h-0 flex-1 overflow-y-auto">
         <div className="mx-auto max-w-[808px] px-6 py-4 max-[719px]:px-4">
-          {notes
+          {notices
             .filter(({ question }) => !own.has(question.id))
-            .map((note) => (
-              <Answered key={note.question.id} note={note} />
+            .map((notice) => (
+              <AnswerNoticeView key={notice.question.id} notice={notice} />
             ))}
-          {data !== undefined && questions.length === 0 && <p className="py-[20vh] text-center text-dim">{t.waitingLead}</p>}
+          {data !== undefined && questions.length === 0 && <p className="py-[20vh] text-center text-dim">{d.waitingLead}</p>}
           {questions.map((one) => (
             <Item
               key={one.question_id}
               view={one}
               open={one.question_id === open}
-              here={one.question_id === here}
+              here={one.question_id === selected}
               onToggle={toggle}
             />
           ))}
@@ -74,7 +76,8 @@ export function WaitingPage({ onMenu }: { onMenu: () => void }) {
 function Item(props: { view: QuestionView; open: boolean; here: boolean; onToggle: (id: string) => void }) {
   const { view, ...row } = props;
   const t = useMessages();
-  const language = usePreferences((one) => one.language);
+  const d = useDecisionMessages();
+  const language = usePreferences((preferences) => preferences.language);
   const question = toQuestion(view);
   return (
     <ExpandableRow
@@ -93,7 +96,7 @@ function Item(props: { view: QuestionView; open: boolean; here: boolean; onToggl
       <div className="mb-2 rounded-xl border border-warn-line bg-raised px-3 py-2.5">
         <Link
           href={`/sessions/${view.session_id}`}
-          title={t.openSession}
+          title={d.openSession}
           className="isolate-text mb-2 line-clamp-2 text-[13px] break-words text-accent hover:underline"
         >
           &gt; {view.task}

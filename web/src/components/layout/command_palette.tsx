@@ -2,54 +2,54 @@ import { useState, type KeyboardEvent } from 'react';
 import { useLocation } from 'wouter';
 import { setPreferences, usePreferences } from '../../state/preferences';
 import { useMessages } from '../../i18n/catalog';
+import { useSessions } from '../../state/sessions';
 import { Dialog } from './dialog';
-import { useSessions } from './sidebar';
 
-interface Choice {
+interface Command {
   id: string;
   text: string;
-  act: () => void;
+  run: () => void;
 }
 
-const MOST = 50;
+const MAX_RESULTS = 50;
 
-/** Finds a session by its title, and whatever the page can do. */
-export function CommandPalette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
+/** Search sessions by title, and run the commands of the page. */
+export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; onShortcuts: () => void }) {
   const t = useMessages();
   const { language } = usePreferences();
   const { data } = useSessions();
   const [, navigate] = useLocation();
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
-  const go = (act: () => void) => () => {
+  const closeAnd = (run: () => void) => () => {
     onClose();
-    act();
+    run();
   };
-  const choices: Choice[] = [
-    { id: 'new', text: t.newSession, act: go(() => navigate('/')) },
-    { id: 'waiting', text: t.waiting, act: go(() => navigate('/waiting')) },
+  const commands: Command[] = [
+    { id: 'new', text: t.newSession, run: closeAnd(() => navigate('/')) },
+    { id: 'waiting', text: t.waiting, run: closeAnd(() => navigate('/waiting')) },
     ...(data?.sessions ?? []).map((row) => ({
       id: row.session_id,
       text: row.title || t.untitled,
-      act: go(() => navigate(`/sessions/${row.session_id}`)),
+      run: closeAnd(() => navigate(`/sessions/${row.session_id}`)),
     })),
     ...(['system', 'light', 'dark'] as const).map((theme) => ({
       id: `theme-${theme}`,
       text: `${t.theme}: ${t.themes[theme]}`,
-      act: go(() => setPreferences({ theme })),
+      run: closeAnd(() => setPreferences({ theme })),
     })),
     {
       id: 'language',
       text: t.language,
-      act: go(() => setPreferences({ language: language === 'en' ? 'zh' : 'en' })),
+      run: closeAnd(() => setPreferences({ language: language === 'en' ? 'zh' : 'en' })),
     },
-    { id: 'keys', text: t.shortcuts, act: onKeys },
+    { id: 'keys', text: t.shortcuts, run: onShortcuts },
   ];
   const wanted = text.trim().toLowerCase();
-  const found = choices.filter((one) => one.text.toLowerCase().includes(wanted)).slice(0, MOST);
+  const found = commands.filter((one) => one.text.toLowerCase().includes(wanted)).slice(0, MAX_RESULTS);
   const press = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
-    if (event.key === 'Enter') found[at]?.act();
+    if (event.key === 'Enter') found[at]?.run();
     else if (event.key === 'ArrowDown') setAt(Math.min(at + 1, found.length - 1));
     else if (event.key === 'ArrowUp') setAt(Math.max(at - 1, 0));
     else return;
@@ -74,7 +74,7 @@ export function CommandPalette({ onClose, onKeys }: { onClose: () => void; onKey
       />
       <div id="choices" role="listbox" tabIndex={-1} aria-label={t.palette} className="mt-1 max-h-[50vh] overflow-y-auto">
         {found.map((one, index) => (
-          // the keys are those of the field, as in every combobox
+          // the text field handles the keys, as in every combobox
           // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
           <div
             key={one.id}
@@ -82,7 +82,7 @@ export function CommandPalette({ onClose, onKeys }: { onClose: () => void; onKey
             id={`choice-${one.id}`}
             role="option"
             aria-selected={index === at}
-            onClick={one.act}
+            onClick={one.run}
             onMouseMove={() => setAt(index)}
             className={`cursor-pointer truncate rounded-lg px-3 py-1.5 ${index === at ? 'bg-hover' : ''}`}
           >

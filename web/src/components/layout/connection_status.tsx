@@ -4,10 +4,10 @@ import { useMessages } from '../../i18n/catalog';
 
 const NOTICE_DELAY_MS = 3_000;
 
-/** A thin line on top once the stream has been away for a while. */
+/** Shows a line at the top when the connection has been lost for a while. */
 export function ConnectionStatus() {
   const t = useMessages();
-  const since = useSessionStore((one) => one.lostSince);
+  const since = useSessionStore((store) => store.lostSince);
   const [waitedFor, setWaitedFor] = useState<number | null>(null);
   const late = since !== null && waitedFor === since;
   useEffect(() => {

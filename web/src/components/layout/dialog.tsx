@@ -1,6 +1,6 @@
 import { useEffect, useRef, type ReactNode } from 'react';
 
-/** A modal dialog of the browser's own; Esc and a click beside it close it. */
+/** A native modal dialog. Esc and a click outside close it. */
 export function Dialog(props: {
   label: string;
   className: string;
@@ -9,12 +9,12 @@ export function Dialog(props: {
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    const shown = dialog.current;
-    shown?.showModal();
-    return () => shown?.close();
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
   }, []);
   return (
-    // the keys of a dialog are the browser's: Esc comes as a cancel
+    // the browser handles the keys: Esc fires a cancel event
     // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions
     <dialog
       ref={dialog}
@@ -28,24 +28,5 @@ export function Dialog(props: {
     >
       {props.children}
     </dialog>
-  );
-}
-
-/** A drawer at an edge of the window. */
-export function Drawer(props: {
-  side: 'left' | 'right';
-  label: string;
-  onClose: () => void;
-  children: ReactNode;
-}) {
-  const edge = props.side === 'left' ? 'mr-auto border-r' : 'ml-auto border-l';
-  return (
-    <Dialog
-      label={props.label}
-      onClose={props.onClose}
-      className={`my-0 h-dvh max-h-none w-[min(300px,86vw)] border-y-0 ${edge}`}
-    >
-      {props.children}
-    </Dialog>
   );
 }

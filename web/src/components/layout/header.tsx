@@ -1,28 +1,16 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Menu, PanelRight, Pencil, Trash2 } from 'lucide-react';
-import { useState, type FormEvent } from 'react';
-import { useLocation } from 'wouter';
-import { api, type MeView } from '../../api/client';
+import { Suspense, useState } from 'react';
+import type { MeView } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { activeRun } from '../../state/event_reducer';
 import type { State } from '../../state/session_state';
 import { useWaitingCount } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
+import { lazyComponent } from '../../lib/lazy';
+import { useTitle } from '../../state/sessions';
 import { StatusIcon } from '../thread/status_icon';
-import { Dialog } from './dialog';
-import { useSessions } from './sidebar';
 
-export function useTitle(session: string | null): string {
-  const { data } = useSessions();
-  const known = data?.sessions.find((row) => row.session_id === session)?.title;
-  const first = useSessionStore((one) => one.state.runs[0]?.text);
-  const asked = useQuery({
-    queryKey: ['session', session],
-    queryFn: () => api.session(session ?? ''),
-    enabled: session !== null && data !== undefined && known === undefined,
-  });
-  return known || asked.data?.title || first?.split('\n')[0]?.slice(0, 80) || '';
-}
+const SessionDialog = lazyComponent(() => import('./session_dialog').then((module) => module.SessionDialog));
 
 function statusOf(state: State) {
   return activeRun(state)?.status ?? state.runs.at(-1)?.status;
@@ -36,9 +24,9 @@ export function Header(props: {
 }) {
   const t = useMessages();
   const title = useTitle(props.session);
-  const status = useSessionStore((one) => statusOf(one.state));
-  const model = useSessionStore((one) => lastModel(one.state)) || props.me?.model;
-  const [asks, setAsks] = useState<'none' | 'rename' | 'delete'>('none');
+  const status = useSessionStore((store) => statusOf(store.state));
+  const model = useSessionStore((store) => lastModel(store.state)) || props.me?.model;
+  const [dialog, setDialog] = useState<'none' | 'rename' | 'delete'>('none');
   return (
     <header className="flex h-12 flex-none items-center gap-2 border-b border-line px-3">
       <button type="button" className="bar-button relative min-[720px]:hidden" aria-label={t.menu} onClick={props.onMenu}>
@@ -50,10 +38,10 @@ export function Header(props: {
       </h1>
       {props.session !== null && (
         <span className="flex flex-none">
-          <button type="button" className="bar-button h-7! w-7!" title={t.rename} aria-label={t.rename} onClick={() => setAsks('rename')}>
+          <button type="button" className="bar-button h-7! w-7!" title={t.rename} aria-label={t.rename} onClick={() => setDialog('rename')}>
             <Pencil size={13} aria-hidden="true" />
           </button>
-          <button type="button" className="bar-button h-7! w-7!" title={t.delete} aria-label={t.delete} onClick={() => setAsks('delete')}>
+          <button type="button" className="bar-button h-7! w-7!" title={t.delete} aria-label={t.delete} onClick={() => setDialog('delete')}>
             <Trash2 size={13} aria-hidden="true" />
           </button>
         </span>
@@ -72,17 +60,16 @@ export function Header(props: {
           <PanelRight size={17} aria-hidden="true" />
         </button>
       )}
-      {asks === 'rename' && props.session !== null && (
-        <Rename session={props.session} title={title} onClose={() => setAsks('none')} />
-      )}
-      {asks === 'delete' && props.session !== null && (
-        <Delete session={props.session} onClose={() => setAsks('none')} />
+      {dialog !== 'none' && props.session !== null && (
+        <Suspense fallback={null}>
+          <SessionDialog kind={dialog} session={props.session} title={title} onClose={() => setDialog('none')} />
+        </Suspense>
       )}
     </header>
   );
 }
 
-/** Where the list is out of sight: a dot says that something waits. */
+/** Marks the menu button while questions are open. */
 function WaitingDot() {
   const count = useWaitingCount();
   return count === 0 ? null : <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-warn" />;
@@ -94,87 +81,4 @@ function lastModel(state: State): string {
     if (line?.kind === 'say') return line.model;
   }
   return '';
-}
-
-function Rename(props: { session: string; title: string; onClose: () => void }) {
-  const t = useMessages();
-  const queries = useQueryClient();
-  const [title, setTitle] = useState(props.title);
-  const [error, setError] = useState('');
-  const save = async (event: FormEvent) => {
-    event.preventDefault();
-    try {
-      await api.rename(props.session, title);
-      await queries.invalidateQueries({ queryKey: ['sessions'] });
-      props.onClose();
-    } catch (reason) {
-      setError((reason as Error).message || t.unreachable);
-    }
-  };
-  return (
-    <Dialog label={t.renameTitle} className="m-auto w-[min(26rem,92vw)] rounded-xl p-4" onClose={props.onClose}>
-      <form onSubmit={save}>
-        <h2 className="mb-3 font-semibold">{t.renameTitle}</h2>
-        <input
-          aria-label={t.renameTitle}
-          value={title}
-          maxLength={200}
-          onChange={(event) => setTitle(event.target.value)}
-          className="w-full rounded-lg border border-line bg-bg px-3 py-1.5"
-        />
-        {error !== '' && (
-          <p role="alert" className="mt-2 text-bad">
-            {error}
-          </p>
-        )}
-        <Choices confirm={t.save} onClose={props.onClose} />
-      </form>
-    </Dialog>
-  );
-}
-
-function Delete(props: { session: string; onClose: () => void }) {
-  const t = useMessages();
-  const queries = useQueryClient();
-  const [, navigate] = useLocation();
-  const [error, setError] = useState('');
-  const remove = async (event: FormEvent) => {
-    event.preventDefault();
-    try {
-      await api.remove(props.session);
-      navigate('/');
-      await queries.invalidateQueries({ queryKey: ['sessions'] });
-      props.onClose();
-    } catch (reason) {
-      setError((reason as Error).message || t.unreachable);
-    }
-  };
-  return (
-    <Dialog label={t.deleteTitle} className="m-auto w-[min(26rem,92vw)] rounded-xl p-4" onClose={props.onClose}>
-      <form onSubmit={remove}>
-        <h2 className="mb-1 font-semibold">{t.deleteTitle}</h2>
-        <p className="text-dim">{t.deleteText}</p>
-        {error !== '' && (
-          <p role="alert" className="mt-2 text-bad">
-            {error}
-          </p>
-        )}
-        <Choices confirm={t.delete} onClose={props.onClose} />
-      </form>
-    </Dialog>
-  );
-}
-
-function Choices({ confirm, onClose }: { confirm: string; onClose: () => void }) {
-  const t = useMessages();
-  return (
-    <div className="mt-4 flex justify-end gap-2">
-      <button type="button" onClick={onClose} className="rounded-lg px-3 py-1.5 hover:bg-hover">
-        {t.cancel}
-      </button>
-      <button type="submit" className="rounded-lg bg-accent px-3 py-1.5 font-medium text-on-accent">
-        {confirm}
-      </button>
-    </div>
-  );
 }

@@ -2,29 +2,31 @@ import { useState, type FormEvent } from 'react';
 import { ApiError } from '../../api/client';
 import { logIn } from '../../api/login';
 import { useMessages } from '../../i18n/catalog';
+import { useLoginMessages } from '../../i18n/login';
 
-/** Asks for a one-time code: the whole page, or `small` above a message that is kept. */
-export function Login({ small = false, onEntered }: { small?: boolean; onEntered: () => void }) {
+/** The login form: a whole page, or `small` above the composer. */
+export function Login({ small = false, onLoggedIn }: { small?: boolean; onLoggedIn: () => void }) {
   const t = useMessages();
+  const l = useLoginMessages();
   const [code, setCode] = useState('');
-  const [refused, setRefused] = useState('');
+  const [failure, setFailure] = useState('');
 
-  const enter = async (event: FormEvent) => {
+  const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
       await logIn(code);
-      onEntered();
+      onLoggedIn();
     } catch (error) {
-      const known = error instanceof ApiError && error.status !== 0;
-      setRefused(known ? error.message : t.unreachable);
+      const isReachable = error instanceof ApiError && error.status !== 0;
+      setFailure(isReachable ? error.message : t.unreachable);
     }
   };
 
   const form = (
-    <form onSubmit={enter} className="flex flex-wrap items-center gap-2">
+    <form onSubmit={submit} className="flex flex-wrap items-center gap-2">
       <input
-        aria-label={t.code}
-        placeholder={t.code}
+        aria-label={l.code}
+        placeholder={l.code}
         autoComplete="one-time-code"
         spellCheck={false}
         value={code}
@@ -32,19 +34,19 @@ export function Login({ small = false, onEntered }: { small?: boolean; onEntered
         className="min-w-0 flex-1 rounded-lg border border-line bg-bg px-3 py-1.5 font-mono text-sm"
       />
       <button type="submit" className="rounded-lg bg-accent px-3 py-1.5 font-medium text-on-accent">
-        {t.logIn}
+        {l.logIn}
       </button>
-      {refused !== '' && (
+      {failure !== '' && (
         <p role="alert" className="w-full text-bad">
-          {refused}
+          {failure}
         </p>
       )}
     </form>
   );
   if (small) {
     return (
-      <section aria-label={t.loginTitle} className="mb-2 rounded-xl border border-warn p-3">
-        <p className="mb-2">{t.loginKept}</p>
+      <section aria-label={l.title} className="mb-2 rounded-xl border border-warn p-3">
+        <p className="mb-2">{l.expired}</p>
         {form}
       </section>
     );
@@ -53,7 +55,7 @@ export function Login({ small = false, onEntered }: { small?: boolean; onEntered
     <main className="flex h-full items-center justify-center p-6">
       <div className="w-full max-w-sm">
         <h1 className="mb-1 text-lg font-semibold">{t.product}</h1>
-        <p className="mb-4 text-dim">{t.loginText}</p>
+        <p className="mb-4 text-dim">{l.text}</p>
         {form}
       </div>
     </main>

@@ -1,25 +1,27 @@
 import { COMMAND } from '../../lib/keyboard';
 import { useMessages } from '../../i18n/catalog';
+import { useShortcutMessages } from '../../i18n/shortcuts';
 import { Dialog } from './dialog';
 
 export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
   const t = useMessages();
+  const s = useShortcutMessages();
   const rows: Array<[string, string]> = [
-    [`${COMMAND}K`, t.keys.palette],
-    ['/', t.keys.composer],
-    ['j  k', t.keys.rows],
-    ['o', t.keys.open],
-    [`${COMMAND}Enter`, t.keys.queue],
-    ['y', t.keys.yes],
-    ['a', t.keys.session],
-    ['p', t.keys.rule],
-    ['n', t.keys.no],
-    ['e', t.keys.because],
-    ['f', t.keys.feedback],
-    ['1 – 9', t.keys.options],
-    ['Enter', t.keys.answer],
-    ['Esc', t.keys.stop],
-    ['?', t.keys.sheet],
+    [`${COMMAND}K`, s.palette],
+    ['/', s.composer],
+    ['j  k', s.rows],
+    ['o', s.open],
+    [`${COMMAND}Enter`, s.queue],
+    ['y', s.yes],
+    ['a', s.session],
+    ['p', s.rule],
+    ['n', s.no],
+    ['e', s.because],
+    ['f', s.feedback],
+    ['1 – 9', s.options],
+    ['Enter', s.answer],
+    ['Esc', s.stop],
+    ['?', s.list],
   ];
   return (
     <Dialog label={t.shortcuts} className="m-auto w-[min(28rem,92vw)] rounded-xl p-4" onClose={onClose}>

@@ -10,10 +10,10 @@ import { stepProgress, Steps } from '../thread/plan_steps';
 
 type Tab = 'overview' | 'files';
 
-/** Beside the stream: the plan, what was used, the tasks of the session, and its files. */
+/** The plan, usage, tasks and files of the session. */
 export function SidePanel() {
   const t = useMessages();
-  const state = useSessionStore((one) => one.state);
+  const state = useSessionStore((store) => store.state);
   const [tab, setTab] = useState<Tab>('overview');
   const tabs: Array<[Tab, string, number]> = [
     ['overview', t.overview, 0],

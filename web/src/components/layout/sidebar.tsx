@@ -1,40 +1,31 @@
-import { useQuery } from '@tanstack/react-query';
 import { Inbox, Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
 import { Link } from 'wouter';
 import { api, type SessionListItem } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { setPreferences, usePreferences, type Theme } from '../../state/preferences';
 import { isOver } from '../../state/session_state';
+import { useSessions } from '../../state/sessions';
 import { useOpenQuestions, useWaitingCount } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { COMMAND } from '../../lib/keyboard';
 import { StatusIcon } from '../thread/status_icon';
 
-export function useSessions() {
-  return useQuery({
-    queryKey: ['sessions'],
-    queryFn: () => api.sessions(),
-    refetchInterval: 5_000,
-    refetchOnWindowFocus: 'always',
-  });
-}
-
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
 
-/** All sessions, last active first, and what belongs to the page as a whole. */
+/** All sessions, active ones first, and the controls of the whole page. */
 export function Sidebar(props: {
   session: string | null;
-  waiting: boolean;
+  isWaitingPage: boolean;
   onSearch: () => void;
-  onKeys: () => void;
+  onShortcuts: () => void;
   onNavigate: () => void;
 }) {
   const t = useMessages();
   const { data, dataUpdatedAt } = useSessions();
   const waiting = useWaitingCount();
   const asked = useOpenQuestions().data?.questions ?? [];
-  const first = useSessionStore((one) => one.state.runs[0]?.text);
-  // what is at work stands on top
+  const first = useSessionStore((store) => store.state.runs[0]?.text);
+  // sessions with an active task come first
   const rows = (data?.sessions ?? []).toSorted((a, b) => rank(a) - rank(b));
   const today = new Date(dataUpdatedAt).toDateString();
   const isToday = (row: SessionListItem) => new Date(row.updated).toDateString() === today;
@@ -65,8 +56,8 @@ export function Sidebar(props: {
         <Link
           href="/waiting"
           onClick={props.onNavigate}
-          aria-current={props.waiting ? 'page' : undefined}
-          className={`flex h-8 items-center gap-2 rounded-lg px-2 hover:bg-hover ${props.waiting ? 'bg-hover font-medium' : ''}`}
+          aria-current={props.isWaitingPage ? 'page' : undefined}
+          className={`flex h-8 items-center gap-2 rounded-lg px-2 hover:bg-hover ${props.isWaitingPage ? 'bg-hover font-medium' : ''}`}
         >
           <Inbox size={15} aria-hidden="true" />
           {t.waiting}
@@ -83,7 +74,7 @@ export function Sidebar(props: {
                 <li key={row.session_id}>
                   <SessionLink
                     row={row}
-                    task={row.session_id === props.session ? first : asked.find((one) => one.session_id === row.session_id)?.task}
+                    task={row.session_id === props.session ? first : asked.find((store) => store.session_id === row.session_id)?.task}
                     here={row.session_id === props.session}
                     onNavigate={props.onNavigate}
                   />
@@ -93,7 +84,7 @@ export function Sidebar(props: {
           </section>
         ))}
       </nav>
-      <Foot onKeys={props.onKeys} />
+      <Footer onShortcuts={props.onShortcuts} />
     </div>
   );
 }
@@ -104,7 +95,7 @@ function rank(row: SessionListItem): number {
 
 function SessionLink(props: {
   row: SessionListItem;
-  /** What a session without a title is about. */
+  /** Shown for a session without a title. */
   task: string | undefined;
   here: boolean;
   onNavigate: () => void;
@@ -128,12 +119,12 @@ function SessionLink(props: {
   );
 }
 
-async function leave(): Promise<void> {
+async function logOut(): Promise<void> {
   await api.logout().catch(() => undefined);
   location.assign('/');
 }
 
-function Foot({ onKeys }: { onKeys: () => void }) {
+function Footer({ onShortcuts }: { onShortcuts: () => void }) {
   const t = useMessages();
   const { language, theme } = usePreferences();
   const ThemeIcon = { system: Monitor, light: Sun, dark: Moon }[theme];
@@ -156,10 +147,10 @@ function Foot({ onKeys }: { onKeys: () => void }) {
         <Languages size={16} aria-hidden="true" />
         <span lang={language === 'en' ? 'zh-CN' : 'en'}>{t.language}</span>
       </button>
-      <button type="button" className="bar-button ml-auto" title={t.shortcuts} aria-label={t.shortcuts} onClick={onKeys}>
+      <button type="button" className="bar-button ml-auto" title={t.shortcuts} aria-label={t.shortcuts} onClick={onShortcuts}>
         <Keyboard size={16} aria-hidden="true" />
       </button>
-      <button type="button" className="bar-button" title={t.logOut} aria-label={t.logOut} onClick={() => void leave()}>
+      <button type="button" className="bar-button" title={t.logOut} aria-label={t.logOut} onClick={() => void logOut()}>
         <LogOut size={16} aria-hidden="true" />
       </button>
     </div>

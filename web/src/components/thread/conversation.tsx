@@ -1,20 +1,29 @@
 import type { MeView } from '../../api/client';
+import { Suspense } from 'react';
 import { useSessionStore } from '../../state/session_store';
 import { useMessages } from '../../i18n/catalog';
-import { Welcome } from './welcome';
+import { lazyComponent } from '../../lib/lazy';
 import { Thread } from './thread';
 
-/** The middle of the page: what a session shows, or what a person may try. */
+const Welcome = lazyComponent(() => import('./welcome').then((module) => module.Welcome));
+
+/** The thread of a session; the start page without one. */
 export function Conversation({ session, me }: { session: string | null; me: MeView | undefined }) {
   const t = useMessages();
-  const phase = useSessionStore((one) => one.phase);
-  const shown = useSessionStore((one) => one.session);
-  if (session === null) return <Welcome me={me} />;
-  if (phase === 'missing') return <AnswerNotice text={t.missing} />;
-  if (shown !== session || phase !== 'ready') return <AnswerNotice text={t.loading} />;
+  const phase = useSessionStore((store) => store.phase);
+  const shown = useSessionStore((store) => store.session);
+  if (session === null) {
+    return (
+      <Suspense fallback={<div className="flex-1" />}>
+        <Welcome me={me} />
+      </Suspense>
+    );
+  }
+  if (phase === 'missing') return <Placeholder text={t.missing} />;
+  if (shown !== session || phase !== 'ready') return <Placeholder text={t.loading} />;
   return <Thread />;
 }
 
-function AnswerNotice({ text }: { text: string }) {
+function Placeholder({ text }: { text: string }) {
   return <p className="flex flex-1 items-center justify-center p-6 text-dim">{text}</p>;
 }

@@ -3,7 +3,7 @@ import type { Attachment } from '../../api/client';
 import { formatSize } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
 
-/** A stored file: the server sends it as a download, a browser never shows or runs it. */
+/** A link that downloads a stored file. */
 export function FileLink({ file, wide = false }: { file: Attachment; wide?: boolean }) {
   const t = useMessages();
   return (

@@ -1,4 +1,4 @@
-import { memo, useRef, useState } from 'react';
+import { memo, Suspense, useRef, useState } from 'react';
 import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
 import type {
   EndLine,
@@ -14,14 +14,17 @@ import { usePreferences } from '../../state/preferences';
 import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
 import { FileLink } from './file_link';
-import { PermissionCalls } from '../decision/permission';
+import { lazyComponent } from '../../lib/lazy';
 import { MarkdownView } from './markdown_view';
-import { PlanView } from '../decision/plan_review';
 import { NoteRow, ExpandableRow, StaticRow, Text, useFocus, type RowProps } from './row';
-import { stepProgress, Steps } from './plan_steps';
+import { PlanView, stepProgress, Steps } from './plan_steps';
 import { Tool } from './tool_call';
 
-/** One event of a run as a line of its own. */
+const PermissionCalls = lazyComponent(() =>
+  import('../decision/permission_calls').then((module) => module.PermissionCalls),
+);
+
+/** One line of the conversation. */
 export const LineView = memo(function LineView(
   props: RowProps & { line: Line; live: LiveNode | undefined },
 ) {
@@ -50,7 +53,7 @@ export const LineView = memo(function LineView(
   }
 });
 
-/** Messages that are being said, or thought, right now. */
+/** A reply, or the reasoning before it, while it is streamed. */
 export function LiveView(props: RowProps & { node: LiveNode }) {
   const t = useMessages();
   const { node, ...row } = props;
@@ -75,7 +78,7 @@ const MAX_COLLAPSED_CHARS = 400;
 
 function Input({ line, ...row }: RowProps & { line: InputLine }) {
   const t = useMessages();
-  const language = usePreferences((one) => one.language);
+  const language = usePreferences((preferences) => preferences.language);
   const box = useRef<HTMLDivElement>(null);
   useFocus(box, row.here);
   const long = line.text.length > MAX_COLLAPSED_CHARS || line.text.split('\n').length > 6;
@@ -113,7 +116,7 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   );
 }
 
-/** An answer stands in full; a remark between two tools is a line until it is opened. */
+/** Answers are shown in full; long remarks between tool calls are collapsed to one line. */
 function Say({ line, ...row }: RowProps & { line: SayLine }) {
   const t = useMessages();
   const remark = line.calls > 0 && (line.text.length > 110 || line.text.includes('\n'));
@@ -157,17 +160,21 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
     >
       {asked.body !== '' && <Text tone="">{asked.body}</Text>}
       {plan !== undefined && <PlanView plan={plan} />}
-      {calls.length > 0 && <PermissionCalls calls={calls} left={leftOut(answered)} />}
+      {calls.length > 0 && (
+        <Suspense fallback={null}>
+          <PermissionCalls calls={calls} excluded={excludedCalls(answered)} />
+        </Suspense>
+      )}
       {answered !== undefined && <p className="isolate-text mt-2 break-words text-dim">{end}</p>}
     </ExpandableRow>
   );
 }
 
-function leftOut(answered: QuestionLine['answered']): ReadonlySet<string> {
+function excludedCalls(answered: QuestionLine['answered']): ReadonlySet<string> {
   return new Set(Object.entries(answered?.items ?? {}).flatMap(([call, yes]) => (yes ? [] : [call])));
 }
 
-/** The end of a run: one dim line, above it what was not said before. */
+/** The end of a run: the answer unless it is already shown, the error, and a summary. */
 function End({ line, ...row }: RowProps & { line: EndLine }) {
   const t = useMessages();
   const reason = t.reasons[line.reason as keyof typeof t.reasons] ?? line.reason;
@@ -210,7 +217,7 @@ function SubtaskRow({ line, ...row }: RowProps & { line: SubtaskLine }) {
   const state = line.ended ? (line.failed ? '✕' : '✓') : '●';
   const tools = line.thread.lines.filter((one) => one.kind === 'tool').length;
   return (
-    <ExpandableRow {...row} id={line.key} glyph="├" tone="text-dim" title={state} hint={t.subtask} end={t.steps(tools)}>
+    <ExpandableRow {...row} id={line.key} glyph="├" tone="text-dim" title={`${t.subtask} ${state}`} end={t.steps(tools)}>
       {line.thread.lines.map((one) => (
         <LineView key={one.key} line={one} live={undefined} open={open.has(one.key)} here={false} onToggle={toggle} />
       ))}

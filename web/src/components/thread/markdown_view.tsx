@@ -2,7 +2,7 @@ import { memo, useMemo, useState, type CSSProperties } from 'react';
 import { parseBlocks, IncrementalBlocks, render, type Block } from '../../lib/markdown';
 import { useMessages } from '../../i18n/catalog';
 
-/** A finished block is rendered once; its source says whether it is the same. */
+/** A block is rendered again only when its source changes. */
 const Shown = memo(
   function Shown({ block }: { block: Block }) {
     return <div dangerouslySetInnerHTML={{ __html: render(block) }} />;
@@ -10,7 +10,7 @@ const Shown = memo(
   (before, after) => before.block.raw === after.block.raw,
 );
 
-/** A model's text. With `growing` it comes piece by piece. */
+/** Model text as Markdown. Text that is still streamed is `growing`. */
 export function MarkdownView({ text, growing = false }: { text: string; growing?: boolean }) {
   const t = useMessages();
   const [cutter] = useState(() => new IncrementalBlocks());
@@ -22,7 +22,7 @@ export function MarkdownView({ text, growing = false }: { text: string; growing?
   return (
     <div className="prose" style={note} dir="auto">
       {blocks.map((block, index) => (
-        // blocks are only ever added at the end
+        // blocks are only appended
         // oxlint-disable-next-line react/no-array-index-key
         <Shown key={index} block={block} />
       ))}

@@ -1,14 +1,26 @@
+import type { Plan } from '../../stream/events';
 import type { Step } from '../../state/session_state';
 
-const STEP_LOOK: Record<Step['status'], { glyph: string; tone: string }> = {
-  pending: { glyph: '○', tone: 'text-dim' },
-  in_progress: { glyph: '●', tone: 'text-accent' },
-  completed: { glyph: '✓', tone: 'text-ok' },
-  failed: { glyph: '✕', tone: 'text-bad' },
-  skipped: { glyph: '·', tone: 'text-dim' },
+const STEP_ICONS: Record<Step['status'], { icon: string; tone: string }> = {
+  pending: { icon: '○', tone: 'text-dim' },
+  in_progress: { icon: '●', tone: 'text-accent' },
+  completed: { icon: '✓', tone: 'text-ok' },
+  failed: { icon: '✕', tone: 'text-bad' },
+  skipped: { icon: '·', tone: 'text-dim' },
 };
 
-/** The steps of a plan; `plain` ones have numbers, as nothing is done yet. */
+/** A proposed plan: its goal and its numbered steps. */
+export function PlanView({ plan }: { plan: Plan }) {
+  const steps = plan.steps.map(({ status = 'pending', ...step }) => ({ ...step, status }));
+  return (
+    <>
+      <p className="isolate-text mb-1 font-medium break-words">{plan.goal}</p>
+      <Steps steps={steps} plain />
+    </>
+  );
+}
+
+/** The steps of a plan with their status; `plain` ones with their number. */
 export function Steps({ steps, plain = false }: { steps: readonly Step[]; plain?: boolean }) {
   return (
     <ol>
@@ -19,8 +31,8 @@ export function Steps({ steps, plain = false }: { steps: readonly Step[]; plain?
               {at + 1}
             </span>
           ) : (
-            <span className={`glyph h-[21px] items-center ${STEP_LOOK[step.status].tone}`} aria-hidden="true">
-              {STEP_LOOK[step.status].glyph}
+            <span className={`glyph h-[21px] items-center ${STEP_ICONS[step.status].tone}`} aria-hidden="true">
+              {STEP_ICONS[step.status].icon}
             </span>
           )}
           <span

@@ -1,4 +1,4 @@
-/** What lines are made of. */
+/** The rows of a thread. */
 import { ChevronRight } from 'lucide-react';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { formatCount } from '../../lib/format';
@@ -10,7 +10,7 @@ export interface RowProps {
   onToggle: (key: string) => void;
 }
 
-/** A line that opens beneath itself and never moves. */
+/** A row that expands below itself, without moving. */
 export function ExpandableRow(
   props: RowProps & {
     id: string;
@@ -51,7 +51,7 @@ export function ExpandableRow(
   );
 }
 
-/** A line that is all there is of it. */
+/** A row that is always shown in full. */
 export function StaticRow(props: { glyph: string; tone: string; here: boolean; children: ReactNode }) {
   const box = useRef<HTMLDivElement>(null);
   useFocus(box, props.here);

@@ -9,7 +9,7 @@ const GLYPHS: Record<Status, { glyph: string; tone: string }> = {
   cancelled: { glyph: '■', tone: 'text-dim' },
 };
 
-/** A task's status as its sign; the word stands beside it or is read aloud. */
+/** The icon of a task status; `label` is read by screen readers. */
 export function StatusIcon({ status, label }: { status: Status; label?: string }) {
   const { glyph, tone } = GLYPHS[status];
   return (

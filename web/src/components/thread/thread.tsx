@@ -1,67 +1,74 @@
 import { ArrowDown } from 'lucide-react';
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { Virtualizer, type VirtualizerHandle } from 'virtua';
+import { Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import type { VirtualizerHandle } from 'virtua';
 import { useSessionStore } from '../../state/session_store';
 import { keyOf, type Line, type LiveNode, type State } from '../../state/session_state';
 import { isTyping } from '../../lib/keyboard';
 import { useMessages } from '../../i18n/catalog';
+import { lazyComponent } from '../../lib/lazy';
 import { LineView, LiveView } from './line_view';
 
-/** Rows beyond this are only there while they are seen. */
+const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
+
+/** Above this number of rows only the visible ones are rendered. */
 const VIRTUALIZE_FROM = 200;
-/** The end is followed by whoever stands this near to it, in pixels. */
+/** The view follows the end while it is closer than this. */
 const NEAR_END_PX = 80;
 
 type Entry = { key: string; line: Line } | { key: string; node: LiveNode };
 
-/** Lines, then what is being said right now: words that have no line yet stand at the end. */
+/** Return the lines, followed by the replies that are being streamed. */
 function entriesOf(state: State): Entry[] {
   const entries: Entry[] = state.thread.lines.map((line) => ({ key: line.key, line }));
   const nodes = Object.values(state.live);
   for (const node of nodes) {
     const key = keyOf(node.run, node.node);
-    const shown = node.node.endsWith(':say') || node.node.endsWith(':think');
-    const says = state.live[keyOf(node.run, node.node.replace(/:think$/, ':say'))];
-    const overtaken = node.reasoning && says !== undefined && says.text !== '';
-    if (shown && !overtaken) entries.push({ key, node });
+    const isReply = node.node.endsWith(':say') || node.node.endsWith(':think');
+    const reply = state.live[keyOf(node.run, node.node.replace(/:think$/, ':say'))];
+    const isSuperseded = node.reasoning && reply !== undefined && reply.text !== '';
+    if (isReply && !isSuperseded) entries.push({ key, node });
   }
   return entries;
 }
 
 export function Thread() {
   const t = useMessages();
-  const state = useSessionStore((one) => one.state);
+  const state = useSessionStore((store) => store.state);
   const entries = useMemo(() => entriesOf(state), [state]);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const [cursor, setCursor] = useState<string | null>(null);
-  const [away, setAway] = useState(false);
+  const [selected, setSelected] = useState<string | null>(null);
+  const [isAwayFromEnd, setIsAwayFromEnd] = useState(false);
   const view = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
-  const virtual = entries.length > VIRTUALIZE_FROM;
+  const isVirtual = entries.length > VIRTUALIZE_FROM;
 
-  // words that were seen coming stay as they are when their line is finished
-  const said = entries.flatMap((one) => ('node' in one && !one.node.reasoning ? [one.key] : []));
-  if (!said.every((key) => open.has(key))) setOpen(new Set([...open, ...said]));
+  // a reply that was seen while it was streamed stays expanded when it is complete
+  const streamed = entries.flatMap((one) => ('node' in one && !one.node.reasoning ? [one.key] : []));
+  if (!streamed.every((key) => open.has(key))) setOpen(new Set([...open, ...streamed]));
 
   const measure = useCallback(() => {
     const box = view.current;
     if (box === null) return;
     follows.current = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
-    setAway(!follows.current);
+    setIsAwayFromEnd(!follows.current);
   }, []);
 
-  const toEnd = useCallback(() => {
+  const scrollToEnd = useCallback(() => {
     const box = view.current;
     if (box === null) return;
     if (list.current !== null) list.current.scrollToIndex(entries.length - 1, { align: 'end' });
     else box.scrollTop = box.scrollHeight;
   }, [entries.length]);
 
+  const followEnd = useCallback(() => {
+    if (follows.current) scrollToEnd();
+  }, [scrollToEnd]);
+
   useLayoutEffect(() => {
-    if (follows.current) toEnd();
-    // oxlint-disable-next-line react/exhaustive-effect-dependencies -- whatever is new moves the end
-  }, [entries, toEnd]);
+    followEnd();
+    // oxlint-disable-next-line react/exhaustive-effect-dependencies -- every new entry moves the end
+  }, [entries, followEnd]);
 
   const toggle = useCallback(
     (key: string) => {
@@ -70,7 +77,7 @@ export function Thread() {
         if (!next.delete(key)) next.add(key);
         return next;
       });
-      // what was opened may push the end away: then it is not followed any more
+      // an expanded row may move the end out of reach, which ends following
       requestAnimationFrame(measure);
     },
     [measure],
@@ -79,36 +86,36 @@ export function Thread() {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
-      if (event.key === 'o' && cursor !== null) {
-        toggle(cursor);
+      if (event.key === 'o' && selected !== null) {
+        toggle(selected);
         return;
       }
       const step = { j: 1, k: -1 }[event.key];
       if (step === undefined || entries.length === 0) return;
-      const at = entries.findIndex((one) => one.key === cursor);
+      const at = entries.findIndex((store) => store.key === selected);
       const first = step > 0 ? 0 : entries.length - 1;
       const next = at < 0 ? first : Math.min(entries.length - 1, Math.max(0, at + step));
-      setCursor(entries[next]?.key ?? null);
+      setSelected(entries[next]?.key ?? null);
       follows.current = false;
       list.current?.scrollToIndex(next, { align: 'nearest' });
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
-  }, [cursor, entries, toggle]);
+  }, [selected, entries, toggle]);
 
   const rows = entries.map((one) => {
-    const here = one.key === cursor;
+    const isSelected = one.key === selected;
     return 'line' in one ? (
       <LineView
         key={one.key}
         line={one.line}
         live={one.line.kind === 'tool' ? state.live[one.key] : undefined}
         open={open.has(one.key)}
-        here={here}
+        here={isSelected}
         onToggle={toggle}
       />
     ) : (
-      <LiveView key={one.key} node={one.node} open={open.has(one.key)} here={here} onToggle={toggle} />
+      <LiveView key={one.key} node={one.node} open={open.has(one.key)} here={isSelected} onToggle={toggle} />
     );
   });
   return (
@@ -124,21 +131,23 @@ export function Thread() {
         className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none]"
       >
         <div className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
-          {virtual ? (
-            <Virtualizer ref={list} scrollRef={view} startMargin={16}>
-              {rows}
-            </Virtualizer>
+          {isVirtual ? (
+            <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
+              <VirtualRows list={list} view={view} onMount={followEnd}>
+                {rows}
+              </VirtualRows>
+            </Suspense>
           ) : (
             rows
           )}
         </div>
       </div>
-      {away && (
+      {isAwayFromEnd && (
         <button
           type="button"
           onClick={() => {
             follows.current = true;
-            toEnd();
+            scrollToEnd();
           }}
           className="absolute bottom-3 left-1/2 flex -translate-x-1/2 items-center gap-1.5 rounded-full border border-line bg-raised px-3 py-1 text-[13px] shadow"
         >

@@ -11,7 +11,7 @@ const TOOL_LOOK = {
   failed: { glyph: '✕', tone: 'text-bad' },
 };
 
-/** The most telling argument of a call, on one line. */
+/** Return the first text argument of a call on one line. */
 function gist(given: Record<string, unknown>): string {
   const values = Object.values(given).filter((value) => typeof value === 'string' && value !== '');
   const [first] = values as string[];
@@ -54,7 +54,7 @@ function ToolName({ name }: { name: string }) {
   return <span className="font-mono text-[13px]">{name}</span>;
 }
 
-/** Several texts by name, one alone as it is; all else as JSON. */
+/** Return the arguments as lines of text; values other than text as JSON. */
 function argumentText(given: Record<string, unknown>): string {
   return Object.entries(given)
     .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)

@@ -1,29 +1,28 @@
 import type { MeView } from '../../api/client';
+import { EXAMPLE_EVENT } from '../../state/draft';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
-import { useMessages } from '../../i18n/catalog';
+import { useWelcomeMessages } from '../../i18n/welcome';
 
-export const EXAMPLE_EVENT = 'larkspur.example';
-
-function take(text: string, mode: string): void {
+function submitExample(text: string, mode: string): void {
   setPreferences({ mode: mode as Mode });
   dispatchEvent(new CustomEvent(EXAMPLE_EVENT, { detail: text }));
 }
 
-/** One sentence and three things to try; the composer takes what is clicked. */
+/** The start page: one sentence and three examples that can be clicked. */
 export function Welcome({ me }: { me: MeView | undefined }) {
-  const t = useMessages();
-  const told = usePreferences((one) => one.told);
+  const t = useWelcomeMessages();
+  const isDismissed = usePreferences((preferences) => preferences.offlineNoticeDismissed);
   return (
     <div className="flex min-h-0 flex-1 flex-col items-center justify-center overflow-y-auto p-6">
       <div className="w-full max-w-[560px]">
-        <h2 className="text-[17px] font-semibold">{t.emptyLead}</h2>
-        <p className="mt-6 mb-1.5 text-xs text-dim">{t.emptyTry}</p>
+        <h2 className="text-[17px] font-semibold">{t.title}</h2>
+        <p className="mt-6 mb-1.5 text-xs text-dim">{t.examplesTitle}</p>
         <ul className="divide-y divide-line rounded-xl border border-line">
           {t.examples.map((example) => (
             <li key={example.text}>
               <button
                 type="button"
-                onClick={() => take(example.text, example.mode)}
+                onClick={() => submitExample(example.text, example.mode)}
                 className="flex w-full items-start gap-1 px-3 py-2.5 text-left first:rounded-t-xl hover:bg-hover"
               >
                 <span className="glyph text-dim" aria-hidden="true">
@@ -34,13 +33,13 @@ export function Welcome({ me }: { me: MeView | undefined }) {
             </li>
           ))}
         </ul>
-        {me?.provider === 'offline' && !told && (
+        {me?.provider === 'offline' && !isDismissed && (
           <p className="mt-4 flex items-start gap-3 text-[13px] text-dim">
             <span>
               <span aria-hidden="true">· </span>
               {t.offline}
             </span>
-            <button type="button" onClick={() => setPreferences({ told: true })} className="flex-none text-accent hover:underline">
+            <button type="button" onClick={() => setPreferences({ offlineNoticeDismissed: true })} className="flex-none text-accent hover:underline">
               {t.dismiss}
             </button>
           </p>

@@ -1,0 +1,74 @@
+import { useDecisionMessages } from '../../i18n/decision';
+import type { ApprovalItem } from '../../stream/events';
+import { FileLink } from '../thread/file_link';
+import { Key } from './choices';
+import { CodeText, Diff } from './code_text';
+
+/** The calls of an approval, each exactly as it would be executed. */
+export function PermissionCalls(props: {
+  calls: readonly ApprovalItem[];
+  excluded: ReadonlySet<string>;
+  onToggleCall?: (call: string) => void;
+}) {
+  const { calls, excluded, onToggleCall } = props;
+  const d = useDecisionMessages();
+  return (
+    <ol className="flex flex-col gap-3">
+      {calls.map((call, at) => {
+        const isExcluded = excluded.has(call.call_id);
+        const risk = d.risks[call.risk as keyof typeof d.risks] ?? call.risk;
+        return (
+          <li key={call.call_id}>
+            {calls.length > 1 && (
+              <label className="mb-1 flex items-center gap-2">
+                <input
+                  type="checkbox"
+                  checked={!isExcluded}
+                  disabled={onToggleCall === undefined}
+                  onChange={() => onToggleCall?.(call.call_id)}
+                  aria-label={d.include(call.tool)}
+                  className="size-3.5 accent-accent"
+                />
+                {at < 9 && <Key>{at + 1}</Key>}
+                <span className={`font-mono text-[13px] ${isExcluded ? 'text-dim line-through' : ''}`}>{call.tool}</span>
+              </label>
+            )}
+            <div className={calls.length > 1 ? 'ml-[1.375rem]' : ''}>
+              <CallText call={call} />
+              <p className="mt-1 text-[13px] text-dim">
+                <span className="text-warn">{risk}</span>
+                {call.reason !== '' && <span className="isolate-text"> · {call.reason}</span>}
+              </p>
+            </div>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+/** A command in full; for a file change, its diff followed by the call. */
+function CallText({ call }: { call: ApprovalItem }) {
+  const d = useDecisionMessages();
+  const text = (
+    <>
+      <CodeText text={call.what} label={d.command(call.tool)} />
+      {call.whole && (
+        <div className="mt-1 text-[13px] text-warn">
+          {d.tooLong}
+          <FileLink file={call.whole} />
+        </div>
+      )}
+    </>
+  );
+  if (call.diff === undefined || call.diff === '') return text;
+  return (
+    <>
+      <Diff text={call.diff} />
+      <details className="mt-1">
+        <summary className="w-fit rounded text-[13px] text-dim hover:text-ink">{d.callInFull}</summary>
+        <div className="mt-1">{text}</div>
+      </details>
+    </>
+  );
+}

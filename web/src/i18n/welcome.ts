@@ -1,0 +1,38 @@
+/** The texts of the start page, loaded with it. */
+import { usePreferences, type Language } from '../state/preferences';
+
+const en = {
+  title: 'Describe a task. Every step appears here as it happens.',
+  examplesTitle: 'Try an example',
+  examples: [
+    { text: 'what is 6*7?', mode: 'ask' },
+    { text: 'list the files here', mode: 'ask' },
+    {
+      text: 'write a haiku about lark to notes.md, then count the words in notes.md, then read notes.md',
+      mode: 'accept-edits',
+    },
+  ],
+  offline: 'You are using the offline demo model. Set ANTHROPIC_API_KEY to use a real one.',
+  dismiss: 'Dismiss',
+};
+
+const zh: typeof en = {
+  title: '描述你的任务，每一步都会实时显示在这里。',
+  examplesTitle: '试试这些示例',
+  examples: [
+    { text: '算 6*7', mode: 'ask' },
+    { text: '列出文件', mode: 'ask' },
+    {
+      text: '写一首关于云雀的俳句到 notes.md，然后统计 notes.md 的字数，然后读一下 notes.md',
+      mode: 'accept-edits',
+    },
+  ],
+  offline: '当前使用离线演示模型。设置 ANTHROPIC_API_KEY 后即可使用真实模型。',
+  dismiss: '知道了',
+};
+
+const TEXTS: Record<Language, typeof en> = { en, zh };
+
+export function useWelcomeMessages(): typeof en {
+  return TEXTS[usePreferences((preferences) => preferences.language)];
+}
