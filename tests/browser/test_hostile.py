@@ -43,7 +43,7 @@ The end of it.
 """
 
 
-def test_hostile_words_do_nothing_and_fetch_nothing(serve: Serve, script: Any, enter: Open) -> None:
+def test_hostile_model_text_runs_and_loads_nothing(serve: Serve, script: Any, enter: Open) -> None:
     evil = "<img src=x onerror='window.ran=1'>"
     model = script(
         [
@@ -81,7 +81,7 @@ def test_hostile_words_do_nothing_and_fetch_nothing(serve: Serve, script: Any, e
     assert gateway.events(session_of(page))
 
 
-def test_the_policy_of_the_page_forbids_what_is_inline_and_foreign(
+def test_the_content_security_policy_forbids_inline_and_foreign_code(
     serve: Serve, enter: Open
 ) -> None:
     page = enter(serve())
@@ -102,7 +102,9 @@ def test_the_policy_of_the_page_forbids_what_is_inline_and_foreign(
     assert page.evaluate("window.ran") is None
 
 
-def test_five_megabytes_of_tool_output_are_a_line(serve: Serve, script: Any, enter: Open) -> None:
+def test_five_megabytes_of_tool_output_are_collapsed(
+    serve: Serve, script: Any, enter: Open
+) -> None:
     command = "head -c 5000000 /dev/zero | tr '\\0' 'x' | fold -w 100; echo; echo THE END"
     model = script(
         [
@@ -127,7 +129,7 @@ def test_five_megabytes_of_tool_output_are_a_line(serve: Serve, script: Any, ent
     assert height["height"] < 400
 
 
-def test_ten_thousand_events_are_rows_only_where_they_are_seen(
+def test_only_visible_rows_of_ten_thousand_events_are_rendered(
     serve: Serve, enter: Open, home: Path
 ) -> None:
     with ThreadPoolExecutor() as threads:  # the driver of the browser has a loop in this one

@@ -28,7 +28,7 @@ def accessible(page: Page) -> None:
     assert told == []
 
 
-def test_a_link_lets_one_browser_in_once(
+def test_a_link_logs_in_one_browser_once(
     serve: Serve, context: Callable[..., BrowserContext]
 ) -> None:
     gateway = serve()
@@ -53,7 +53,7 @@ def test_a_link_lets_one_browser_in_once(
     expect(second.get_by_text("Describe a task. Every step appears")).to_be_visible()
 
 
-def test_logging_out_is_for_this_browser_alone(serve: Serve, enter: Open) -> None:
+def test_logout_affects_only_this_browser(serve: Serve, enter: Open) -> None:
     gateway = serve()
     one, other = enter(gateway), enter(gateway)
     one.get_by_role("button", name="Log out").click()
@@ -62,7 +62,7 @@ def test_logging_out_is_for_this_browser_alone(serve: Serve, enter: Open) -> Non
     expect(other.get_by_label("Message", exact=True)).to_be_visible()
 
 
-def test_an_ended_login_keeps_what_was_written(serve: Serve, enter: Open) -> None:
+def test_an_expired_login_keeps_the_draft(serve: Serve, enter: Open) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
     status(page, "completed")
@@ -134,7 +134,7 @@ def test_the_page_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path
     expect(page.get_by_text("Try an example")).to_be_visible()
 
 
-def test_the_keyboard_is_enough(serve: Serve, script: Any, enter: Open) -> None:
+def test_the_page_can_be_used_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> None:
     model = script([*report(), title()])
     page = enter(serve(model))
     keys = page.keyboard
@@ -159,7 +159,7 @@ def test_the_keyboard_is_enough(serve: Serve, script: Any, enter: Open) -> None:
     ).to_be_visible()
 
 
-def test_rows_and_sheets_by_keyboard(serve: Serve, script: Any, enter: Open) -> None:
+def test_rows_and_dialogs_by_keyboard(serve: Serve, script: Any, enter: Open) -> None:
     model = script([*report(), title()])
     page = enter(serve(model))
     keys = page.keyboard
@@ -190,7 +190,7 @@ def test_rows_and_sheets_by_keyboard(serve: Serve, script: Any, enter: Open) -> 
     expect(page.get_by_text("Try an example")).to_be_visible()
 
 
-def test_enter_ends_a_composition_and_sends_nothing(serve: Serve, enter: Open) -> None:
+def test_enter_within_an_ime_composition_sends_nothing(serve: Serve, enter: Open) -> None:
     page = enter(serve())
     page.get_by_label("Message", exact=True).focus()
     client = page.context.new_cdp_session(page)
@@ -208,7 +208,7 @@ def test_enter_ends_a_composition_and_sends_nothing(serve: Serve, enter: Open) -
     status(page, "completed")
 
 
-def test_files_go_with_a_message(serve: Serve, enter: Open, tmp_path: Path) -> None:
+def test_files_are_attached_to_a_message(serve: Serve, enter: Open, tmp_path: Path) -> None:
     page = enter(gateway := serve())
     (tmp_path / "numbers.csv").write_text("a,b\n1,2\n")
     page.locator("input[type=file]").set_input_files(tmp_path / "numbers.csv")
@@ -235,7 +235,7 @@ def test_files_go_with_a_message(serve: Serve, enter: Open, tmp_path: Path) -> N
     assert [one["name"] for one in given] == ["numbers.csv", "pasted.txt"]
 
 
-def test_a_message_is_kept_when_the_server_is_away(serve: Serve, enter: Open) -> None:
+def test_a_draft_is_kept_while_the_server_is_unreachable(serve: Serve, enter: Open) -> None:
     page = enter(gateway := serve())
     send(page, "hello")
     status(page, "completed")
@@ -263,7 +263,7 @@ def test_a_session_is_renamed_and_deleted(serve: Serve, enter: Open) -> None:
     expect(page.get_by_text("No sessions yet.")).to_be_visible()
 
 
-def test_pictures_for_the_readme(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+def test_screenshots_for_the_readme(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     quiet = [Reply(text="Noted.", when=When(last_user=word)) for word in ("release", "logs")]
     model = script([*report(), *quiet, title()])
     gateway = serve(model)

@@ -145,7 +145,7 @@ def test_rules_and_single_calls_by_keyboard(serve: Serve, script: Any, enter: Op
     assert sorted(second["items"].values()) == [False, True]
 
 
-def test_a_no_has_a_reason(serve: Serve, script: Any, enter: Open) -> None:
+def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) -> None:
     model = script([planned(), shell("touch one", 1), Reply(text="Done.", when=when(2))])
     page = enter(gateway := serve(model))
     send(page, "touch it")
@@ -286,7 +286,7 @@ def test_questions_by_keyboard_alone(serve: Serve, script: Any, enter: Open, sho
     assert given[3]["decision"] == "approve"
 
 
-def test_an_answer_given_elsewhere_is_told(
+def test_an_answer_given_elsewhere_is_shown(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
     model = script([planned(), shell("touch one", 1), Reply(text="Done.", when=when(2))])
@@ -308,7 +308,7 @@ def test_an_answer_given_elsewhere_is_told(
     expect(bar(page)).to_have_count(0)
 
 
-def test_a_late_answer_is_refused_with_a_sentence(serve: Serve, script: Any, enter: Open) -> None:
+def test_a_late_answer_shows_the_rejection(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [
             planned(),
@@ -337,7 +337,9 @@ def test_a_late_answer_is_refused_with_a_sentence(serve: Serve, script: Any, ent
     assert tools(gateway, session_of(page)) == ["touch one"]
 
 
-def test_waiting_has_the_questions_of_all_sessions(serve: Serve, script: Any, enter: Open) -> None:
+def test_the_waiting_page_lists_the_questions_of_all_sessions(
+    serve: Serve, script: Any, enter: Open
+) -> None:
     model = script(
         [
             planned("first"),
@@ -423,7 +425,7 @@ def test_hostile_questions_are_harmless_and_readable(
     assert page.evaluate("window.ran") is None
 
 
-def test_a_long_question_is_read_in_its_own_place(serve: Serve, script: Any, enter: Open) -> None:
+def test_a_long_question_scrolls_inside_the_bar(serve: Serve, script: Any, enter: Open) -> None:
     words = "Which of these <b>many</b> words do you mean?\n\n" * 60
     page = enter(serve(script([planned(), asks(1, words), Reply(text="Done.", when=when(2))])))
     send(page, "ask me")
@@ -452,7 +454,7 @@ def pictured(results: int) -> Reply:
     return Reply(text="The tag is set; now the wheels.", calls=calls, when=when(results, "release"))
 
 
-def test_pictures_of_what_waits(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+def test_screenshots_of_questions(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     model = script(
         [
             planned("release", STEPS),
@@ -502,7 +504,7 @@ def test_pictures_of_what_waits(serve: Serve, script: Any, enter: Open, shots: P
     page.screenshot(path=shots / "plan-edit-zh.png")
 
 
-def test_what_waits_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+def test_questions_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     page = enter(serve(script([planned("release", STEPS), pictured(1)])), **PHONE)
     page.get_by_role("button", name="Review the plan first").click()
     send(page, "publish the release, with notes")

@@ -92,7 +92,9 @@ def test_a_run_shows_every_step_as_it_happens(serve: Serve, script: Any, enter: 
     assert shell.bounding_box() == before
 
 
-def test_a_reload_in_mid_stream_goes_on(serve: Serve, script: Any, enter: Open) -> None:
+def test_a_reload_within_a_reply_continues_the_stream(
+    serve: Serve, script: Any, enter: Open
+) -> None:
     model = script([*report(), title()])
     page = enter(gateway := serve(model))
     page.get_by_label("Permissions").select_option("full")
@@ -108,7 +110,7 @@ def test_a_reload_in_mid_stream_goes_on(serve: Serve, script: Any, enter: Open) 
     compare(page, gateway)
 
 
-def test_a_killed_server_is_found_again_in_mid_stream(
+def test_the_page_reconnects_to_a_killed_server_within_a_reply(
     serve: Serve, script: Any, enter: Open
 ) -> None:
     model = script([*report(), title()])
@@ -133,7 +135,7 @@ def test_a_killed_server_is_found_again_in_mid_stream(
     expect(page.get_by_text("for good")).to_be_visible()
 
 
-def test_esc_asks_once_and_then_stops(serve: Serve, script: Any, enter: Open) -> None:
+def test_pressing_esc_twice_stops_the_run(serve: Serve, script: Any, enter: Open) -> None:
     page = enter(serve(script([*report(), title()])))
     page.get_by_label("Permissions").select_option("full")
     send(page, "write the report")
@@ -146,7 +148,7 @@ def test_esc_asks_once_and_then_stops(serve: Serve, script: Any, enter: Open) ->
     expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
 
 
-def test_the_button_stops_at_once(serve: Serve, script: Any, enter: Open) -> None:
+def test_the_stop_button_stops_the_run_at_once(serve: Serve, script: Any, enter: Open) -> None:
     page = enter(serve(script([*report(), title()])))
     page.get_by_label("Permissions").select_option("full")
     send(page, "write the report")
@@ -155,7 +157,7 @@ def test_the_button_stops_at_once(serve: Serve, script: Any, enter: Open) -> Non
     status(page, "cancelled")
 
 
-def test_words_for_a_run_at_work_steer_it(serve: Serve, script: Any, enter: Open) -> None:
+def test_a_message_steers_the_active_run(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [
             Reply(text="As you wish.", when=When(last_text="shorter")),
@@ -178,7 +180,7 @@ def test_words_for_a_run_at_work_steer_it(serve: Serve, script: Any, enter: Open
     status(page, "completed")
 
 
-def test_two_tabs_share_one_stream_and_see_the_same(serve: Serve, script: Any, enter: Open) -> None:
+def test_two_tabs_share_one_stream(serve: Serve, script: Any, enter: Open) -> None:
     model = script([*report(), title()])
     first = enter(gateway := serve(model))
     first.get_by_label("Permissions").select_option("full")
@@ -200,7 +202,7 @@ def test_two_tabs_share_one_stream_and_see_the_same(serve: Serve, script: Any, e
     assert len(streams) == 1
 
 
-def test_a_session_that_is_gone_is_told(serve: Serve, enter: Open, home: Path) -> None:
+def test_a_deleted_session_is_reported(serve: Serve, enter: Open, home: Path) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
     status(page, "completed")
@@ -214,7 +216,7 @@ def test_a_session_that_is_gone_is_told(serve: Serve, enter: Open, home: Path) -
     expect(page.get_by_test_id("thread").get_by_text("a handful of rules")).to_be_visible()
 
 
-def test_a_stream_of_another_log_is_read_again(serve: Serve, enter: Open, home: Path) -> None:
+def test_a_stream_of_another_log_is_reloaded(serve: Serve, enter: Open, home: Path) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
     status(page, "completed")

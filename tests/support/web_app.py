@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
@@ -108,14 +108,23 @@ def defaults() -> TaskDefaults:
     )
 
 
+class Backend(NamedTuple):
+    """What a web server is built from, with a database and without a coordinator."""
+
+    services: WebServices
+    database: SqliteDatabase
+    dispatcher: IdleDispatcher
+    health: list[Health]
+
+
 @asynccontextmanager
-async def open_web_app(
+async def open_backend(
     folder: Path,
     page: Page = NOT_BUILT,
     timeouts: WebTimeouts = DEFAULT_TIMEOUTS,
     **settings: Any,
-) -> AsyncGenerator[WebApp]:
-    """Serve on the database of a folder; the folder can be opened again afterwards."""
+) -> AsyncGenerator[Backend]:
+    """Open the database of a folder; the folder can be opened again afterwards."""
     clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
@@ -140,10 +149,25 @@ async def open_web_app(
             timeouts=timeouts,
         )
         try:
-            async with serve(services) as (server, client):
-                yield WebApp(database, gateway, broadcaster, dispatcher, server, client, health)
+            yield Backend(services, database, dispatcher, health)
         finally:
             follower.cancel()
+
+
+@asynccontextmanager
+async def open_web_app(
+    folder: Path,
+    page: Page = NOT_BUILT,
+    timeouts: WebTimeouts = DEFAULT_TIMEOUTS,
+    **settings: Any,
+) -> AsyncGenerator[WebApp]:
+    """Serve the database of a folder on a free port."""
+    async with (
+        open_backend(folder, page, timeouts, **settings) as (services, database, idle, health),
+        serve(services) as (server, client),
+    ):
+        gateway, broadcaster = services.gateway, services.broadcaster
+        yield WebApp(database, gateway, broadcaster, idle, server, client, health)
 
 
 def server_settings(given: dict[str, Any]) -> ServerSettings:

@@ -65,13 +65,13 @@ async def test_a_task_is_stored_shown_and_stopped(app: WebApp) -> None:
     assert (await client.get(f"/api/tasks/{made['task_id']}")).json()["stop_reason"] == "user_stop"
 
 
-async def test_the_same_key_is_the_same_task(app: WebApp) -> None:
+async def test_the_same_idempotency_key_returns_the_same_task(app: WebApp) -> None:
     first = await app.task(idempotency_key="k1")
     assert await app.task(idempotency_key="k1") == first
     assert await app.task(idempotency_key="k2") != first
 
 
-async def test_words_steer_the_run_at_work_or_become_a_task(app: WebApp) -> None:
+async def test_steering_reaches_the_active_run_or_creates_a_task(app: WebApp) -> None:
     run = await app.task()
     steered = await app.client.post(f"/api/tasks/{run.task_id}/steer", {"text": "shorter"})
     assert steered.json() == {
@@ -90,7 +90,7 @@ async def test_words_steer_the_run_at_work_or_become_a_task(app: WebApp) -> None
     assert empty.status == 400
 
 
-async def test_pages_of_tasks_have_no_hole_and_no_double(app: WebApp) -> None:
+async def test_task_pages_have_no_gaps_and_no_duplicates(app: WebApp) -> None:
     runs = [await app.task(f"task {number}") for number in range(5)]
     await app.client.post(f"/api/tasks/{runs[0].task_id}/stop")
     seen, cursor = [], ""
@@ -106,7 +106,7 @@ async def test_pages_of_tasks_have_no_hole_and_no_double(app: WebApp) -> None:
     assert (await app.client.get("/api/tasks?cursor=nowhere")).status == 400
 
 
-async def test_sessions_are_made_named_listed_and_deleted(app: WebApp) -> None:
+async def test_sessions_are_created_renamed_listed_and_deleted(app: WebApp) -> None:
     client = app.client
     made = await client.post("/api/sessions", {"title": " Weekly\treport\n"})
     assert made.status == 201
@@ -138,7 +138,7 @@ async def test_sessions_are_made_named_listed_and_deleted(app: WebApp) -> None:
     assert (await client.get("/api/sessions?cursor=nowhere")).status == 400
 
 
-async def test_messages_page_back_to_the_beginning_without_thinking(app: WebApp) -> None:
+async def test_message_pages_go_back_to_the_first_without_thinking(app: WebApp) -> None:
     run = await app.task()
     path = f"/api/sessions/{run.session_id}/messages"
     said = [Message("user", (Text(f"question {number}"),)) for number in range(3)]
@@ -187,7 +187,7 @@ async def test_pages_of_events_follow_the_log(app: WebApp) -> None:
     assert other.session_id not in str(ids)
 
 
-async def test_files_are_kept_once_and_come_back_as_downloads(app: WebApp) -> None:
+async def test_files_are_stored_once_and_served_as_downloads(app: WebApp) -> None:
     content = b"<script>alert(1)</script>\0\xff"
     data, sha256 = base64.b64encode(content).decode(), hashlib.sha256(content).hexdigest()
     given = {"name": "../../x\n.html", "media_type": "text/html", "data": data}
@@ -233,7 +233,7 @@ async def test_files_are_kept_once_and_come_back_as_downloads(app: WebApp) -> No
         ({"data": "aGk=", "name": ""}, "$.attachments[0].name"),
     ],
 )
-async def test_a_wrong_attachment_is_refused_by_its_place(
+async def test_an_invalid_attachment_is_rejected_with_its_index(
     app: WebApp, fields: dict[str, Any], named: str
 ) -> None:
     attachment = {"name": "a", "media_type": "text/plain", **fields}
@@ -242,7 +242,7 @@ async def test_a_wrong_attachment_is_refused_by_its_place(
     assert named in reply.error["message"]
 
 
-async def test_who_and_what_there_is(app: WebApp) -> None:
+async def test_me_and_profiles_are_listed(app: WebApp) -> None:
     me = (await app.client.get("/api/me")).json()
     assert me == {
         "id": "local",
@@ -257,7 +257,7 @@ async def test_who_and_what_there_is(app: WebApp) -> None:
     assert profiles["profiles"][0]["tone"] == "short"
 
 
-async def test_health_is_honest_and_says_little_to_strangers(app: WebApp) -> None:
+async def test_health_details_require_authentication(app: WebApp) -> None:
     nobody = {"authorization": None}
     well = await app.client.get("/health", nobody)
     assert (well.status, well.json()) == (200, {"status": "ok"})
@@ -301,7 +301,7 @@ async def test_every_route_is_in_the_openapi_document(app: WebApp) -> None:
             assert operation["summary"]
 
 
-async def test_large_answers_are_compressed_for_whoever_asks(app: WebApp) -> None:
+async def test_large_responses_are_compressed_when_accepted(app: WebApp) -> None:
     plain = await app.client.get("/api/openapi.json")
     small = await app.client.get("/api/openapi.json", {"accept-encoding": "gzip"})
     assert small.headers["content-encoding"] == "gzip"
@@ -310,7 +310,7 @@ async def test_large_answers_are_compressed_for_whoever_asks(app: WebApp) -> Non
     assert "Accept-Encoding" in small.headers["vary"]
 
 
-async def test_every_answer_has_an_id_of_its_own_and_safe_headers(app: WebApp) -> None:
+async def test_every_response_has_a_request_id_and_security_headers(app: WebApp) -> None:
     replies = [await app.client.get(path) for path in ("/api/me", "/nowhere", "/health")]
     ids = {reply.headers["x-request-id"] for reply in replies}
     assert len(ids) == 3
@@ -321,7 +321,7 @@ async def test_every_answer_has_an_id_of_its_own_and_safe_headers(app: WebApp) -
         assert "server" not in reply.headers
 
 
-async def test_one_connection_serves_many_requests_also_sent_at_once(app: WebApp) -> None:
+async def test_one_connection_serves_pipelined_requests(app: WebApp) -> None:
     reader, writer = await app.client.connect()
     writer.write(app.client.head("GET", "/api/me") * 3)
     replies = [await read_reply(reader) for _ in range(3)]
@@ -331,7 +331,7 @@ async def test_one_connection_serves_many_requests_also_sent_at_once(app: WebApp
     writer.close()
 
 
-async def test_the_token_is_in_no_answer(app: WebApp) -> None:
+async def test_no_response_contains_the_token(app: WebApp) -> None:
     for endpoint in ENDPOINTS:
         if endpoint.path != "/api/sse":
             reply = await app.client.request(endpoint.method, endpoint.path)

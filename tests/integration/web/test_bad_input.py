@@ -61,7 +61,9 @@ BODIES: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("body", "word"), [row[1:] for row in BODIES], ids=[r[0] for r in BODIES])
-async def test_a_bad_body_is_named(app: WebApp, body: bytes, word: str) -> None:
+async def test_an_invalid_body_is_rejected_with_the_reason(
+    app: WebApp, body: bytes, word: str
+) -> None:
     reply = await app.client.post("/api/tasks", body)
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
@@ -70,7 +72,7 @@ async def test_a_bad_body_is_named(app: WebApp, body: bytes, word: str) -> None:
     assert (await app.client.get("/api/tasks")).json()["tasks"] == []
 
 
-async def test_a_nul_and_control_characters_are_words_like_others(app: WebApp) -> None:
+async def test_nul_and_control_characters_in_text_are_accepted(app: WebApp) -> None:
     run = await app.task("a\0b\x1b[31m\u202e界")
     shown = (await app.client.get(f"/api/tasks/{run.task_id}")).json()
     assert shown["task"] == "a\ufffdb\x1b[31m\u202e界"
@@ -90,14 +92,14 @@ async def test_a_nul_and_control_characters_are_words_like_others(app: WebApp) -
         "application/jsonx",
     ],
 )
-async def test_only_json_is_a_body(app: WebApp, kind: str | None) -> None:
+async def test_other_content_types_than_json_are_rejected(app: WebApp, kind: str | None) -> None:
     for path in ("/api/tasks", "/api/sessions", "/api/attachments", "/api/tasks/x/stop"):
         reply = await app.client.post(path, {"task": "x"}, {"content-type": kind})
         assert reply.status == 415
         assert "application/json" in reply.error["message"]
 
 
-async def test_json_may_say_its_charset(app: WebApp) -> None:
+async def test_json_with_a_charset_is_accepted(app: WebApp) -> None:
     kind = {"content-type": 'Application/JSON; charset="UTF-8"'}
     assert (await app.client.post("/api/tasks", {"task": "x"}, kind)).status == 201
 
@@ -118,7 +120,7 @@ async def post_chunked(app: WebApp, body: bytes) -> Reply:
     return await app.client.exchange(head + chunked(body))
 
 
-async def test_one_byte_too_many_is_refused_however_it_is_sent(app: WebApp) -> None:
+async def test_a_body_above_the_limit_is_rejected_in_both_encodings(app: WebApp) -> None:
     fits = await app.client.post("/api/tasks", task_of(MOST))
     assert fits.status == 400  # it was read: its key is too long
     assert "idempotency_key" in fits.error["message"]
@@ -132,7 +134,7 @@ async def test_one_byte_too_many_is_refused_however_it_is_sent(app: WebApp) -> N
         assert reply.headers["connection"] == "close"
 
 
-async def test_a_huge_length_is_refused_before_a_byte_of_it(app: WebApp) -> None:
+async def test_a_too_large_content_length_is_rejected_before_the_body(app: WebApp) -> None:
     head = app.client.head(
         "POST",
         "/api/tasks",
@@ -145,7 +147,7 @@ async def test_a_huge_length_is_refused_before_a_byte_of_it(app: WebApp) -> None
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1, 2", "", "9" * 40])
-async def test_a_length_that_is_none_is_refused(app: WebApp, length: str) -> None:
+async def test_an_invalid_content_length_is_rejected(app: WebApp, length: str) -> None:
     head = app.client.head(
         "POST", "/api/tasks", {"content-type": "application/json", "content-length": length}
     )
@@ -154,7 +156,7 @@ async def test_a_length_that_is_none_is_refused(app: WebApp, length: str) -> Non
     assert reply.error["message"]
 
 
-async def test_a_client_that_leaves_in_mid_body_leaves_nothing(app: WebApp) -> None:
+async def test_a_disconnect_within_the_body_stores_nothing(app: WebApp) -> None:
     head = app.client.head(
         "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
     )
@@ -166,7 +168,7 @@ async def test_a_client_that_leaves_in_mid_body_leaves_nothing(app: WebApp) -> N
     assert (await app.client.get("/api/tasks")).json()["tasks"] == []
 
 
-async def test_a_body_that_never_comes_is_given_up(tmp_path: Path) -> None:
+async def test_a_body_that_does_not_arrive_times_out(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, timeouts=WebTimeouts(request_seconds=0.2)) as app:
         head = app.client.head(
             "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
@@ -192,13 +194,13 @@ async def test_a_body_that_never_comes_is_given_up(tmp_path: Path) -> None:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_is_told_so(app: WebApp, sent: bytes) -> None:
+async def test_bytes_that_are_not_http_are_rejected(app: WebApp, sent: bytes) -> None:
     reply = await app.client.exchange(sent)
     assert 400 <= reply.status < 500
     assert reply.error["message"]
 
 
-async def test_a_giant_header_or_address_is_refused(app: WebApp) -> None:
+async def test_a_too_large_header_or_path_is_rejected(app: WebApp) -> None:
     for headers, path in (({"x-giant": "x" * 200_000}, "/api/me"), ({}, "/" + "x" * 200_000)):
         reply = await app.client.get(path, headers)
         assert reply.status == 431
@@ -225,7 +227,7 @@ async def test_a_giant_header_or_address_is_refused(app: WebApp) -> None:
         "&".join(f"a{number}=1" for number in range(100)),
     ],
 )
-async def test_a_bad_parameter_is_named(app: WebApp, query: str) -> None:
+async def test_an_invalid_query_parameter_is_rejected(app: WebApp, query: str) -> None:
     reply = await app.client.get(f"/api/tasks?{query}")
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
@@ -280,7 +282,7 @@ async def test_an_unknown_id_is_not_found(app: WebApp, method: str, path: str) -
         ("TRACE", "/api/me", "GET, HEAD"),
     ],
 )
-async def test_a_wrong_method_is_told_the_right_ones(
+async def test_a_wrong_method_is_rejected_with_the_allowed_ones(
     app: WebApp, method: str, path: str, allowed: str
 ) -> None:
     reply = await app.client.request(method, path)
@@ -302,18 +304,18 @@ async def test_a_wrong_method_is_told_the_right_ones(
         "/%2e%2e/x",
     ],
 )
-async def test_there_is_nothing_elsewhere(app: WebApp, path: str) -> None:
+async def test_unknown_paths_are_not_found(app: WebApp, path: str) -> None:
     reply = await app.client.get(path)
     assert reply.status == 404
     assert reply.error["code"] == "not_found"
 
 
-async def test_an_upgrade_is_not_offered(app: WebApp) -> None:
+async def test_a_websocket_upgrade_is_ignored(app: WebApp) -> None:
     upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
     assert (await app.client.get("/api/me", upgrade)).status == 200
 
 
-async def test_our_own_fault_is_told_without_its_inside(app: WebApp) -> None:
+async def test_an_internal_error_does_not_reveal_details(app: WebApp) -> None:
     kept, app.health[:] = list(app.health), []
     reply = await app.client.get("/health")
     assert reply.status == 500
@@ -322,7 +324,7 @@ async def test_our_own_fault_is_told_without_its_inside(app: WebApp) -> None:
     app.health[:] = kept
 
 
-async def test_a_database_that_fails_is_told(tmp_path: Path) -> None:
+async def test_a_database_failure_is_reported_as_unavailable(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         await app.database.close()
         reply = await app.client.get("/api/tasks")

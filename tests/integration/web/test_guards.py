@@ -29,7 +29,7 @@ async def ask(app: WebApp, endpoint: Endpoint, **headers: str | None) -> Reply:
     return await app.client.request(endpoint.method, endpoint.path, headers=given)
 
 
-def test_only_logging_in_health_and_the_page_itself_are_public() -> None:
+def test_only_login_health_and_the_page_are_public() -> None:
     assert [endpoint.path for endpoint in ROUTES if endpoint.public and endpoint not in PAGES] == [
         "/api/login",
         "/health",
@@ -38,7 +38,7 @@ def test_only_logging_in_health_and_the_page_itself_are_public() -> None:
 
 
 @pytest.mark.parametrize("endpoint", CLOSED, ids=name)
-async def test_a_missing_blank_or_wrong_token_is_refused(app: WebApp, endpoint: Endpoint) -> None:
+async def test_a_missing_blank_or_wrong_token_is_rejected(app: WebApp, endpoint: Endpoint) -> None:
     wrong = [
         None,
         "",
@@ -59,7 +59,7 @@ async def test_a_missing_blank_or_wrong_token_is_refused(app: WebApp, endpoint: 
 
 
 @pytest.mark.parametrize("endpoint", ROUTES, ids=name)
-async def test_a_foreign_host_is_refused(app: WebApp, endpoint: Endpoint) -> None:
+async def test_a_foreign_host_is_rejected(app: WebApp, endpoint: Endpoint) -> None:
     port = app.client.port
     for host in (None, "", "evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):
         reply = await ask(app, endpoint, host=host)
@@ -68,7 +68,7 @@ async def test_a_foreign_host_is_refused(app: WebApp, endpoint: Endpoint) -> Non
 
 
 @pytest.mark.parametrize("endpoint", CHANGING, ids=name)
-async def test_a_foreign_origin_changes_nothing(app: WebApp, endpoint: Endpoint) -> None:
+async def test_a_foreign_origin_cannot_change_anything(app: WebApp, endpoint: Endpoint) -> None:
     own = f"http://127.0.0.1:{app.client.port}"
     for origin in ("http://evil.example", "null", "", f"{own}.evil.example", "http://127.0.0.1:1"):
         reply = await ask(app, endpoint, origin=origin)
@@ -80,7 +80,7 @@ async def test_a_foreign_origin_changes_nothing(app: WebApp, endpoint: Endpoint)
     assert (await ask(app, endpoint, origin=own, sec_fetch_site="same-origin")).status != 403
 
 
-async def test_own_names_are_welcome(tmp_path: Path) -> None:
+async def test_own_hosts_and_origins_are_accepted(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, public_url="https://agent.example/base") as app:
         port = app.client.port
         for host in (f"127.0.0.1:{port}", f"LocalHost:{port}", f"[::1]:{port}", "agent.example"):
@@ -91,7 +91,7 @@ async def test_own_names_are_welcome(tmp_path: Path) -> None:
         assert (await app.client.post("/api/sessions", {}, plain)).status == 403
 
 
-async def test_listed_origins_may_send_and_read_others_may_not(tmp_path: Path) -> None:
+async def test_only_allowed_origins_get_cors_headers(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, allowed_origins=("https://page.example",)) as app:
         page = {"origin": "https://page.example", "sec-fetch-site": "cross-site"}
         made = await app.client.post("/api/sessions", {}, page)
@@ -107,7 +107,7 @@ async def test_listed_origins_may_send_and_read_others_may_not(tmp_path: Path) -
         assert "access-control-allow-origin" not in refused.headers
 
 
-async def test_two_tokens_or_two_hosts_are_none(app: WebApp) -> None:
+async def test_duplicate_authorization_and_host_headers_are_rejected(app: WebApp) -> None:
     head = app.client.head("GET", "/api/me").removesuffix(b"\r\n")
     doubled = head + f"authorization: Bearer {TOKEN}\r\n\r\n".encode()
     assert (await app.client.exchange(doubled)).status == 401
@@ -115,7 +115,7 @@ async def test_two_tokens_or_two_hosts_are_none(app: WebApp) -> None:
     assert (await app.client.exchange(hosts)).status in {400, 421}
 
 
-async def test_a_stream_is_behind_the_same_guards(app: WebApp) -> None:
+async def test_event_streams_pass_the_same_checks(app: WebApp) -> None:
     run = await app.task()
     for headers, status in (({"authorization": None}, 401), ({"host": "evil.example"}, 421)):
         with pytest.raises(StreamRefused) as refused:
@@ -124,7 +124,7 @@ async def test_a_stream_is_behind_the_same_guards(app: WebApp) -> None:
         assert refused.value.reply.status == status
 
 
-async def test_too_many_requests_wait_and_strangers_do_not_use_up_the_owners(
+async def test_the_rate_limit_is_separate_for_the_owner_and_unauthenticated_clients(
     tmp_path: Path,
 ) -> None:
     async with open_web_app(tmp_path, rate_limit_per_minute=1, rate_limit_burst=3) as app:
@@ -137,7 +137,7 @@ async def test_too_many_requests_wait_and_strangers_do_not_use_up_the_owners(
         assert 1 <= int(owner[-1].headers["retry-after"]) <= 60
 
 
-async def test_a_token_in_the_address_is_no_token(app: WebApp) -> None:
+async def test_a_token_in_the_query_string_is_ignored(app: WebApp) -> None:
     reader, writer = await app.client.connect()
     for parameter in ("token", "access_token", "authorization"):
         writer.write(

@@ -51,7 +51,7 @@ async def given_by(app: WorkingWebApp, principal: Principal, **fields: Any) -> S
     return await app.services.gateway.submit(Submission("x", brief, "lark", **fields), principal)
 
 
-async def test_a_question_exists_for_the_owner_and_for_whoever_gave_the_task(
+async def test_a_question_is_visible_to_the_owner_and_the_author_of_the_task(
     app: WorkingWebApp,
 ) -> None:
     made = await given_by(app, ASKER)
@@ -81,7 +81,7 @@ async def test_a_question_exists_for_the_owner_and_for_whoever_gave_the_task(
     await app.end_of(made)
 
 
-async def test_in_a_chat_of_two_whoever_was_asked_may_answer(app: WorkingWebApp) -> None:
+async def test_the_asked_person_can_answer_in_a_direct_chat(app: WorkingWebApp) -> None:
     made = await given_by(app, ASKER, direct=True)
     question_id = (await app.asked(made))["question_id"]
     seen = await questions.show_question(call_of(app, ASKER, question_id=question_id))
@@ -99,7 +99,7 @@ async def test_in_a_chat_of_two_whoever_was_asked_may_answer(app: WorkingWebApp)
     await app.end_of(made)
 
 
-async def test_a_code_gives_a_right_that_the_owner_takes_away(app: WorkingWebApp) -> None:
+async def test_a_pairing_code_grants_a_role_that_the_owner_can_revoke(app: WorkingWebApp) -> None:
     client = app.client
     made = await client.post("/api/pairings", {"role": "operate"})
     assert made.status == 201
@@ -147,7 +147,7 @@ async def test_a_code_gives_a_right_that_the_owner_takes_away(app: WorkingWebApp
         ({"role": "talk", "code": "AAAAAAAA"}, "code"),
     ],
 )
-async def test_a_pairing_that_is_none_is_named(app: WorkingWebApp, body: object, word: str) -> None:
+async def test_an_invalid_pairing_is_rejected(app: WorkingWebApp, body: object, word: str) -> None:
     reply = await app.client.post("/api/pairings", body)
     assert reply.status == 400
     assert word in reply.error["message"]
@@ -155,7 +155,7 @@ async def test_a_pairing_that_is_none_is_named(app: WorkingWebApp, body: object,
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=1", "colour=red"])
-async def test_a_bad_parameter_of_the_audit_is_named(app: WorkingWebApp, query: str) -> None:
+async def test_an_invalid_audit_parameter_is_rejected(app: WorkingWebApp, query: str) -> None:
     reply = await app.client.get(f"/api/audit?{query}")
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
@@ -168,7 +168,7 @@ async def test_an_unknown_rule_is_not_found(app: WorkingWebApp, number: str) -> 
     assert len(reply.error["message"]) < 200
 
 
-async def test_what_was_answered_and_stopped_is_noted(app: WorkingWebApp) -> None:
+async def test_answers_and_stops_are_recorded_in_the_audit_log(app: WorkingWebApp) -> None:
     made = await app.task("paint")
     question = await app.asked(made)
     await app.answer(question, decision="text", text="red")
@@ -181,7 +181,7 @@ async def test_what_was_answered_and_stopped_is_noted(app: WorkingWebApp) -> Non
 
 
 @pytest.mark.parametrize("principal", [ASKER, OPERATOR], ids=["asker", "operator"])
-async def test_only_the_owner_gives_and_takes_rights_and_reads_the_audit(
+async def test_only_the_owner_manages_roles_and_reads_the_audit_log(
     app: WorkingWebApp, principal: Principal
 ) -> None:
     await app.client.post("/api/pairings", {"role": "talk"})

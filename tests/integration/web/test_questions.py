@@ -36,7 +36,7 @@ async def open_ids(app: WorkingWebApp) -> list[str]:
     return [question["question_id"] for question in page["questions"]]
 
 
-async def test_a_question_says_all_that_a_person_must_know(home: Path) -> None:
+async def test_a_question_contains_everything_needed_to_answer_it(home: Path) -> None:
     async with open_working_web_app(home, [Reply(calls=[MANY])]) as app:
         made = await app.task("paint it " * 100)
         question = await app.asked(made)
@@ -68,7 +68,7 @@ async def test_a_question_says_all_that_a_person_must_know(home: Path) -> None:
         }
 
 
-async def test_words_answer_a_question_and_the_same_run_goes_on(home: Path) -> None:
+async def test_a_text_answer_resumes_the_same_run(home: Path) -> None:
     script = [Reply(calls=[MANY]), Reply(text="painted")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("paint it")
@@ -101,7 +101,7 @@ async def test_words_answer_a_question_and_the_same_run_goes_on(home: Path) -> N
         assert await open_ids(app) == []
 
 
-async def test_a_call_runs_only_after_a_yes(home: Path) -> None:
+async def test_a_call_runs_only_after_approval(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it")
@@ -116,7 +116,7 @@ async def test_a_call_runs_only_after_a_yes(home: Path) -> None:
         assert (folder(home, made) / "ran").exists()
 
 
-async def test_a_no_with_a_reason_is_read_by_the_model_and_nothing_runs(home: Path) -> None:
+async def test_the_reason_of_a_rejection_is_passed_to_the_model(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="I left it")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it")
@@ -130,7 +130,7 @@ async def test_a_no_with_a_reason_is_read_by_the_model_and_nothing_runs(home: Pa
         assert not (folder(home, made) / "ran").exists()
 
 
-async def test_each_call_of_a_question_has_an_answer_of_its_own(home: Path) -> None:
+async def test_calls_of_one_question_are_answered_individually(home: Path) -> None:
     calls = [Call("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")]
     script = [Reply(calls=[plan()]), Reply(calls=calls), Reply(text="done")]
     async with open_working_web_app(home, script) as app:
@@ -143,7 +143,7 @@ async def test_each_call_of_a_question_has_an_answer_of_its_own(home: Path) -> N
         assert sorted(path.name for path in folder(home, made).iterdir()) == ["one", "three"]
 
 
-async def test_a_rule_holds_until_it_is_removed(home: Path) -> None:
+async def test_a_granted_rule_applies_until_it_is_removed(home: Path) -> None:
     turn = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_working_web_app(home, turn * 3) as app:
         first = await app.task("touch it")
@@ -173,7 +173,7 @@ async def test_a_rule_holds_until_it_is_removed(home: Path) -> None:
         assert not (folder(home, third) / "ran").exists()
 
 
-async def test_a_plan_is_talked_about_edited_and_only_then_done(home: Path) -> None:
+async def test_a_plan_is_revised_edited_and_then_executed(home: Path) -> None:
     script = [
         Reply(calls=[plan("guess", title="A guess")]),
         Reply(calls=[plan("look", "write", title="With care")]),
@@ -237,7 +237,7 @@ async def test_a_rejected_plan_ends_the_run_and_no_tool_ran(home: Path) -> None:
         assert (task["status"], task["stop_reason"]) == ("cancelled", "rejected")
 
 
-async def test_who_gives_a_task_may_choose_the_review_once(home: Path) -> None:
+async def test_plan_review_can_be_set_per_task_but_not_twice(home: Path) -> None:
     async with open_working_web_app(home, [Reply(text="hi")]) as app:
         body = {"task": "x", "plan_review": "always", "options": {"plan_review": "off"}}
         refused = await app.client.post("/api/tasks", body)
@@ -250,7 +250,7 @@ async def test_who_gives_a_task_may_choose_the_review_once(home: Path) -> None:
         assert (await app.client.post("/api/tasks", body)).status == 201
 
 
-async def test_without_approvals_a_call_in_need_is_a_no(home: Path) -> None:
+async def test_calls_that_need_approval_are_denied_without_approvals(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="could not")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it", options={"approvals": False})
@@ -320,7 +320,7 @@ async def refused(app: WorkingWebApp, question: Any, table: Sequence[tuple[objec
     assert (await app.client.get(path)).json() == question
 
 
-async def test_what_does_not_fit_a_plan_is_named_and_changes_nothing(home: Path) -> None:
+async def test_an_invalid_plan_answer_is_rejected_and_changes_nothing(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(text="done")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("plan it", plan_review="always")
@@ -332,7 +332,7 @@ async def test_what_does_not_fit_a_plan_is_named_and_changes_nothing(home: Path)
         sound(await app.end_of(made))
 
 
-async def test_what_does_not_fit_a_question_is_named_and_changes_nothing(home: Path) -> None:
+async def test_an_invalid_clarify_answer_is_rejected_and_changes_nothing(home: Path) -> None:
     async with open_working_web_app(home, [Reply(calls=[COLOURS]), Reply(text="ok")]) as app:
         made = await app.task("paint")
         question = await app.asked(made)
@@ -345,7 +345,7 @@ async def test_what_does_not_fit_a_question_is_named_and_changes_nothing(home: P
         assert "mauve" in read_by_model(app)
 
 
-async def test_what_does_not_fit_calls_is_named_and_runs_nothing(home: Path) -> None:
+async def test_an_invalid_approval_is_rejected_and_runs_nothing(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it")
@@ -359,7 +359,7 @@ async def test_what_does_not_fit_calls_is_named_and_runs_nothing(home: Path) -> 
         sound(await app.end_of(made))
 
 
-async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
+async def test_one_of_two_hundred_concurrent_answers_is_accepted(home: Path) -> None:
     script = [Reply(calls=[COLOURS]), Reply(text="ok")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("paint")
@@ -385,7 +385,7 @@ async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
         assert won in read_by_model(app)
 
 
-async def test_two_different_decisions_at_once_are_one_decision(home: Path) -> None:
+async def test_one_of_two_concurrent_decisions_is_accepted(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it")
@@ -398,7 +398,7 @@ async def test_two_different_decisions_at_once_are_one_decision(home: Path) -> N
         assert (folder(home, made) / "ran").exists() is (yes.result().status == 200)
 
 
-async def test_the_answer_counts_after_a_restart(home: Path) -> None:
+async def test_a_question_can_be_answered_after_a_restart(home: Path) -> None:
     async with open_working_web_app(home, [Reply(calls=[plan()]), Reply(calls=[TOUCH])]) as app:
         made = await app.task("touch it")
         question = await app.asked(made)
@@ -413,7 +413,7 @@ async def test_the_answer_counts_after_a_restart(home: Path) -> None:
         assert (folder(home, made) / "ran").exists()
 
 
-async def test_a_stop_is_a_no_to_the_question_of_the_run(home: Path) -> None:
+async def test_stopping_a_run_closes_its_question(home: Path) -> None:
     async with open_working_web_app(home, [Reply(calls=[COLOURS])]) as app:
         made = await app.task("paint")
         question = await app.asked(made)
@@ -428,7 +428,7 @@ async def test_a_stop_is_a_no_to_the_question_of_the_run(home: Path) -> None:
         assert await open_ids(app) == []
 
 
-async def test_an_expired_question_takes_no_answer_and_is_a_no(home: Path) -> None:
+async def test_an_expired_question_is_rejected_and_denies_the_call(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="nobody was there")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it")
@@ -463,7 +463,7 @@ async def change(home: Path, statement: str, *values: str) -> None:
     await asyncio.to_thread(work)
 
 
-async def test_a_task_that_goes_away_beside_a_list_does_not_break_it(home: Path) -> None:
+async def test_a_task_deleted_while_questions_are_listed_is_left_out(home: Path) -> None:
     script = [Reply(calls=[COLOURS], times=2)]
     async with open_working_web_app(home, script) as app:
         gone, stays = await app.task("paint"), await app.task("paint")
@@ -473,7 +473,7 @@ async def test_a_task_that_goes_away_beside_a_list_does_not_break_it(home: Path)
         assert await open_ids(app) == [question["question_id"]]
 
 
-async def test_pages_of_questions_have_no_hole_and_no_double(home: Path) -> None:
+async def test_question_pages_have_no_gaps_and_no_duplicates(home: Path) -> None:
     script = [Reply(calls=[COLOURS], times=5)]
     async with open_working_web_app(home, script) as app:
         made = [await app.task(f"paint {number}") for number in range(5)]

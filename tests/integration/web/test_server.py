@@ -31,7 +31,7 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
     )
 
 
-async def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         taken = app.server.address.port
         with pytest.raises(WebServerError, match=f"Port {taken} on 127.0.0.1 is already in use"):
@@ -39,26 +39,26 @@ async def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 - refused
-async def test_any_other_bind_than_loopback_is_refused(tmp_path: Path, host: str) -> None:
+async def test_hosts_other_than_loopback_are_rejected(tmp_path: Path, host: str) -> None:
     async with open_web_app(tmp_path) as app:
         with pytest.raises(WebServerError, match="not a loopback address"):
             WebServer(services_for(app, tmp_path, host=host))
 
 
-async def test_a_host_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+async def test_an_unknown_host_is_reported(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         with pytest.raises(WebServerError, match="Cannot listen on no such host"):
             WebServer(services_for(app, tmp_path, host="no such host"))
 
 
 @pytest.mark.parametrize("token", ["", " ", "\n"])
-async def test_a_blank_token_opens_no_door(tmp_path: Path, token: str) -> None:
+async def test_a_blank_token_is_rejected(tmp_path: Path, token: str) -> None:
     async with open_web_app(tmp_path) as app:
         with pytest.raises(WebServerError, match="blank"):
             services_for(app, tmp_path, token)
 
 
-async def test_ready_means_that_requests_are_answered_and_signals_stay_ours(
+async def test_a_ready_server_answers_and_installs_no_signal_handlers(
     tmp_path: Path,
 ) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -71,7 +71,7 @@ async def test_ready_means_that_requests_are_answered_and_signals_stay_ours(
             await app.client.get("/health")
 
 
-async def test_the_port_is_free_again_at_once(tmp_path: Path) -> None:
+async def test_the_port_can_be_reused_at_once(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         port = app.server.address.port
         assert (await app.client.get("/health")).status == 200
@@ -80,7 +80,7 @@ async def test_the_port_is_free_again_at_once(tmp_path: Path) -> None:
         assert (await app.client.get("/health")).status == 200
 
 
-async def test_ipv6_loopback_is_a_way_in(tmp_path: Path) -> None:
+async def test_the_server_listens_on_ipv6_loopback(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, host="::1") as app:
         port = app.server.address.port
         assert app.server.address.url == f"http://[::1]:{port}"
@@ -93,7 +93,7 @@ async def test_ipv6_loopback_is_a_way_in(tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_a_cancelled_server_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_cancelled_server_releases_its_port(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         server = WebServer(services_for(app, tmp_path))
         serving = asyncio.create_task(server.serve())
@@ -105,7 +105,7 @@ async def test_a_cancelled_server_leaves_nothing_behind(tmp_path: Path) -> None:
             await asyncio.open_connection(*server.address)
 
 
-async def test_a_head_that_never_comes_is_given_up(tmp_path: Path) -> None:
+async def test_a_request_head_that_does_not_arrive_times_out(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, timeouts=WebTimeouts(request_seconds=0.2)) as app:
         for sent in (b"", b"GET /health HTTP/1.1\r\nhost: "):
             reader, writer = await app.client.connect()

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from internal.channels.web.auth import CODE_TTL_SECONDS, LOGIN_TTL_SECONDS, Logins, OneTimeCodes
 from internal.channels.web.static_page import read_page
 from tests.support.http_client import HttpClient, Reply
-from tests.support.web_app import TOKEN, WebApp, open_web_app
+from tests.support.web_app import WebApp, open_web_app
 
 NOBODY = {"authorization": None}
 
@@ -43,7 +42,7 @@ def with_cookie(cookie: str, client: HttpClient, **more: str) -> dict[str, str |
     return {**NOBODY, "cookie": cookie, "origin": f"http://127.0.0.1:{client.port}", **more}
 
 
-async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
+async def test_a_page_that_is_not_built_is_reported(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         for path in ("/", "/waiting", "/sessions/session-x"):
             reply = await app.client.get(path, NOBODY)
@@ -52,7 +51,7 @@ async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
         assert (await app.client.get("/assets/index.js", NOBODY)).status == 404
 
 
-async def test_the_page_is_for_everybody_and_may_not_run_what_is_foreign(tmp_path: Path) -> None:
+async def test_the_page_is_public_with_a_strict_content_security_policy(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, read_page(built(tmp_path))) as app:
         for path in ("/", "/waiting", "/sessions/session-x"):
             reply = await app.client.get(path, NOBODY)
@@ -64,7 +63,7 @@ async def test_the_page_is_for_everybody_and_may_not_run_what_is_foreign(tmp_pat
             assert "unsafe" not in reply.headers["content-security-policy"]
 
 
-async def test_assets_are_for_ever_and_as_small_as_a_browser_takes_them(tmp_path: Path) -> None:
+async def test_assets_are_immutable_and_use_the_best_accepted_encoding(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, read_page(built(tmp_path))) as app:
         for accepted, encoding, body in (
             ("gzip, deflate, br, zstd", "br", b"brotli"),
@@ -87,7 +86,7 @@ async def test_assets_are_for_ever_and_as_small_as_a_browser_takes_them(tmp_path
             assert (await app.client.get(f"/assets/{missing}", NOBODY)).status == 404
 
 
-async def test_a_code_becomes_a_cookie_that_scripts_cannot_read(tmp_path: Path) -> None:
+async def test_a_code_is_exchanged_for_an_http_only_cookie(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         link = app.server.link()
         port = app.client.port
@@ -107,7 +106,7 @@ async def test_a_code_becomes_a_cookie_that_scripts_cannot_read(tmp_path: Path) 
         assert (again.status, again.error["code"]) == (403, "bad_code")
 
 
-async def test_a_cookie_of_https_is_never_sent_without(tmp_path: Path) -> None:
+async def test_a_cookie_set_over_https_is_secure(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, public_url="https://agent.example") as app:
         link = app.server.link()
         assert link.startswith("https://agent.example/#code=")
@@ -117,7 +116,7 @@ async def test_a_cookie_of_https_is_never_sent_without(tmp_path: Path) -> None:
         assert "; secure" in reply.headers["set-cookie"].lower()
 
 
-async def test_a_cookie_changes_nothing_without_an_origin(tmp_path: Path) -> None:
+async def test_a_cookie_without_an_origin_cannot_change_anything(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         cookie = await log_in(app)
         bare = {**NOBODY, "cookie": cookie}
@@ -129,14 +128,14 @@ async def test_a_cookie_changes_nothing_without_an_origin(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "{cookie}x", "{cookie}; {cookie}", "\xff"])
-async def test_any_other_cookie_is_none(tmp_path: Path, wrong: str) -> None:
+async def test_any_other_cookie_is_rejected(tmp_path: Path, wrong: str) -> None:
     async with open_web_app(tmp_path) as app:
         cookie = await log_in(app)
         sent = wrong.format(cookie=cookie)
         assert (await app.client.get("/api/me", {**NOBODY, "cookie": sent})).status == 401
 
 
-async def test_a_login_outlives_a_restart_and_ends_with_the_logout(tmp_path: Path) -> None:
+async def test_a_login_survives_a_restart_and_ends_with_the_logout(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         port, cookie = app.client.port, await log_in(app)
     async with open_web_app(tmp_path, port=port) as app:
@@ -149,7 +148,7 @@ async def test_a_login_outlives_a_restart_and_ends_with_the_logout(tmp_path: Pat
         assert (await app.client.get("/api/me", {**NOBODY, "cookie": cookie})).status == 401
 
 
-async def test_guessing_codes_is_slow(tmp_path: Path) -> None:
+async def test_failed_codes_are_rate_limited(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         tried = [
             await app.client.post("/api/login", {"code": f"guess {n}"}, NOBODY) for n in range(12)
@@ -157,63 +156,3 @@ async def test_guessing_codes_is_slow(tmp_path: Path) -> None:
         assert [reply.status for reply in tried] == [403] * 10 + [429] * 2
         assert tried[-1].error["code"] == "too_many_codes"
         assert 1 <= int(tried[-1].headers["retry-after"]) <= 6
-
-
-def test_codes_are_good_once_and_for_five_minutes() -> None:
-    now = [1_000.0]
-    codes = OneTimeCodes(lambda: now[0])
-    first, second = codes.issue(), codes.issue()
-    assert codes.redeem(first)
-    assert not codes.redeem(first)
-    now[0] += CODE_TTL_SECONDS
-    assert not codes.redeem(second)
-    many = [codes.issue() for _ in range(20)]
-    assert [codes.redeem(code) for code in many] == [False] * 4 + [True] * 16
-
-
-def test_guesses_are_forgiven_with_time() -> None:
-    now = [0.0]
-    codes = OneTimeCodes(lambda: now[0])
-    for _ in range(10):
-        assert codes.retry_after() == 0
-        assert not codes.redeem("guess")
-    assert 0 < codes.retry_after() <= 6
-    now[0] += 6
-    assert codes.retry_after() == 0
-
-
-def test_a_login_ends_after_thirty_days_or_with_the_token(tmp_path: Path) -> None:
-    now = [1_000_000.0]
-    path = tmp_path / "logins.json"
-    logins = Logins(TOKEN, path, lambda: now[0])
-    value = logins.create()
-    name = logins.login_id(value)
-    assert logins.is_valid(name)
-    assert value not in path.read_text()
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert Logins(TOKEN, path, lambda: now[0]).is_valid(name)
-    changed = Logins(TOKEN[::-1], path, lambda: now[0])
-    assert not changed.is_valid(changed.login_id(value))
-    now[0] += LOGIN_TTL_SECONDS
-    assert not logins.is_valid(name)
-    logins.create()
-    assert name not in path.read_text()
-
-
-@pytest.mark.parametrize("kept", ["", "[]", "{", '{"a": "b"}', "\xff" * 8, "[" * 100_000])
-def test_a_damaged_file_of_logins_lets_nobody_in(tmp_path: Path, kept: str) -> None:
-    path = tmp_path / "logins.json"
-    path.write_text(kept, encoding="latin-1")
-    logins = Logins(TOKEN, path)
-    assert not logins.is_valid(logins.login_id("anything"))
-    assert logins.is_valid(logins.login_id(logins.create()))
-
-
-def test_the_oldest_of_very_many_logins_ends(tmp_path: Path) -> None:
-    now = [0.0]
-    logins = Logins(TOKEN, tmp_path / "logins.json", lambda: now[0])
-    names = []
-    for _ in range(201):
-        now[0] += 1
-        names.append(logins.login_id(logins.create()))
-    assert [logins.is_valid(name) for name in names] == [False] + [True] * 200

@@ -62,7 +62,7 @@ def events_of(frames: list[SseFrame]) -> list[str]:
     return [frame.event for frame in frames]
 
 
-async def test_a_stream_begins_in_the_order_that_is_promised(app: WebApp) -> None:
+async def test_the_first_frames_of_a_stream_are_in_order(app: WebApp) -> None:
     run = await app.task()
     app.publish(run, delta(1, "one "), delta(2, "two "))
     async with app.client.stream(f"session_id={run.session_id}") as stream:
@@ -96,7 +96,7 @@ async def test_a_stream_begins_in_the_order_that_is_promised(app: WebApp) -> Non
         assert live.json()["payload"]["k"] == 3
 
 
-async def test_the_head_is_that_of_a_stream_nobody_may_hold_back(app: WebApp) -> None:
+async def test_stream_responses_disable_buffering_and_compression(app: WebApp) -> None:
     run = await app.task()
     gzip = {"accept-encoding": "gzip"}
     async with app.client.stream(f"session_id={run.session_id}", gzip) as stream:
@@ -106,7 +106,7 @@ async def test_the_head_is_that_of_a_stream_nobody_may_hold_back(app: WebApp) ->
         assert "content-encoding" not in stream.headers
 
 
-async def test_durable_frames_carry_rising_ids_and_the_stored_envelope(app: WebApp) -> None:
+async def test_durable_frames_have_increasing_ids_and_the_stored_envelope(app: WebApp) -> None:
     run = await app.task("zwei\nZeilen, 两行\u2028\0 \x1b[31m")
     await app.store(run, working(), inner(), summary("done\r\n"))
     pages = await app.client.get(f"/api/sessions/{run.session_id}/events")
@@ -135,7 +135,7 @@ async def test_durable_frames_carry_rising_ids_and_the_stored_envelope(app: WebA
         ("&after={}-1", "", [2, 3]),
     ],
 )
-async def test_where_a_stream_begins(
+async def test_cursor_parameters_select_the_start_of_a_stream(
     app: WebApp, query: str, header: str | None, expected: list[int]
 ) -> None:
     run = await app.task()
@@ -170,14 +170,16 @@ async def test_where_a_stream_begins(
         "sessions=" + ",".join(["A"] * 101),
     ],
 )
-async def test_a_bad_question_is_answered_before_a_stream_begins(app: WebApp, query: str) -> None:
+async def test_an_invalid_stream_request_is_rejected_before_the_stream_starts(
+    app: WebApp, query: str
+) -> None:
     run = await app.task()
     reply = await refusal(app, query.replace("session_id=A", f"session_id={run.session_id}"))
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
 
 
-async def test_a_bad_or_doubled_header_and_head_are_refused(app: WebApp) -> None:
+async def test_an_invalid_or_duplicate_last_event_id_is_rejected(app: WebApp) -> None:
     run = await app.task()
     query = f"session_id={run.session_id}"
     assert (await refusal(app, query, last_event_id="what?")).status == 400
@@ -197,7 +199,7 @@ async def test_an_unknown_session_is_not_found(app: WebApp, query: str) -> None:
 @pytest.mark.parametrize(
     ("cursor", "reason"), [("zzzzzz-1", "unknown_epoch"), ("{}-999", "ahead_of_log")]
 )
-async def test_a_cursor_of_another_log_resets_the_reader(
+async def test_a_cursor_of_another_log_resets_the_stream(
     app: WebApp, cursor: str, reason: str
 ) -> None:
     run = await app.task()
@@ -210,7 +212,7 @@ async def test_a_cursor_of_another_log_resets_the_reader(
     assert ids_of(frames) == [f"{epoch}-1", f"{epoch}-2"]
 
 
-async def test_a_gap_older_than_what_is_kept_resets_and_a_fresh_reader_is_not_told(
+async def test_a_cursor_before_deleted_events_resets_the_stream(
     app: WebApp,
 ) -> None:
     gone = await app.task()
@@ -231,7 +233,7 @@ async def test_a_gap_older_than_what_is_kept_resets_and_a_fresh_reader_is_not_to
     assert len(ids_of(fresh)) == 2
 
 
-async def test_what_only_debug_shows_moves_the_cursor_alone(tmp_path: Path) -> None:
+async def test_debug_events_only_move_the_cursor_of_other_streams(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, timeouts=WebTimeouts(heartbeat_seconds=0.2)) as app:
         run = await app.task()
         await app.store(run, inner())
@@ -249,7 +251,7 @@ async def test_what_only_debug_shows_moves_the_cursor_alone(tmp_path: Path) -> N
             assert f"id: {epoch}-3\n\n".encode() not in bytes(debug.frames.body)
 
 
-async def test_a_quiet_stream_beats_with_the_newest_id(tmp_path: Path) -> None:
+async def test_an_idle_stream_sends_heartbeats_with_the_newest_id(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, timeouts=WebTimeouts(heartbeat_seconds=0.05)) as app:
         run, other = await app.task(), await app.task()
         async with app.client.stream(f"session_id={run.session_id}") as stream:
@@ -263,7 +265,7 @@ async def test_a_quiet_stream_beats_with_the_newest_id(tmp_path: Path) -> None:
         assert other.session_id != run.session_id
 
 
-async def test_many_sessions_in_one_stream(app: WebApp) -> None:
+async def test_one_stream_covers_several_sessions(app: WebApp) -> None:
     first, second, third = await app.task(), await app.task(), await app.task()
     both = f"sessions={first.session_id},{second.session_id}"
     async with (
@@ -286,7 +288,7 @@ async def test_many_sessions_in_one_stream(app: WebApp) -> None:
         assert sessions == [third.session_id, second.session_id]
 
 
-async def test_more_streams_than_allowed_are_refused_and_a_closed_one_makes_room(
+async def test_the_limit_of_open_streams_is_enforced_until_one_is_closed(
     tmp_path: Path,
 ) -> None:
     async with open_web_app(tmp_path, streams_per_user=2) as app:
@@ -309,7 +311,7 @@ async def test_more_streams_than_allowed_are_refused_and_a_closed_one_makes_room
             await first.until("replay.done")
 
 
-async def test_an_old_stream_ends_with_a_bye(tmp_path: Path) -> None:
+async def test_a_stream_at_its_maximum_age_ends_with_bye(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, stream_max_seconds=0.2) as app:
         run = await app.task()
         async with app.client.stream(f"session_id={run.session_id}") as stream:
@@ -319,7 +321,7 @@ async def test_an_old_stream_ends_with_a_bye(tmp_path: Path) -> None:
         assert 1500 <= frames[-1].json()["retry"] <= 2500
 
 
-async def test_bursts_are_joined_into_one_write(app: WebApp) -> None:
+async def test_a_burst_of_events_is_sent_in_one_write(app: WebApp) -> None:
     run = await app.task()
     async with app.client.stream(f"session_id={run.session_id}&replay=none") as stream:
         await stream.until("replay.done")
@@ -328,7 +330,7 @@ async def test_bursts_are_joined_into_one_write(app: WebApp) -> None:
         assert chunk.count(b"\n\n") == 8
 
 
-async def test_two_readers_see_identical_bytes(app: WebApp) -> None:
+async def test_two_clients_receive_identical_bytes(app: WebApp) -> None:
     run = await app.task()
     query = f"session_id={run.session_id}"
     async with app.client.stream(query) as first, app.client.stream(query) as second:

@@ -124,7 +124,7 @@ async def fold_up_to(stream: EventStream, fold: Fold, open_nodes: int) -> None:
     fold.last_id = stream.frames.last_id
 
 
-async def test_cut_after_every_nth_byte_and_resumed_the_state_is_the_same(
+async def test_a_stream_cut_at_any_byte_resumes_to_the_same_state(
     app: WebApp,
 ) -> None:
     run = await app.task()
@@ -155,7 +155,7 @@ async def test_cut_after_every_nth_byte_and_resumed_the_state_is_the_same(
         assert fold.texts == whole.texts, cut
 
 
-async def test_a_server_that_restarts_in_mid_run_loses_nothing(tmp_path: Path) -> None:
+async def test_a_restart_within_a_run_loses_no_events(tmp_path: Path) -> None:
     fold = Fold()
     async with open_web_app(tmp_path) as app:
         run = await app.task()
@@ -188,7 +188,7 @@ def shrink_buffers(app: WebApp) -> None:
     app.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
-async def test_a_slow_reader_costs_no_memory_and_gets_every_durable_event(
+async def test_a_slow_client_uses_bounded_memory_and_gets_every_durable_event(
     app: WebApp,
 ) -> None:
     events, batch = 10_000, 250
@@ -220,7 +220,7 @@ async def test_a_slow_reader_costs_no_memory_and_gets_every_durable_event(
     assert phases == [str(number) for number in range(events)]
 
 
-async def test_who_falls_off_the_tail_is_told_and_misses_nothing_durable(
+async def test_a_client_behind_the_live_buffer_gets_a_dropped_frame_and_all_durable_events(
     app: WebApp,
 ) -> None:
     shrink_buffers(app)
@@ -254,7 +254,7 @@ def epoch_of(app: WebApp) -> str:
     return app.broadcaster.epoch
 
 
-async def test_a_reader_that_does_not_read_is_cut_and_resumes(tmp_path: Path) -> None:
+async def test_a_stalled_client_is_disconnected_and_resumes(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, timeouts=WebTimeouts(stall_seconds=1.0)) as app:
         shrink_buffers(app)
         run = await app.task()
@@ -284,7 +284,7 @@ async def test_a_reader_that_does_not_read_is_cut_and_resumes(tmp_path: Path) ->
         assert ids_of(frames) == [f"{epoch_of(app)}-{position}" for position in behind]
 
 
-async def test_a_stop_with_streams_that_nobody_reads_ends_soon(tmp_path: Path) -> None:
+async def test_stop_with_stalled_streams_takes_less_than_five_seconds(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         shrink_buffers(app)
         run = await app.task()
@@ -300,7 +300,7 @@ async def test_a_stop_with_streams_that_nobody_reads_ends_soon(tmp_path: Path) -
             assert not connections(app)
 
 
-async def test_a_head_that_never_ends_is_refused(app: WebApp) -> None:
+async def test_an_endless_request_head_is_rejected(app: WebApp) -> None:
     reader, writer = await app.client.connect()
     writer.write(b"GET /health HTTP/1.1\r\nx-endless: ")
     writer.write(b"x" * 100_000)

@@ -14,17 +14,17 @@ SOURCES = ROOT / "web" / "src"
 AGAIN = "stale: run `make generate`"
 
 
-def test_the_types_of_the_stream_are_fresh() -> None:
+def test_generated_event_types_are_current() -> None:
     assert (SOURCES / "stream" / "events.gen.ts").read_text(encoding="utf-8") == typescript(), AGAIN
 
 
-def test_the_types_of_the_api_are_fresh() -> None:
+def test_generated_api_types_are_current() -> None:
     written = (SOURCES / "api" / "types.gen.ts").read_text(encoding="utf-8")
     assert written == openapi.typescript(ENDPOINTS), AGAIN
 
 
 @pytest.mark.parametrize("kind", [*EVENTS, *CONTROLS], ids=lambda kind: kind.name)
-def test_everything_that_can_be_sent_is_known_to_the_page(kind: type[Event | ControlFrame]) -> None:
+def test_the_page_knows_every_event_and_control_frame(kind: type[Event | ControlFrame]) -> None:
     text = typescript()
     assert f'"{kind.name}": {kind.__name__};' in text
     assert f"export interface {kind.__name__} {{" in text

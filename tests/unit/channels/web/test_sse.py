@@ -24,7 +24,7 @@ def body(renderer: FrameRenderer, batch: list[EventRecord], *, debug: bool = Fal
     return joined
 
 
-def test_a_frame_is_made_once_and_shared() -> None:
+def test_a_frame_is_rendered_once_for_all_clients() -> None:
     renderer, one = FrameRenderer("k3x9ap"), frame(7)
     first = renderer.render_batch([one], debug=False)
     assert renderer.render_batch([one], debug=False) is first
@@ -38,7 +38,7 @@ def test_an_ephemeral_frame_has_no_id() -> None:
     assert body(FrameRenderer("k3x9ap"), [frame(0)]).startswith(b"event: ")
 
 
-def test_the_positions_of_a_batch_are_told_also_of_what_is_not_shown() -> None:
+def test_the_positions_of_a_batch_include_debug_events() -> None:
     renderer = FrameRenderer("k3x9ap")
     batch = [frame(1), frame(0), frame(2, event="workflow.diagnostic.error"), frame(0)]
     plain, debug = (
@@ -53,7 +53,7 @@ def test_the_positions_of_a_batch_are_told_also_of_what_is_not_shown() -> None:
     assert (control.last_position, control.last_shown_position) == (0, 0)
 
 
-def test_a_large_batch_is_cut_between_frames_and_nothing_is_lost() -> None:
+def test_a_large_batch_is_split_between_frames() -> None:
     batch = [frame(number, size=1000) for number in range(1, 500)]
     chunks = list(FrameRenderer("k3x9ap").render_batch(batch, debug=False).chunks)
     assert len(chunks) > 5
@@ -64,7 +64,7 @@ def test_a_large_batch_is_cut_between_frames_and_nothing_is_lost() -> None:
     assert len(huge) == 1
 
 
-def test_readers_do_not_come_back_together() -> None:
+def test_reconnection_delays_are_spread() -> None:
     drawn = {retry_ms() for _ in range(200)}
     assert min(drawn) >= RETRY_MS * 0.75
     assert max(drawn) <= RETRY_MS * 1.25

@@ -1,0 +1,86 @@
+"""The checks of the middleware, as plain calls."""
+
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.web.errors import HttpError
+from internal.channels.web.middleware import (
+    MAX_BUCKETS,
+    RateLimiter,
+    TokenAuthentication,
+    own_hosts,
+    own_origins,
+    require_principal,
+)
+from internal.channels.web.requests import RequestContext
+from internal.config.server import ServerSettings
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def request(address: str = "127.0.0.1", **headers: str) -> RequestContext:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope: dict[str, Any] = {"method": "GET", "headers": raw, "client": (address, 1)}
+    return RequestContext(scope, "r", is_public=False)
+
+
+def test_a_bucket_refills_over_time_up_to_its_burst() -> None:
+    clock = Clock()
+    check = RateLimiter(ServerSettings(rate_limit_per_minute=60, rate_limit_burst=2), clock)
+    check(request())
+    check(request())
+    with pytest.raises(HttpError) as rejected:
+        check(request())
+    assert rejected.value.headers["retry-after"] == "1"
+    check(request(address="192.0.2.7"))  # another address has a bucket of its own
+    clock.now += 1.0
+    check(request())
+    with pytest.raises(HttpError):
+        check(request())
+    clock.now += 3600
+    check(request())
+    check(request())
+    with pytest.raises(HttpError):
+        check(request())
+
+
+def test_the_number_of_buckets_is_bounded() -> None:
+    clock = Clock()
+    check = RateLimiter(ServerSettings(rate_limit_per_minute=60, rate_limit_burst=2), clock)
+    for number in range(3 * MAX_BUCKETS):
+        clock.now += 0.01
+        check(request(address=f"stranger-{number}"))
+    assert len(check._buckets) <= MAX_BUCKETS
+
+
+def test_only_the_exact_token_authenticates_the_owner() -> None:
+    check = TokenAuthentication("secret")
+    for given in ("Bearer secret", "bearer  secret "):
+        asked = request(authorization=given)
+        check(asked)
+        assert asked.principal is LOCAL_OWNER
+        require_principal(asked)
+    for given in ("Bearer secre", "Bearer secrets", "Bearer", "secret", "Bearer secret secret"):
+        asked = request(authorization=given)
+        check(asked)
+        assert asked.principal is None
+        with pytest.raises(HttpError):
+            require_principal(asked)
+
+
+def test_own_hosts_and_origins() -> None:
+    settings = ServerSettings(port=80, public_url="https://Agent.example:8443/x")
+    hosts = own_hosts(settings)
+    assert {"127.0.0.1", "localhost:80", "[::1]", "agent.example:8443"} <= hosts
+    assert "agent.example" not in hosts
+    assert "https://agent.example:8443" in own_origins(settings)
+    assert "http://agent.example:8443" not in own_origins(settings)
+    assert "127.0.0.1" not in own_hosts(ServerSettings(port=8420))
