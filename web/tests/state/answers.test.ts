@@ -6,10 +6,10 @@ function call(name: string, rules: string[] = []): ApprovalItem {
   return { call_id: name, tool: 'shell', what: `run ${name}`, risk: 'exec', reason: '', call_hash: '', rules };
 }
 
-describe('an answer about calls', () => {
+describe('an answer to an approval', () => {
   const calls = [call('one', ['shell(one)']), call('two', ['shell(two)', 'shell(one)']), call('three')];
 
-  test('names single calls only when one is left out', () => {
+  test('lists the calls only if one is excluded', () => {
     expect(approval(calls, new Set())).toEqual({ decision: 'approve' });
     expect(approval(calls, new Set(['two']), 'session')).toEqual({
       decision: 'approve',
@@ -23,13 +23,13 @@ describe('an answer about calls', () => {
     });
   });
 
-  test('can write rules only when each call has some', () => {
+  test('offers rules only if every included call has one', () => {
     expect(offeredRules(calls, new Set())).toBeNull();
     expect(offeredRules(calls, new Set(['three']))).toEqual(['shell(one)', 'shell(two)']);
     expect(offeredRules(calls, new Set(['one', 'two', 'three']))).toBeNull();
   });
 
-  test('takes rules a line each', () => {
+  test('rules are written one per line', () => {
     expect(nonBlankLines(' shell(a) \n\n shell(b)')).toEqual(['shell(a)', 'shell(b)']);
   });
 });

@@ -26,8 +26,8 @@ function how(kind: 'plan' | 'clarify' | 'approval', more: object): string {
   return answerLabel(kind, answered('q', { text: '', ...more }), t);
 }
 
-describe('questions in the fold', () => {
-  test('are open until they are answered; the run waits', () => {
+describe('reducing events to questions', () => {
+  test('a question is open until it is answered, and its run waits', () => {
     const log = new Log();
     const state = reduceEvents(EMPTY, waits(log, 'A', 'q'));
     expect(state.questions).toMatchObject([{ id: 'q', run: 'A', session: 'session-1', closed: null }]);
@@ -37,7 +37,7 @@ describe('questions in the fold', () => {
     expect(state.questions[0]?.closed).toBeNull();
   });
 
-  test('keep the first answer, and the first asking', () => {
+  test('the first question and the first answer of an ID are kept', () => {
     const log = new Log();
     const rows = [
       ...waits(log, 'A', 'q'),
@@ -50,7 +50,7 @@ describe('questions in the fold', () => {
     expect(questions[0]?.closed?.answer?.text).toBe('this');
   });
 
-  test('close with their run, and with no other', () => {
+  test('the end of a run closes only its own questions', () => {
     const log = new Log();
     const both = [...waits(log, 'A', 'a'), ...waits(log, 'B', 'b')];
     const ends = log.durable('A', 'workflow.result.cancelled', {
@@ -62,7 +62,7 @@ describe('questions in the fold', () => {
     expect(questions.map((one) => [one.id, one.closed?.answer])).toEqual([['a', null], ['b', undefined]]);
   });
 
-  test('are the same object when an event is not about them', () => {
+  test('unrelated events return the same object', () => {
     const log = new Log();
     const { questions } = reduceEvents(EMPTY, waits(log, 'A', 'a'));
     const [row] = waits(log, 'A', 'a');
@@ -71,26 +71,26 @@ describe('questions in the fold', () => {
   });
 });
 
-describe('the words about a question', () => {
-  test('say what was answered', () => {
-    expect(how('approval', { decision: 'approve' })).toBe('yes, once');
-    expect(how('approval', { decision: 'approve', grant: 'rule' })).toBe('yes, with a rule');
-    expect(how('approval', { decision: 'approve', items: { a: true, b: false } })).toBe('yes to 1 of 2');
-    expect(how('approval', { decision: 'reject', text: 'too late' })).toBe('no: too late');
+describe('the texts of a question', () => {
+  test('the label of an answer names the decision and its reason', () => {
+    expect(how('approval', { decision: 'approve' })).toBe('allowed once');
+    expect(how('approval', { decision: 'approve', grant: 'rule' })).toBe('allowed with a rule');
+    expect(how('approval', { decision: 'approve', items: { a: true, b: false } })).toBe('allowed 1 of 2');
+    expect(how('approval', { decision: 'reject', text: 'too late' })).toBe('denied: too late');
     expect(how('approval', { decision: 'expired' })).toBe('expired, not run');
     expect(how('plan', { decision: 'edit' })).toBe('edited');
-    expect(how('plan', { decision: 'text', text: 'shorter' })).toBe('feedback: shorter');
+    expect(how('plan', { decision: 'text', text: 'shorter' })).toBe('changes requested: shorter');
     expect(how('clarify', { decision: 'text', text: 'red' })).toBe('red');
     expect(how('clarify', { decision: 'reject' })).toBe('declined');
-    expect(how('clarify', { decision: 'approve' })).toBe('yes, go on');
+    expect(how('clarify', { decision: 'approve' })).toBe('yes, continue');
   });
 
-  test('name whoever answered', () => {
+  test('the answerer is named, or else identified', () => {
     expect(answererName(answered('q'))).toBe('Bo');
     expect(answererName(answered('q', { answered_name: '' }))).toBe('lark:ou_bo');
   });
 
-  test('ask in the language of the page, the model’s question as it is', () => {
+  test('titles are translated, the text of the model is not', () => {
     const given = { title: 'Which one?', calls: [call('one')] };
     expect(questionTitle({ kind: 'approval', ...given }, t)).toBe('Allow shell?');
     expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh)).toBe('允许这 2 个调用？');
