@@ -1,4 +1,4 @@
-"""Credentials: the app's secret, its tokens, the tickets of its connections."""
+"""App credentials: secrets, tenant access tokens and connection tickets."""
 
 import hmac
 import secrets
@@ -12,7 +12,7 @@ NO_APP, WRONG_SECRET = 10003, 10014
 
 
 class Credentials:
-    """Checks who an app is."""
+    """Check app secrets; issue and check tokens and tickets."""
 
     def __init__(self, apps: Mapping[str, App], now: Callable[[], float]) -> None:
         self._apps = apps
@@ -21,10 +21,10 @@ class Credentials:
         self._tickets: dict[str, App] = {}
 
     def app(self, app_id: object, secret: object) -> App:
-        """Return the app with that secret.
+        """Return the app with this id and secret.
 
         Raises:
-            LarkError: there is none, or it has another one. The HTTP status is 200.
+            LarkError: The app is unknown or its secret differs; the HTTP status is 200, as Lark's.
         """
         app = self._apps.get(str(app_id))
         if app is None:
@@ -34,16 +34,16 @@ class Credentials:
         return app
 
     def issue(self, app: App) -> str:
-        """Return a new token."""
+        """Return a new tenant access token."""
         token = f"t-{secrets.token_urlsafe(24)}"
         self._tokens[token] = (app, self._now() + TOKEN_SECONDS)
         return token
 
     def check(self, authorization: str | None) -> App:
-        """Return whose token it is.
+        """Return the app that an `Authorization` header belongs to.
 
         Raises:
-            LarkError: it is missing, unknown, revoked or too old.
+            LarkError: The token is missing, unknown, revoked or expired.
         """
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -54,15 +54,15 @@ class Credentials:
         return app
 
     def revoke(self) -> None:
-        """Make all tokens invalid at once."""
+        """Invalidate all tokens."""
         self._tokens.clear()
 
     def ticket(self, app: App) -> str:
-        """Return what opens a connection."""
+        """Return a ticket that authenticates a websocket handshake of the app."""
         ticket = secrets.token_urlsafe(24)
         self._tickets[ticket] = app
         return ticket
 
     def of_ticket(self, ticket: str) -> App | None:
-        """Return whose ticket it is."""
+        """Return the app of a ticket, or None."""
         return self._tickets.get(ticket)

@@ -1,4 +1,4 @@
-"""The chat page: plain files that need no build and ask for nothing foreign."""
+"""The chat page: its static files and the state it shows."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 def routes() -> list[Route]:
-    """Return a route for each file; the page itself stands at the root."""
+    """Return one route per static file; index.html is served at `/`."""
     return [_route(file) for file in sorted(_FOLDER.iterdir()) if file.suffix in _KINDS]
 
 
@@ -35,7 +35,7 @@ MAX_LOG_ENTRIES = 300
 
 
 def changes_since(lark: LarkServices, since: int, log: int) -> Json:
-    """Return the state, the messages changed after `since`, and the log entries after `log`."""
+    """Return the state, the messages changed after `since` and the log entries after `log`."""
     state = lark.state
     changed = [state.messages[id_] for id_, at in state.versions.items() if at > since]
     return {

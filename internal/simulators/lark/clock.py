@@ -1,4 +1,4 @@
-"""Time in the simulator: the machine's, which a test or a person may move forward."""
+"""The simulator's clock, which tests and people can move forward."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import time
 
 
 class SimClock:
-    """Runs like any clock, and jumps when told: an hour need not be waited for."""
+    """A wall clock that can be stopped and advanced."""
 
     def __init__(self) -> None:
         self._start = time.time() - time.monotonic()
@@ -14,7 +14,7 @@ class SimClock:
         self._jumped = asyncio.Event()
 
     def now(self) -> float:
-        """Return seconds since 1970; they never fall."""
+        """Return seconds since 1970; the value never decreases."""
         return self._start + time.monotonic() if self._held is None else self._held
 
     def now_ms(self) -> int:
@@ -22,17 +22,17 @@ class SimClock:
         return int(self.now() * 1000)
 
     def hold(self) -> None:
-        """Stand still from now on, but for `advance`."""
+        """Stop the clock; only `advance` moves it from now on."""
         self._held = self.now()
 
     def advance(self, seconds: float) -> None:
-        """Jump forward. Whoever sleeps past that moment wakes.
+        """Move the clock forward and wake sleepers whose time has come.
 
         Raises:
-            ValueError: that is backwards.
+            ValueError: `seconds` is negative or not a number.
         """
         if not seconds >= 0:
-            raise ValueError("time only runs forward")
+            raise ValueError("seconds must not be negative")
         self._start += seconds
         if self._held is not None:
             self._held += seconds
@@ -40,7 +40,7 @@ class SimClock:
         jumped.set()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until that many seconds of this clock have passed."""
+        """Wait until `seconds` have passed on this clock."""
         until = self.now() + seconds
         while (left := until - self.now()) > 0:
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What Lark answers when it refuses. Codes as in the protocol reference the project keeps."""
+"""Errors that the simulated Lark returns, with Lark's codes."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ RESET_HEADER = "x-ogw-ratelimit-reset"
 
 
 class LarkError(Exception):
-    """A refusal: its code, the message, the HTTP status and headers of the answer."""
+    """An error response: Lark's code and message, HTTP status and headers."""
 
     def __init__(
         self, code: int, msg: str, status: int = 400, headers: Mapping[str, str] | None = None
@@ -25,38 +25,38 @@ class LarkError(Exception):
 
 
 def bad_parameter(ext: str) -> LarkError:
-    """Return 230001; what is wrong stands behind `ext=`, as in Lark."""
+    """Return error 230001 with Lark's `ext=` suffix."""
     return LarkError(230001, f"Your request contains an invalid request parameter, ext={ext}")
 
 
 def bad_field(field: str, why: str) -> LarkError:
-    """Return the refusal of a field that Lark checks before anything is looked up."""
+    """Return the error of a field that Lark validates before looking anything up."""
     return LarkError(FIELD_INVALID, f"field validation failed: {field}: {why}")
 
 
 def rate_limited(reset_seconds: float) -> LarkError:
-    """Return the refusal of an app or API over its frequency limit."""
+    """Return the error of an app or API that exceeds its rate limit."""
     reset = str(max(1, math.ceil(reset_seconds - 0.001)))
     return LarkError(RATE_LIMITED, "request trigger frequency limit", 429, {RESET_HEADER: reset})
 
 
 def chat_limited(what: str) -> LarkError:
-    """Return the refusal of too many messages in a chat, or updates of a message."""
+    """Return the error for too many messages in a chat or updates of a message."""
     return LarkError(CHAT_RATE_LIMITED, f"The operation triggers the frequency limit, ext={what}")
 
 
 class CardError(Exception):
-    """A card that is refused: Lark's inner code and message, wrapped by whoever sends the card."""
+    """An invalid card: Lark's inner code and message."""
 
     def __init__(self, code: int, msg: str) -> None:
         super().__init__(msg)
         self.code, self.msg = code, msg
 
     def in_message(self) -> LarkError:
-        """Return how message calls say it."""
+        """Return the error as message calls report it."""
         ext = f"ext=ErrCode: {self.code}; ErrMsg: {self.msg}; ErrorValue: "
         return LarkError(CARD_REFUSED, f"Failed to create card content, {ext}")
 
     def in_cardkit(self) -> LarkError:
-        """Return how CardKit says it."""
+        """Return the error as CardKit reports it."""
         return LarkError(self.code, self.msg)

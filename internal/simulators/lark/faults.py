@@ -1,4 +1,4 @@
-"""Fault switches: what goes wrong, and until when."""
+"""Fault switches: failures that the simulator produces on purpose."""
 
 import msgspec
 
@@ -6,11 +6,11 @@ ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "code")
 
 
 class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
-    """What becomes of the next `times` calls whose "METHOD /path" holds `match`.
+    """A fault for the next `times` calls whose `METHOD /path` contains `match`.
 
-    `kind`: rate_limit (429 with the reset header set to `seconds`), bad_gateway (502 with HTML),
-    code (that code, HTTP 400), lost (done, then the connection is cut before the answer), slow
-    (done, answered after `seconds`).
+    `kind`: `rate_limit` (429, reset header `seconds`), `bad_gateway` (502 with HTML), `code`
+    (HTTP 400 with that code), `lost` (executed, then disconnected without a response), `slow`
+    (executed, response after `seconds`).
     """
 
     kind: str
@@ -21,19 +21,23 @@ class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.kind not in ANSWERS:
-            raise ValueError(f"kind is one of {', '.join(ANSWERS)}")
+            raise ValueError(f"kind must be one of {', '.join(ANSWERS)}")
 
 
 class Faults(msgspec.Struct, forbid_unknown_fields=True):
-    """The switches. Fresh, nothing goes wrong.
+    """All switches. With the defaults nothing fails.
 
-    `discovery`: "", hang, busy (code 1), error (HTTP 500) or refuse (code 1000040344).
-    `handshake`: "", limit, forbidden, busy or bare (no headers that say why).
-    `pongs`: pings are answered.
-    `duplicates`: each event comes so many times more. `reorder`: so many are held, then come last
-    first. `fragment_bytes`: longer events come in parts, shuffled; 0 never. `new_event_ids`: a
-    redelivery has another event_id. `limits`: frequency limits hold. `speed`: how many times
-    faster than Lark failed events come again.
+    Attributes:
+        discovery: "", `hang`, `busy` (code 1), `error` (HTTP 500) or `refuse` (code 1000040344).
+        handshake: "", `limit`, `forbidden`, `busy` or `bare` (no headers with the reason).
+        pongs: Answer pings.
+        duplicates: Send each event this many extra times.
+        reorder: Hold back this many events, then send the last one first.
+        fragment_bytes: Split longer events into shuffled parts; 0 never splits.
+        new_event_ids: Give each redelivery a new event_id.
+        limits: Enforce rate limits.
+        speed: Redeliver events this many times faster than Lark.
+        answers: Faults of REST calls.
     """
 
     discovery: str = ""
@@ -49,14 +53,14 @@ class Faults(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.discovery not in {"", "hang", "busy", "error", "refuse"}:
-            raise ValueError("discovery is hang, busy, error or refuse")
+            raise ValueError("discovery must be hang, busy, error or refuse")
         if self.handshake not in {"", "limit", "forbidden", "busy", "bare"}:
-            raise ValueError("handshake is limit, forbidden, busy or bare")
+            raise ValueError("handshake must be limit, forbidden, busy or bare")
         if not self.speed > 0 or min(self.duplicates, self.reorder, self.fragment_bytes) < 0:
-            raise ValueError("numbers are not below 0, and speed is above it")
+            raise ValueError("counts must not be negative and speed must be positive")
 
-    def take(self, call: str) -> AnswerFault | None:
-        """Return what becomes of this call ("METHOD /path"), counting it."""
+    def match_call(self, call: str) -> AnswerFault | None:
+        """Return the fault for this call (`METHOD /path`), if any, and count it."""
         for fault in self.answers:
             if fault.match in call and fault.times > 0:
                 fault.times -= 1

@@ -1,4 +1,4 @@
-"""Who and what there is in the simulator. Plain data; the rules stand with whoever changes it."""
+"""Records of the simulated Lark: apps, people, chats, messages, media and cards."""
 
 import hashlib
 import json
@@ -11,18 +11,18 @@ TENANT = "tk_larksim"
 
 
 def new_id(prefix: str) -> str:
-    """Return a fresh id in Lark's form, such as `om_…`."""
+    """Return a new id in Lark's format, such as `om_…`."""
     return f"{prefix}_{secrets.token_hex(16)}"
 
 
 def encode(value: Any) -> bytes:
-    """Return JSON in UTF-8. Half a character, which UTF-8 cannot carry, becomes a question mark."""
+    """Return compact UTF-8 JSON; lone surrogates become question marks."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A self-built app with a bot. `hears_all`: it has the scope for all messages of its groups."""
+    """A self-built app with a bot. With `hears_all` it receives all messages of its groups."""
 
     app_id: str
     secret: str = field(repr=False)
@@ -31,13 +31,13 @@ class App:
 
     @property
     def open_id(self) -> str:
-        """The bot's open_id; the same for the same app after a restart."""
+        """The bot's open_id, derived from the app id."""
         return "ou_" + hashlib.sha256(self.app_id.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A made-up person."""
+    """A simulated person."""
 
     open_id: str
     user_id: str
@@ -45,13 +45,13 @@ class Person:
     name: str
 
     def ids(self) -> Json:
-        """Return the ids as events carry them."""
+        """Return the ids as events contain them."""
         return {"open_id": self.open_id, "user_id": self.user_id, "union_id": self.union_id}
 
 
 @dataclass(slots=True)
 class Chat:
-    """A chat: `mode` is p2p, group or topic. `members` are people's open_ids, `bots` app ids."""
+    """A chat. `mode` is p2p, group or topic; `members` are open_ids, `bots` app ids."""
 
     chat_id: str
     mode: str
@@ -61,7 +61,7 @@ class Chat:
 
     @property
     def kind(self) -> str:
-        """What events call `chat_type`."""
+        """The `chat_type` in events."""
         return "p2p" if self.mode == "p2p" else "group"
 
 
@@ -76,7 +76,7 @@ class Reaction:
     at_ms: int
 
     def public(self) -> Json:
-        """Return it as the API gives it."""
+        """Return the reaction as the API returns it."""
         return {
             "reaction_id": self.reaction_id,
             "operator": {"operator_id": self.operator, "operator_type": self.operator_type},
@@ -87,7 +87,7 @@ class Reaction:
 
 @dataclass(slots=True)
 class ChatMessage:
-    """A message. `sender` is an open_id or app_id; `content` what the API returns of it."""
+    """A message. `sender` is an open_id or app_id; `content` is what the API returns."""
 
     message_id: str
     chat_id: str
@@ -109,7 +109,7 @@ class ChatMessage:
     children: list["ChatMessage"] = field(default_factory=list)
 
     def places(self) -> Json:
-        """Return the ids of what it answers, where there are any."""
+        """Return the ids of its root, parent and thread that are set."""
         named = {
             "root_id": self.root_id,
             "parent_id": self.parent_id,
@@ -118,7 +118,7 @@ class ChatMessage:
         return {name: value for name, value in named.items() if value}
 
     def public(self) -> Json:
-        """Return it as `message.get` gives it."""
+        """Return the message as `message.get` returns it."""
         content = "This message was recalled" if self.deleted else self.content
         kind = "app_id" if self.sender_type == "app" else "open_id"
         return {
@@ -142,7 +142,7 @@ class ChatMessage:
 
 
 def _flat(mention: Json) -> Json:
-    """Return a mention as the API gives it: events carry its ids one level deeper."""
+    """Return a mention in the API's format; events nest its ids."""
     return {
         "key": mention["key"],
         "id": mention["id"]["open_id"],
@@ -154,7 +154,7 @@ def _flat(mention: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image or a file. `app_id` is who uploaded it, "" a person."""
+    """An image or a file. `app_id` is the uploader, "" for a person."""
 
     key: str
     kind: str
@@ -165,7 +165,7 @@ class Media:
 
 @dataclass(slots=True)
 class CardEntity:
-    """A CardKit card: its JSON, and up to which sequence it was written."""
+    """A CardKit card: its JSON and the last sequence number."""
 
     card_id: str
     app_id: str
@@ -178,7 +178,7 @@ class CardEntity:
 
 @dataclass(slots=True)
 class ClickToken:
-    """What a click's token may still do."""
+    """The state of a callback token."""
 
     message_id: str
     app_id: str

@@ -1,4 +1,4 @@
-"""The guard before every route: the Host must be ours, and Lark is not always there."""
+"""Middleware that checks the Host header and simulates an outage."""
 
 from contextlib import suppress
 
@@ -14,7 +14,7 @@ POLICY = (
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none';"
     " frame-ancestors 'none'; object-src 'none'"
 )
-"""What a browser lets the page do: nothing inline, nothing foreign, no frame around it."""
+"""Content security policy of the page: no inline scripts, foreign resources or frames."""
 HEADERS = {
     b"content-security-policy": POLICY.encode(),
     b"x-content-type-options": b"nosniff",
@@ -26,7 +26,7 @@ LARK = ("/open-apis/", "/callback/", "/ws/")
 
 
 class RequestGuard:
-    """Wraps the application."""
+    """ASGI middleware around all routes."""
 
     def __init__(self, app: ASGIApp, lark: LarkServices, port: int) -> None:
         self._app = app
@@ -34,10 +34,10 @@ class RequestGuard:
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, refuse it, or, while Lark is down, cut its connection."""
+        """Forward a request, reject a foreign Host, or drop the connection during an outage."""
         hosts = Headers(scope=scope).getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            refusal = PlainTextResponse("This is not one of the simulator's addresses.\n", 421)
+            refusal = PlainTextResponse("The simulator does not serve this host name.\n", 421)
             if scope["type"] == "websocket":
                 scope["state"][CONNECTION_KEY].abort()
             else:
@@ -54,5 +54,5 @@ class RequestGuard:
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
-        with suppress(ClientDisconnect):  # nobody is there to be told
+        with suppress(ClientDisconnect):  # the client has left
             await self._app(scope, receive, sent)

@@ -1,4 +1,4 @@
-"""The server under the simulator: uvicorn, whose connections can be cut or made ignores_input."""
+"""The HTTP server: uvicorn, with connections that can be aborted or ignore their input."""
 
 import asyncio
 import contextlib
@@ -13,16 +13,16 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 CONNECTION_KEY = "larksim.connection"
-"""The key of the scope's state under which an endpoint finds its connection."""
+"""Key of the ASGI scope's state that holds the connection."""
 MAX_FRAME_BYTES = 1 << 20
 _GRACE_SECONDS = 2.0
 _ACCEPT_STEPS = 8
 
 
 class TitleCaseTransport:
-    """A transport that writes `Content-Type` where uvicorn writes `content-type`.
+    """A transport that writes header names in title case, as Lark does.
 
-    Lark does, and callers that keep headers in a plain dict, as lark-oapi does, rely on it.
+    Clients that keep headers in a plain dict, such as lark-oapi, rely on it.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -32,7 +32,7 @@ class TitleCaseTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Write; the names in the head of an answer begin with capitals."""
+        """Write data; the header names of a response head are capitalised."""
         if data.startswith(b"HTTP/1.1 "):
             head, gap, body = data.partition(b"\r\n\r\n")
             status, *lines = head.split(b"\r\n")
@@ -46,29 +46,29 @@ def _titled(line: bytes) -> bytes:
 
 
 class AbortableHttpProtocol(HttpToolsProtocol):
-    """A connection that an endpoint can cut."""
+    """An HTTP connection that an endpoint can abort."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin, writing through `TitleCaseTransport`."""
-        super().connection_made(TitleCaseTransport(transport))  # type: ignore[arg-type] # it has all of one
+        """Start with a `TitleCaseTransport`."""
+        super().connection_made(TitleCaseTransport(transport))  # type: ignore[arg-type] # a full proxy of a transport
 
     def on_headers_complete(self) -> None:
-        """Start the request, with this connection at hand."""
+        """Put the connection into the request's scope."""
         self.scope["state"][CONNECTION_KEY] = self
         super().on_headers_complete()
 
     def abort(self) -> None:
-        """Close the connection without another byte."""
+        """Close the connection without sending anything more."""
         self.transport.abort()
 
 
 class AbortableWebSocketProtocol(WebSocketsSansIOProtocol):
-    """A websocket that can be cut, and made ignores_input."""
+    """A websocket that can be aborted or made to ignore its input."""
 
     ignores_input = False
 
     def handle_connect(self, event: Request) -> None:
-        """Start the handshake, with this connection at hand."""
+        """Put the connection into the handshake's scope."""
         super().handle_connect(event)
         if not self.close_sent:
             self.scope["state"][CONNECTION_KEY] = self
@@ -79,12 +79,12 @@ class AbortableWebSocketProtocol(WebSocketsSansIOProtocol):
             super().data_received(data)
 
     def abort(self) -> None:
-        """Close the connection without another byte."""
+        """Close the connection without sending anything more."""
         self.transport.abort()
 
 
 class Server(uvicorn.Server):
-    """uvicorn on the caller's loop: no signals, no clock, and an end that waits for nobody."""
+    """A uvicorn server in the caller's loop, without signal handlers or a timer."""
 
     def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
         config = uvicorn.Config(
@@ -107,11 +107,11 @@ class Server(uvicorn.Server):
         self._listening = listening
 
     async def run_until_stopped(self) -> None:
-        """Serve until cancelled; `cut` and `finish` then end what is under way."""
+        """Serve until cancelled; call `abort_connections` and `finish` afterwards."""
         await self.serve([self._listening])
 
     async def abort_connections(self) -> None:
-        """Stop listening and cut what is open."""
+        """Stop listening and abort open connections."""
         await self._end_accepting()
         for server in self.servers:
             server.close()
@@ -121,44 +121,44 @@ class Server(uvicorn.Server):
                 line.abort()
 
     async def finish(self) -> None:
-        """Wait until nothing works on a request any more; what does not end is cancelled."""
+        """Wait for running requests and cancel those that exceed the grace period."""
         if tasks := set(self.server_state.tasks):
             _, slow = await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
             for task in slow:
                 task.cancel()
 
     async def _end_accepting(self) -> None:
-        """Take no more connections, and let those that were taken become lines that can be cut.
+        """Stop accepting, and let accepted connections reach their protocol.
 
-        asyncio loses a connection whose server closes in between: its client would wait for ever.
+        If asyncio closes a server in between, it loses the connection and its client waits forever.
         """
         for server in self.servers:
             for listening in server.sockets:
-                with contextlib.suppress(RuntimeError):  # uvloop keeps its own; it loses none
+                with contextlib.suppress(RuntimeError):  # uvloop needs no workaround
                     asyncio.get_running_loop().remove_reader(listening)
         for _ in range(_ACCEPT_STEPS):
             await asyncio.sleep(0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and set `open`."""
         await super().startup(sockets)
         self.open.set()
 
     async def main_loop(self) -> None:
-        """Wait for the cancel; uvicorn would look ten times a second."""
+        """Wait for cancellation; uvicorn's own loop polls ten times a second."""
         await asyncio.get_running_loop().create_future()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave the signals alone."""
+        """Install no signal handlers."""
         yield
 
 
 def listen(port: int) -> socket.socket:
-    """Return a listening socket of 127.0.0.1; port 0 takes any free one.
+    """Return a listening socket on 127.0.0.1; port 0 selects a free port.
 
     Raises:
-        OSError: the port is taken.
+        OSError: The port is in use.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

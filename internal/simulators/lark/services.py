@@ -1,4 +1,4 @@
-"""The parts of the simulated Lark, made once and handed to its doors."""
+"""The parts of the simulated Lark, created once and shared by all routes."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,10 @@ from internal.simulators.lark.websocket.delivery import EventDelivery
 
 
 class LarkServices:
-    """Everything behind the wire. `down_until`: until then Lark answers nobody."""
+    """State, delivery, credentials, clock, log and faults of one simulator.
+
+    Until `down_until` (seconds on `clock`) no request is answered.
+    """
 
     def __init__(self, apps: Iterable[App], faults: Faults, config: ClientConfig) -> None:
         self.changes = ChangeSignal()
@@ -32,36 +35,36 @@ class LarkServices:
         self.tokens = Credentials(self.state.apps, self.clock.now)
         self.down_until = 0.0
         self.closing = False
-        """Whoever waits gives up: the simulator ends."""
+        """True during shutdown; waiting requests then return."""
 
     @property
     def down(self) -> bool:
-        """Say whether Lark is down."""
+        """True during a simulated outage."""
         return self.clock.now() < self.down_until
 
     def close(self) -> None:
-        """End everything that waits."""
+        """Release everything that waits."""
         self.closing = True
         self.changes.notify()
 
     async def changed_within(self, seconds: float) -> None:
-        """Wait for a change, no longer than that, and not beyond the end of the simulator."""
+        """Wait for a change, a timeout or shutdown."""
         if not self.closing:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self.changes.wait()
 
     async def slow_down(self, seconds: float) -> None:
-        """Wait that long, unless the simulator ends."""
+        """Wait for `seconds` or until shutdown."""
         until = time.monotonic() + seconds
         while not self.closing and (left := until - time.monotonic()) > 0:
             await self.changed_within(left)
 
     def switch(self, switches: dict[str, Any]) -> None:
-        """Turn some switches, and leave the others; `Faults` names them.
+        """Change some fault switches and keep the others; see `Faults`.
 
         Raises:
-            msgspec.ValidationError: there is no such switch, or it has no such position.
+            msgspec.ValidationError: A switch or its value is unknown.
         """
         faults = msgspec.convert(msgspec.to_builtins(self.faults) | switches, Faults)
         self.faults = self.delivery.faults = faults
@@ -71,27 +74,27 @@ class LarkServices:
         self.changes.notify()
 
     def redeliver(self, message_id: str) -> int:
-        """Send the events of a message again, however they went; return how many there are."""
+        """Send the events of a message again and return their number."""
         again = [push for push in self.delivery.pushes if push.message_id == message_id]
         for push in again:
             self.delivery.start(push)
         return len(again)
 
     def drop(self) -> int:
-        """Cut every long connection; return how many there were."""
+        """Abort every long connection and return their number."""
         connections = list(self.delivery.connections)
         for connection in connections:
             connection.socket.abort()
         return len(connections)
 
     def silence(self) -> int:
-        """Make every long connection half open, for good; return how many there were."""
+        """Make every long connection ignore its input; return their number."""
         for connection in self.delivery.connections:
             connection.socket.ignores_input = True
         return len(self.delivery.connections)
 
     def go_down(self, seconds: float) -> None:
-        """Answer nobody for so long: calls and connections are cut."""
+        """Abort calls and connections for `seconds`."""
         self.down_until = self.clock.now() + seconds
         self.drop()
         self.changes.notify()

@@ -28,13 +28,13 @@ WAIT_TIMEOUT_SECONDS = 20.0
 
 
 class LarkSim:
-    """A local Lark on 127.0.0.1, from `async with` to its end.
+    """A local Lark on 127.0.0.1 for the duration of `async with`.
 
-    It is a simulator: docs/lark-sim.md lists what it does not model. `speed` is how many times
-    faster than Lark an event that was not acknowledged comes again. `lark` holds the parts.
+    docs/lark-sim.md lists what it does not model. `speed` divides the delays between redeliveries.
+    `lark` gives access to the parts.
 
     Raises:
-        OSError: the port is taken (on entering).
+        OSError: The port is in use (on entering).
     """
 
     def __init__(
@@ -47,19 +47,19 @@ class LarkSim:
     ) -> None:
         self.lark = LarkServices(apps, Faults(speed=speed), config or ClientConfig())
         self.key = secrets.token_urlsafe(16)
-        """What the control API wants to see."""
+        """The key of the control API."""
         self._port = port
 
     async def __aenter__(self) -> Self:
         listening = listen(self._port)
         self._port = listening.getsockname()[1]
         lark = self.lark
-        doors = (
+        routes = (
             *router.routes(lark),
             *endpoint.routes(lark),
             *ControlApi(lark, self.key).routes(),
         )
-        app = Starlette(routes=[*doors, *chat_page.routes()])
+        app = Starlette(routes=[*routes, *chat_page.routes()])
         server = Server(RequestGuard(app, lark, self._port), listening)
         self._serving = asyncio.create_task(self._serve(server))
         await server.open.wait()
@@ -76,25 +76,25 @@ class LarkSim:
             await self._serving
 
     async def _serve(self, server: Server) -> None:
-        """Serve until cancelled; whatever is on its way then ends."""
+        """Serve until cancelled, then abort open requests."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                self.lark.delivery.run_in(tasks)
+                self.lark.delivery.attach(tasks)
                 await server.run_until_stopped()
         finally:
-            self.lark.delivery.run_in(None)
+            self.lark.delivery.attach(None)
             await server.abort_connections()
             self.lark.close()
             await server.finish()
 
     @property
     def url(self) -> str:
-        """The address, as `domain` of an app takes it."""
+        """The base URL, usable as an app's `domain`."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def page(self) -> str:
-        """The address of the chat page, with its key."""
+        """The URL of the chat page, including the key."""
         return f"{self.url}/#key={self.key}"
 
     @property
@@ -104,42 +104,42 @@ class LarkSim:
 
     @property
     def people(self) -> list[Person]:
-        """Everybody."""
+        """All people."""
         return list(self.lark.state.people.values())
 
     @property
     def groups(self) -> list[Chat]:
-        """Every chat that is no direct one."""
+        """All chats except direct ones."""
         return [chat for chat in self.lark.state.chats.values() if chat.mode != "p2p"]
 
     @property
     def log(self) -> Sequence[TrafficEntry]:
-        """The wire log, oldest first."""
+        """The traffic log, oldest entry first."""
         return list(self.lark.log.entries)
 
     @property
     def faults(self) -> Faults:
-        """The switches as they are."""
+        """The current fault switches."""
         return self.lark.faults
 
     @property
     def pushes(self) -> list[EventPush]:
-        """Every event, oldest first, and how its deliveries went."""
+        """All events and their delivery attempts, oldest first."""
         return list(self.lark.delivery.pushes)
 
     def person(self, name: str) -> Person:
-        """Return the person of that name or open_id.
+        """Return the person with this name or open_id.
 
         Raises:
-            NotPossible: there is none.
+            ActionError: There is none.
         """
         for person in self.people:
             if name in {person.name, person.open_id}:
                 return person
-        raise user_actions.ActionError(f"{name} is nobody")
+        raise user_actions.ActionError(f"no person is called {name}")
 
     def dm(self, person: Person | str, app_id: str = "") -> Chat:
-        """Return the direct chat of a person with a bot, by default the first."""
+        """Return the direct chat of a person with a bot, by default the first bot."""
         return self.lark.state.dm(_id(person), app_id)
 
     def messages(self, chat: Chat | str) -> list[ChatMessage]:
@@ -147,7 +147,7 @@ class LarkSim:
         return self.lark.state.in_chat(_id(chat))
 
     def card(self, message_id: str) -> Json | None:
-        """Return the card that a message shows now."""
+        """Return the card that a message currently shows."""
         return self.lark.state.shown_card(self.lark.state.messages[message_id])
 
     async def send_text(
@@ -156,10 +156,10 @@ class LarkSim:
         """Send a text as a person and return its message_id.
 
         `mention_bot=True` mentions the first bot, `mentions` other open_ids; `reply_to`,
-        `in_thread` and `age_seconds` are those of `Draft`.
+        `in_thread` and `age_seconds` are those of `MessageDraft`.
 
         Raises:
-            NotPossible: the person is not in that chat.
+            ActionError: The person is not in that chat.
         """
         mentions = [*more.pop("mentions", ())]
         if more.pop("mention_bot", False):
@@ -170,69 +170,69 @@ class LarkSim:
     async def send(
         self, person: Person | str, chat: Chat | str, draft: user_actions.MessageDraft
     ) -> str:
-        """Send anything as a person and return its message_id.
+        """Send a message as a person and return its message_id.
 
         Raises:
-            NotPossible: the person is not in that chat.
+            ActionError: The person is not in that chat.
         """
         message = user_actions.send(self.lark.state, _id(person), _id(chat), draft)
-        await asyncio.sleep(0)  # the delivery starts
+        await asyncio.sleep(0)  # let the delivery start
         return message.message_id
 
     async def click(
         self, person: Person | str, message_id: str, label: str, **entered: Any
     ) -> Json:
-        """Click what has that name, element_id or text on a card; return what the person sees.
+        """Click the card element with this name, element_id or text; return what is shown.
 
-        `entered` is what `Press` takes, such as `form_value`.
+        `entered` are fields of `CardClick`, such as `form_value`.
 
         Raises:
-            NotPossible: there is no such thing to click for this person.
+            ActionError: The person cannot click such an element.
         """
         path = clicks.find_clickable(self.card(message_id) or {}, label)
         return await self.press(person, message_id, clicks.CardClick(path=path, **entered))
 
     async def press(self, person: Person | str, message_id: str, press: clicks.CardClick) -> Json:
-        """Click on a part of a card; return what the person sees.
+        """Click an element of a card; return what is shown to the person.
 
         Raises:
-            NotPossible: there is no such thing to click for this person.
+            ActionError: The person cannot click such an element.
         """
         call_back = self.lark.delivery.call_back
         return await clicks.click(self.lark.state, call_back, _id(person), message_id, press)
 
     def redeliver(self, message_id: str) -> None:
-        """Send the events of a message again, however they went."""
+        """Send the events of a message again, whatever their outcome was."""
         self.lark.redeliver(message_id)
 
     def push(self, event_type: str, event: Json) -> None:
-        """Send any event to the first app, right or wrong."""
+        """Send any event, valid or not, to the first app."""
         self.lark.delivery.emit(self.app, event_type, event)
 
     async def push_bytes(self, data: bytes) -> None:
-        """Send bytes that are no frame, or a hostile one, on every connection."""
+        """Send bytes on every connection without framing them."""
         for connection in self.lark.delivery.connections:
             await connection.send(data)
 
     def set_faults(self, **switches: Any) -> None:
-        """Turn some switches, and leave the others; `Faults` names them.
+        """Change some fault switches and keep the others; see `Faults`.
 
         Raises:
-            msgspec.ValidationError: there is no such switch, or it has no such position.
+            msgspec.ValidationError: A switch or its value is unknown.
         """
         self.lark.switch(switches)
 
     async def until(
         self,
         holds: Callable[[Sequence[TrafficEntry]], object],
-        patience: float = WAIT_TIMEOUT_SECONDS,
+        timeout_seconds: float = WAIT_TIMEOUT_SECONDS,
     ) -> None:
-        """Wait until something holds; it is asked again, with the wire log, after every change.
+        """Wait until a condition holds; it is evaluated with the log after every change.
 
         Raises:
-            TimeoutError: it did not hold for so many seconds.
+            TimeoutError: It did not hold within `timeout_seconds`.
         """
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout_seconds):
             while not holds(self.log):
                 await self.lark.changes.wait()
 

@@ -1,6 +1,6 @@
-"""The state of the simulator: people, chats, messages, files and cards, and who is told of changes.
+"""The state of the simulated Lark: people, chats, messages, files and cards.
 
-Everything happens at once: no method awaits, so a check and what follows from it cannot be parted.
+No method awaits, so a check and the change that depends on it cannot be interrupted.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Emit = Callable[[App, str, Json], None]
 
 
 class LarkState:
-    """What there is. `emit(app, event type, event)` sends an event, `changed()` is a hint."""
+    """All records. `emit(app, event_type, event)` sends an event; `changed()` reports a change."""
 
     def __init__(
         self, clock: SimClock, apps: Iterable[App], emit: Emit, changed: Callable[[], None]
@@ -47,7 +47,7 @@ class LarkState:
         self.emit = emit
         self.changed = changed
         self.version = 0
-        """Rises with every change; `versions` says when each message changed last."""
+        """Increases with every change; `versions` holds each message's last one."""
         self.versions: dict[str, int] = {}
         self._sent: dict[tuple[str, str], tuple[str, float]] = {}
         people = [self.add_person(name).open_id for name in PEOPLE]
@@ -55,7 +55,7 @@ class LarkState:
             self.add_group(name, people, self.apps)
 
     def add_person(self, name: str) -> Person:
-        """Add a person, with a direct chat to each app's bot."""
+        """Add a person and a direct chat with each bot."""
         person = Person(new_id("ou"), new_id("u"), new_id("on"), name)
         self.people[person.open_id] = person
         for app_id, app in self.apps.items():
@@ -68,7 +68,7 @@ class LarkState:
         """Add a group of these people and apps.
 
         Raises:
-            KeyError: somebody is not there.
+            KeyError: A person or an app is unknown.
         """
         everyone = [self.people[open_id].open_id for open_id in members]
         apps = {self.apps[app_id].app_id for app_id in bots}
@@ -82,10 +82,10 @@ class LarkState:
         return chat
 
     def dm(self, person: str, app_id: str = "") -> Chat:
-        """Return the direct chat of a person with a bot, by default the first one's.
+        """Return the direct chat of a person with a bot, by default the first bot.
 
         Raises:
-            KeyError: one of them is not there.
+            KeyError: The person or the app is unknown.
         """
         app_id = app_id or next(iter(self.apps))
         for chat in self.chats.values():
@@ -94,14 +94,14 @@ class LarkState:
         raise KeyError(person)
 
     def touch(self, message: ChatMessage | None = None) -> None:
-        """Note that something, or this message, is new or changed."""
+        """Record a change, of this message if one is given."""
         self.version += 1
         if message is not None:
             self.versions[message.message_id] = self.version
         self.changed()
 
     def name_of(self, id_: str) -> str | None:
-        """Return the name of a person, an app or a bot."""
+        """Return the name of a person, an app or a bot, or None."""
         if person := self.people.get(id_):
             return person.name
         return next(
@@ -119,7 +119,7 @@ class LarkState:
         return [one for one in self.messages.values() if one.chat_id == chat_id]
 
     def shown_card(self, message: ChatMessage) -> Json | None:
-        """Return the card that a message shows now."""
+        """Return the card that a message currently shows."""
         card = self.cards.get(message.card_id)
         return message.card if card is None else card.content
 
@@ -127,7 +127,7 @@ class LarkState:
         """Return a message for an app.
 
         Raises:
-            LarkError: there is none, or the app's bot is not in its chat.
+            LarkError: It does not exist, or the bot is not in its chat.
         """
         message = self.messages.get(message_id)
         if message is None:
@@ -139,16 +139,16 @@ class LarkState:
         """Check that the app's bot is in the chat.
 
         Raises:
-            LarkError: it is not.
+            LarkError: It is not.
         """
         if app.app_id not in chat.bots:
             raise LarkError(NOT_IN_CHAT, "The bot can NOT be out of the chat.")
 
     def receiver(self, app: App, kind: str, id_: str) -> Chat:
-        """Return the chat that a `receive_id` means.
+        """Return the chat of a `receive_id`.
 
         Raises:
-            LarkError: it means none, or the bot is not in it.
+            LarkError: There is none, or the bot is not in it.
         """
         if kind == "chat_id":
             chat = self.chats.get(id_)
@@ -161,25 +161,25 @@ class LarkState:
         return chat
 
     def person(self, kind: str, id_: str) -> Person | None:
-        """Return the person with that open_id, user_id or union_id."""
+        """Return the person with this open_id, user_id or union_id, or None."""
         people = self.people.values()
         return next((one for one in people if one.ids().get(kind) == id_), None)
 
     def sent_before(self, app: App, uuid: str) -> ChatMessage | None:
-        """Return what the app sent with this uuid within the last hour."""
+        """Return the message that the app sent with this uuid within the last hour."""
         found = self._sent.get((app.app_id, uuid)) if uuid else None
         if found is None or self.clock.now() - found[1] >= UUID_SECONDS:
             return None
         return self.messages[found[0]]
 
     def remember_uuid(self, app: App, uuid: str, message: ChatMessage) -> None:
-        """Note under which uuid a message was sent."""
+        """Record the uuid of a message."""
         if uuid:
             self._sent[app.app_id, uuid] = (message.message_id, self.clock.now())
 
 
 def encode_event(app: App, event_type: str, event: Json, at_ms: int, event_id: str) -> bytes:
-    """Return an event as it travels: schema 2.0."""
+    """Return an event in Lark's JSON format, schema 2.0."""
     header = {
         "event_id": event_id,
         "token": "",
@@ -192,13 +192,13 @@ def encode_event(app: App, event_type: str, event: Json, at_ms: int, event_id: s
 
 
 class ChangeSignal:
-    """A bell. Whoever waits looks for itself what happened; nothing is kept."""
+    """Wakes tasks that wait for a change; they inspect the state themselves."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake everybody who waits."""
+        """Wake all waiting tasks."""
         rung, self._rung = self._rung, asyncio.Event()
         rung.set()
 

@@ -1,4 +1,4 @@
-"""The wire log: every frame and every call, with times and without secrets."""
+"""The traffic log: every frame and call, with times and without secrets."""
 
 import re
 from collections import deque
@@ -19,9 +19,9 @@ _FIELDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TrafficEntry:
-    """A line of the log. `kind`: call, frame.out, frame.in, socket or note; `ms` how long it took.
+    """An entry. `kind` is call, frame.out, frame.in, socket or note; `ms` the duration.
 
-    A call's `status` is that of HTTP, `code` Lark's own, also of an acknowledgement.
+    `status` is a call's HTTP status; `code` is Lark's code of a call or an acknowledgement.
     """
 
     number: int
@@ -36,12 +36,12 @@ class TrafficEntry:
     ms: float = 0.0
 
     def public(self) -> dict[str, Any]:
-        """Return it as the control API gives it."""
+        """Return the entry as the control API returns it."""
         return asdict(self)
 
 
 class TrafficLog:
-    """Keeps the newest entries; nothing that is a secret reaches them."""
+    """Keeps the newest entries; secrets are removed before they are stored."""
 
     def __init__(self, clock: SimClock, changed: Callable[[], None]) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class TrafficLog:
         self.entries: deque[TrafficEntry] = deque(maxlen=MAX_ENTRIES)
 
     def add(self, kind: str, app_id: str, what: str, **rest: Any) -> None:
-        """Note what passed. Long texts are cut."""
+        """Append an entry; long texts are truncated."""
         self.number += 1
         for name in ("sent", "got"):
             rest[name] = _shown(rest.get(name, ""))
@@ -60,12 +60,12 @@ class TrafficLog:
         self._changed()
 
     def after(self, number: int) -> list[TrafficEntry]:
-        """Return the entries behind that number."""
+        """Return the entries after this number."""
         return [entry for entry in self.entries if entry.number > number]
 
 
 def redact(text: str) -> str:
-    """Return the text with every secret in it replaced."""
+    """Return the text with secrets replaced."""
     return _FIELDS.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
 
 

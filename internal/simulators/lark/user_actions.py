@@ -1,11 +1,11 @@
-"""What people do: write, recall, react, read, come and go. Bots hear of it as Lark tells them."""
+"""Actions of people: send, recall, react, read, add and remove bots. Each emits Lark's events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from internal.simulators.lark.model import TENANT, App, Chat, ChatMessage, Json, encode, new_id
-from internal.simulators.lark.rest.im_contacts import put_reaction, take_reaction
+from internal.simulators.lark.rest.im_contacts import remove_reaction, set_reaction
 from internal.simulators.lark.rest.im_media import store_file, store_image
 from internal.simulators.lark.rest.im_messages import link_reply
 from internal.simulators.lark.rest.message_content import make_mention
@@ -13,12 +13,12 @@ from internal.simulators.lark.state import LarkState
 
 
 class ActionError(ValueError):
-    """A person cannot do that; the text says why."""
+    """The person cannot do this; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """What a person is about to send. `age_seconds`: how long ago it says it was written."""
+    """A message to send. `age_seconds` sets its creation time that far into the past."""
 
     msg_type: str
     content: Json
@@ -30,7 +30,7 @@ class MessageDraft:
 
 
 def text_draft(state: LarkState, words: str, mentions: Sequence[str] = ()) -> MessageDraft:
-    """Return a text that mentions these open_ids: where "@name" stands, else at its beginning."""
+    """Return a text that mentions these open_ids: in place of `@name`, else at its start."""
     found: list[Json] = []
     front = ""
     for open_id in mentions:
@@ -39,7 +39,7 @@ def text_draft(state: LarkState, words: str, mentions: Sequence[str] = ()) -> Me
             continue
         name = state.name_of(open_id)
         if name is None:
-            raise ActionError(f"{open_id} is nobody")
+            raise ActionError(f"unknown open_id: {open_id}")
         key = f"@_user_{len(found) + 1}"
         bot = any(app.open_id == open_id for app in state.apps.values())
         kind = {"mentioned_type": "bot" if bot else "user", "tenant_key": TENANT}
@@ -54,7 +54,7 @@ def text_draft(state: LarkState, words: str, mentions: Sequence[str] = ()) -> Me
 def as_reply(
     draft: MessageDraft, to: str, in_thread: bool, age_seconds: float = 0.0
 ) -> MessageDraft:
-    """Return the draft as an answer to that message; "" leaves it as it is."""
+    """Return the draft as a reply to a message; with "" it is unchanged."""
     return replace(draft, reply_to=to, in_thread=in_thread, age_seconds=age_seconds)
 
 
@@ -62,7 +62,7 @@ def upload_draft(state: LarkState, name: str, data: bytes, *, image: bool) -> Me
     """Return an image or file as a message.
 
     Raises:
-        LarkError: it is empty, too big, or no image.
+        LarkError: It is empty, too large or not an image.
     """
     if image:
         return MessageDraft("image", {"image_key": store_image(state, data).key})
@@ -70,10 +70,10 @@ def upload_draft(state: LarkState, name: str, data: bytes, *, image: bool) -> Me
 
 
 def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> ChatMessage:
-    """Send a message as a person and tell the bots that hear it.
+    """Send a message as a person; bots that may receive it get an event.
 
     Raises:
-        NotPossible: the person or what is replied to is not in the chat.
+        ActionError: The person or the parent message is not in the chat.
     """
     chat = joined_chat(state, person, chat_id)
     now = state.clock.now_ms() - int(draft.age_seconds * 1000)
@@ -85,23 +85,23 @@ def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> Ch
     if draft.reply_to:
         parent = state.messages.get(draft.reply_to)
         if parent is None or parent.chat_id != chat_id or parent.deleted:
-            raise ActionError("what is replied to is not in this chat, or recalled")
+            raise ActionError("the parent message is not in this chat, or was recalled")
         link_reply(state, message, parent, in_thread=draft.in_thread)
     elif chat.mode == "topic":
         message.thread_id = new_id("omt")
     state.keep(message)
-    for app in _hearing(state, chat, message):
-        state.emit(app, "im.message.receive_v1", _received(state, chat, message))
+    for app in _receiving_apps(state, chat, message):
+        state.emit(app, "im.message.receive_v1", _received_event(state, chat, message))
     return message
 
 
-def _hearing(state: LarkState, chat: Chat, message: ChatMessage) -> list[App]:
+def _receiving_apps(state: LarkState, chat: Chat, message: ChatMessage) -> list[App]:
     named = {mentioned["id"]["open_id"] for mentioned in message.mentions}
     apps = [state.apps[app_id] for app_id in sorted(chat.bots)]
     return [app for app in apps if chat.mode == "p2p" or app.hears_all or app.open_id in named]
 
 
-def _received(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
+def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
     return {
         "sender": {
             "sender_id": state.people[message.sender].ids(),
@@ -123,14 +123,14 @@ def _received(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
 
 
 def recall(state: LarkState, person: str, message_id: str) -> None:
-    """Recall a message of the person's own.
+    """Recall a message of the person.
 
     Raises:
-        NotPossible: it is not.
+        ActionError: It is not the person's message, or it was recalled before.
     """
     message = state.messages.get(message_id)
     if message is None or message.sender != person or message.deleted:
-        raise ActionError("only one's own messages can be recalled, once")
+        raise ActionError("people can recall only their own messages, and only once")
     message.deleted = True
     state.touch(message)
     event = {
@@ -139,28 +139,28 @@ def recall(state: LarkState, person: str, message_id: str) -> None:
         "recall_time": str(state.clock.now_ms()),
         "recall_type": "message_owner",
     }
-    _tell_all(state, state.chats[message.chat_id], "im.message.recalled_v1", event)
+    _emit_to_bots(state, state.chats[message.chat_id], "im.message.recalled_v1", event)
 
 
 def react(state: LarkState, person: str, message_id: str, emoji: str) -> None:
-    """Put an emoji on a message, or take it away when it is there.
+    """Add an emoji to a message, or remove it if the person added it before.
 
     Raises:
-        NotPossible: there is no such message in a chat of the person.
+        ActionError: The person cannot see such a message.
     """
     message = visible_message(state, person, message_id)
     for reaction in message.reactions:
         if (reaction.operator, reaction.emoji) == (person, emoji):
-            return take_reaction(state, message, reaction)
-    put_reaction(state, message, emoji, person, "user")
+            return remove_reaction(state, message, reaction)
+    set_reaction(state, message, emoji, person, "user")
     return None
 
 
 def read_chat(state: LarkState, person: str, chat_id: str) -> None:
-    """Read the bots' messages of a chat.
+    """Mark the bots' messages of a chat as read.
 
     Raises:
-        NotPossible: the person is not in it.
+        ActionError: The person is not in the chat.
     """
     chat = joined_chat(state, person, chat_id)
     reader = {"reader_id": state.people[person].ids(), "read_time": str(state.clock.now_ms())}
@@ -175,7 +175,7 @@ def enter_chat(state: LarkState, person: str, chat_id: str) -> None:
     """Open a direct chat.
 
     Raises:
-        NotPossible: it is none of the person's.
+        ActionError: The person is not in the chat.
     """
     chat = joined_chat(state, person, chat_id)
     last = next(reversed(state.in_chat(chat_id)), None)
@@ -184,20 +184,20 @@ def enter_chat(state: LarkState, person: str, chat_id: str) -> None:
         event |= {"last_message_id": last.message_id}
         event |= {"last_message_create_time": str(last.created)}
     if chat.mode == "p2p":
-        _tell_all(state, chat, "im.chat.access_event.bot_p2p_chat_entered_v1", event)
+        _emit_to_bots(state, chat, "im.chat.access_event.bot_p2p_chat_entered_v1", event)
 
 
 def set_bot_presence(
     state: LarkState, person: str, chat_id: str, app_id: str, *, present: bool
 ) -> None:
-    """Add a bot to a group, or remove it.
+    """Add a bot to a group or remove it.
 
     Raises:
-        NotPossible: it is no group, or there is no such person or app in it.
+        ActionError: The chat is not a group of the person, or the app is unknown.
     """
     chat = joined_chat(state, person, chat_id)
     if chat.mode == "p2p" or app_id not in state.apps:
-        raise ActionError("only the bots of groups come and go")
+        raise ActionError("bots can be added to and removed from groups only")
     if (app_id in chat.bots) == present:
         return
     (chat.bots.add if present else chat.bots.discard)(app_id)
@@ -215,14 +215,14 @@ def set_bot_presence(
 
 
 def joined_chat(state: LarkState, person: str, chat_id: str) -> Chat:
-    """Return a chat that the person is in.
+    """Return a chat of the person.
 
     Raises:
-        NotPossible: there is none.
+        ActionError: The person is in no such chat.
     """
     chat = state.chats.get(chat_id)
     if chat is None or person not in chat.members:
-        raise ActionError("this person is not in that chat")
+        raise ActionError("the person is not in this chat")
     return chat
 
 
@@ -230,15 +230,15 @@ def visible_message(state: LarkState, person: str, message_id: str) -> ChatMessa
     """Return a message that the person can see.
 
     Raises:
-        NotPossible: there is none, or it was recalled.
+        ActionError: There is none, or it was recalled.
     """
     message = state.messages.get(message_id)
     if message is None or message.deleted:
-        raise ActionError("there is no such message, or it was recalled")
+        raise ActionError("no such message, or it was recalled")
     joined_chat(state, person, message.chat_id)
     return message
 
 
-def _tell_all(state: LarkState, chat: Chat, event_type: str, event: dict[str, Any]) -> None:
+def _emit_to_bots(state: LarkState, chat: Chat, event_type: str, event: dict[str, Any]) -> None:
     for app_id in sorted(chat.bots):
         state.emit(state.apps[app_id], event_type, event)

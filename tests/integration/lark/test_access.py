@@ -94,10 +94,10 @@ async def code_for(house: Rig, role: str = "operate") -> str:
 async def test_a_code_makes_an_operator_who_may_then_approve(tmp_path: Path) -> None:
     async with rig(tmp_path, needs(TOUCH), replace(QUIET, talk=())) as house:
         await house.say("touch it")
-        assert "not on the list" in (await house.until_replies(1))[0]
+        assert "permission to use this bot" in (await house.until_replies(1))[0]
         code = await code_for(house)
         await house.say(f"/pair {code.lower()}")
-        assert "answer my questions" in (await house.until_replies(2))[1]
+        assert "answer approval questions" in (await house.until_replies(2))[1]
         await house.say("touch it")
         await open_questions(house, 1)
         said = await house.say("OK")
@@ -123,9 +123,9 @@ async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None
             said = (await house.until_replies(number))[-1]
             assert "larkspur pair" in said
         await house.say(f"/pair {code}")
-        assert "Welcome" in (await house.until_replies(4))[3]
+        assert "Linked" in (await house.until_replies(4))[3]
         await sim.send_text(two, sim.dm(two), f"/pair {code}")
-        assert "used before" in (await house.until_replies(1, sim.dm(two)))[0]
+        assert "already used" in (await house.until_replies(1, sim.dm(two)))[0]
         access = house.core.house.gateway.access
         assert await access.get_rights(f"lark:{APP.app_id}:{two.open_id}") == frozenset()
         assert await access.get_rights(f"lark:{APP.app_id}:{one.open_id}") == {"talk", "operate"}
@@ -140,7 +140,7 @@ async def test_after_five_wrong_codes_the_right_one_must_wait(tmp_path: Path) ->
             await house.say("/pair 22222222")
             await house.until_replies(number + 1)
         await house.say(f"/pair {code}")
-        assert "wait ten minutes" in (await house.until_replies(6))[5]
+        assert "in ten minutes" in (await house.until_replies(6))[5]
         rights = house.core.house.gateway.access.get_rights
         assert await rights(f"lark:{APP.app_id}:{house.person.open_id}") == frozenset()
 
@@ -151,7 +151,7 @@ async def test_a_code_that_a_group_has_read_is_worth_nothing(tmp_path: Path) -> 
         await house.sim.send_text(house.person, house.group, f"/pair {code}", mention_bot=True)
         assert "direct chat" in (await house.until_replies(1, house.group))[0]
         await house.say(f"/pair {code}")
-        assert "used before" in (await house.until_replies(1))[0]
+        assert "already used" in (await house.until_replies(1))[0]
 
 
 async def test_a_right_that_is_taken_away_counts_no_more(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ async def test_in_a_group_only_operators_words_count(tmp_path: Path) -> None:
             [asked] = await open_questions(house, 1, house.group)
             card = await card_of(house, asked)
             await sim.send_text(asker, house.group, "2", reply_to=card, mention_bot=True)
-            refusal = "Only operators may answer this question."
+            refusal = "Only operators can answer this question."
             assert await house.until_replies(1, house.group) == [refusal]
             assert await open_questions(house, 1, house.group) == [asked]
             await sim.send_text(boss, house.group, "2", mention_bot=True)
@@ -246,7 +246,7 @@ async def test_an_operator_of_one_group_is_none_in_another(tmp_path: Path) -> No
             await sim.send_text(
                 sim.people[1], first, f"/approve {asked.question.id}", mention_bot=True
             )
-            assert "no open question" in (await house.until_replies(2, first))[1]
+            assert "No open question" in (await house.until_replies(2, first))[1]
             assert await open_questions(house, 1, second) == [asked]
 
 
@@ -372,7 +372,7 @@ async def test_a_late_yes_hears_who_was_first(tmp_path: Path) -> None:
         await house.until_replies(1)
         await house.say("OK", reply_to=card)
         said = (await house.until_replies(2))[1]
-        assert said.startswith("Answered already by the owner on the page")
+        assert said.startswith("Already answered by the owner on the web page")
         await house.say("why not?", reply_to=card)
         assert (await house.until_replies(3))[2] == "another"
 
@@ -385,7 +385,7 @@ async def test_an_expired_question_is_not_answered(tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "larkspur.db")) as hand, hand:
             hand.execute("update questions set expires = '2026-01-01T00:00:00.000Z'")
         await house.say("yes", reply_to=card)
-        assert "has expired; nothing was run" in (await house.until_replies(1))[0]
+        assert "has expired. Nothing was run" in (await house.until_replies(1))[0]
 
 
 # Commands
@@ -397,25 +397,25 @@ async def test_questions_and_tasks_are_listed(tmp_path: Path) -> None:
             await house.say(text)
             await house.until_replies(number)
         assert house.replies() == [
-            "No question is open here.",
-            "This conversation has no tasks yet.",
-            "This conversation has used nothing yet.",
-            "No question is open here.",
+            "No open questions.",
+            "No tasks in this conversation yet.",
+            "This conversation has no usage yet.",
+            "No open questions.",
         ]
         await house.say("touch it")
         [asked] = await open_questions(house, 1)
         await house.say("/questions")
         listed = (await house.until_replies(5))[4]
-        assert f"`{asked.question.id[-6:]}` permission: touch ran" in listed
+        assert f"`{asked.question.id[-6:]}` approval: touch ran" in listed
         await house.say("/任务")
-        assert "等待回复\uff1atouch it" in (await house.until_replies(6))[5]
+        assert "等待答复\uff1atouch it" in (await house.until_replies(6))[5]
         await house.say("/approve 0000-9")
-        assert "no open question 0000-9" in (await house.until_replies(7))[6]
+        assert "No open question 0000-9" in (await house.until_replies(7))[6]
         await house.say("/reject too risky")
         assert (await house.until_replies(8))[7] == "over"
         assert "too risky" in results(house)
         await house.say("/usage")
-        assert "tokens in and" in (await house.until_replies(9))[8]
+        assert "input tokens and" in (await house.until_replies(9))[8]
 
 
 async def test_plan_review_is_turned_on_for_what_follows(tmp_path: Path) -> None:
@@ -454,7 +454,7 @@ async def test_a_chat_has_a_model_of_its_own(tmp_path: Path) -> None:
 async def test_only_operators_change_how_a_chat_works(tmp_path: Path, text: str) -> None:
     async with rig(tmp_path, [Reply("as ever")]) as house:
         await house.say(text)
-        assert await house.until_replies(1) == ["Only operators may change this."]
+        assert await house.until_replies(1) == ["Only operators can change this."]
         await house.say("hello")
         await house.until_replies(2)
         assert house.core.model.requests[0]["model"] == "claude-x"

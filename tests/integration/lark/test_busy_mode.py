@@ -138,7 +138,7 @@ async def test_stop_all_ends_what_runs_and_what_waits(tmp_path: Path) -> None:
         await house.say("/stop all")
         await until_statuses(house, "cancelled", "cancelled", "cancelled")
         await house.settled()
-        assert "Stopping 3." in house.replies()
+        assert "Stopping 3 runs…" in house.replies()
         assert len(house.core.model.requests) == 1
 
 
@@ -161,7 +161,7 @@ async def test_stop_by_a_short_id_and_resume(tmp_path: Path) -> None:
         assert reply_to(house, resuming) == "gone on"
         assert "two" in said_to_model(house)
         await house.say("/resume nosuch")
-        await house.sim.until(lambda _: "no failed or stopped task" in house.replies()[-1])
+        await house.sim.until(lambda _: "No failed or stopped task" in house.replies()[-1])
 
 
 async def test_stop_closes_the_open_question_as_a_no(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_stop_closes_the_open_question_as_a_no(tmp_path: Path) -> None:
         await house.say("/stop")
         await until_statuses(house, "cancelled")
         await house.say("/questions")
-        await house.sim.until(lambda _: "No question is open here." in house.replies())
+        await house.sim.until(lambda _: "No open questions." in house.replies())
         assert len(house.core.model.requests) == 2
 
 

@@ -39,7 +39,7 @@ async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Pat
 async def test_one_card_shows_plan_and_tools_and_ends_done(tmp_path: Path) -> None:
     async with rig(tmp_path, PLANNED, SHOWS) as house:
         asked = await house.say("look around")
-        await house.sim.until(lambda _: "Looks at a folder" in card_text(house))
+        await house.sim.until(lambda _: "Lists a directory" in card_text(house))
         assert "☐ tell" in card_text(house) or "▶" in card_text(house)
         assert title(house) == "Working"
         house.core.model.release("go")
@@ -54,7 +54,7 @@ async def test_one_card_shows_plan_and_tools_and_ends_done(tmp_path: Path) -> No
 async def test_progress_as_text_is_one_edited_message(tmp_path: Path) -> None:
     async with rig(tmp_path, PLANNED, replace(SHOWS, progress="text")) as house:
         await house.say("看看周围")
-        await house.sim.until(lambda _: "查看文件夹" in text_progress(house))
+        await house.sim.until(lambda _: "列出目录" in text_progress(house))
         house.core.model.release("go")
         await house.sim.until(lambda _: "已完成" in text_progress(house))
         assert await house.until_replies(1) == ["All done."]
@@ -82,7 +82,7 @@ async def test_progress_that_fails_costs_nothing(tmp_path: Path, code: int) -> N
 async def test_a_card_goes_on_under_another_door_after_a_stop(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim, rig(tmp_path, PLANNED, SHOWS, sim=sim) as house:
         asked = await house.say("look around")
-        await sim.until(lambda _: "Looks at a folder" in card_text(house))
+        await sim.until(lambda _: "Lists a directory" in card_text(house))
         house.door.stop()
         await sim.until(lambda _: not sim.lark.delivery.connections)
         async with lark(house.core, sim, SHOWS) as second:

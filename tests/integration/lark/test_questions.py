@@ -177,10 +177,10 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
         shown = one.shown(one.card)
         assert "touch ran" in shown
         assert "Runs a program" in shown
-        assert "Operators may answer, until" in shown
+        assert "Operators can answer until" in shown
         assert one.card.parent_id == asked
-        assert toast(await one.press("Yes, once")) == ("success", "Allowed, once")
-        assert one.title == "Allowed, once"
+        assert toast(await one.press("Allow once")) == ("success", "Allowed once")
+        assert one.title == "Allowed once"
         assert '"button"' not in one.shown(one.card)
         assert f"<at id={one.house.person.open_id}></at> in Lark" in one.shown(one.card)
         assert (await one.house.until_replies(1)) == ["over"]
@@ -189,7 +189,7 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
         assert (answer.by, answer.via) == (f"lark:{APP.app_id}:{one.house.person.open_id}", "lark")
         await one.house.settled()
         assert len(one.cards) == 1
-        assert one.title == "Allowed, once"
+        assert one.title == "Allowed once"
 
 
 async def test_a_yes_can_hold_for_the_conversation_or_for_good(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_a_yes_can_hold_for_the_conversation_or_for_good(tmp_path: Path) -
         await one.house.say("touch it")
         await one.asked()
         assert "shell(touch ran)" in one.shown(one.card)
-        assert toast(await one.press("Yes, in this conversation"))[1] == (
+        assert toast(await one.press("Allow in this conversation"))[1] == (
             "Allowed in this conversation"
         )
         assert await one.house.until_replies(1) == ["over"]
@@ -217,7 +217,7 @@ async def test_a_rule_is_offered_for_no_call_that_may_not_have_one(tmp_path: Pat
         await one.house.say("touch it")
         question = await one.asked()
         assert question.question.calls[0].rules == ()
-        assert "Always" not in one.shown(one.card)
+        assert "Always allow" not in one.shown(one.card)
         assert toast(await one.forge("rule"))[0] == "warning"
         assert (await one.question(question.question.id)).status == "open"
 
@@ -226,7 +226,9 @@ async def test_a_no_with_its_reason_reaches_the_model(tmp_path: Path) -> None:
     async with desk(tmp_path, script(TOUCH)) as one:
         await one.house.say("touch it")
         await one.asked()
-        outcome = await one.press("No, because \u2026", form_value={"words": "use *make*"})
+        outcome = await one.press(
+            "Don't allow, with this reason", form_value={"words": "use *make*"}
+        )
         assert toast(outcome) == ("success", "Not allowed")
         assert await one.house.until_replies(1) == ["over"]
         assert "said no: use *make*" in one.heard()
@@ -244,7 +246,7 @@ async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
         assert "+line" in shown
         assert "Changes files" in shown
         outcome = await one.press(
-            "Yes to those ticked, once", form_value={"call_1": False, "call_2": True}
+            "Allow selected once", form_value={"call_1": False, "call_2": True}
         )
         assert toast(outcome) == ("success", "Allowed 1 of 2")
         assert "\\u2717 1. Runs a command" in one.shown(one.card)
@@ -259,8 +261,8 @@ async def test_ticking_nothing_is_no_answer(tmp_path: Path) -> None:
         await one.house.say("both")
         question = await one.asked()
         for fields in ({"call_1": False, "call_2": False}, {}):
-            outcome = await one.press("Yes to those ticked, once", form_value=fields)
-            assert toast(outcome)[1].startswith("Nothing is ticked")
+            outcome = await one.press("Allow selected once", form_value=fields)
+            assert toast(outcome)[1].startswith("Nothing is selected")
         assert (await one.question(question.question.id)).status == "open"
 
 
@@ -280,9 +282,9 @@ async def test_a_plan_is_edited_in_the_card(tmp_path: Path) -> None:
         await one.house.say("look around")
         await one.asked()
         edited = {"steps": "1. look twice\n\n2. tell all"}
-        assert toast(await one.press("Approve these steps", form_value=edited)) == (
+        assert toast(await one.press("Approve edited steps", form_value=edited)) == (
             "success",
-            "Approved with changes",
+            "Approved with edits",
         )
         assert "look twice" in one.shown(one.card)
         assert await one.house.until_replies(1) == ["over"]
@@ -295,10 +297,10 @@ async def test_a_plan_that_is_changed_without_a_yes_is_asked_about_again(tmp_pat
         await one.house.say("look around")
         await one.asked()
         for steps, said in (
-            ("look\ntell", "The steps are as they were: change them, or press Approve."),
-            ("look\nthink\ntell", "Changed, and asked again"),
+            ("look\ntell", "The steps haven't changed. Edit them, or choose Approve."),
+            ("look\nthink\ntell", "Edited; waiting for another review"),
         ):
-            outcome = await one.press("Change, and ask again", form_value={"steps": steps})
+            outcome = await one.press("Save edits and review again", form_value={"steps": steps})
             assert toast(outcome)[1] == said
         await one.asked(2)
         assert "3. tell" in one.shown(one.card)
@@ -311,12 +313,12 @@ async def test_steps_that_are_left_as_they_are_are_an_approval(tmp_path: Path) -
     async with desk(tmp_path, replies, REVIEWED) as one:
         await one.house.say("look around")
         await one.asked()
-        assert toast(await one.press("Approve these steps", form_value={"steps": " "})) == (
+        assert toast(await one.press("Approve edited steps", form_value={"steps": " "})) == (
             "warning",
             "A plan needs at least one step.",
         )
         same = {"steps": "look\ntell"}
-        assert toast(await one.press("Approve these steps", form_value=same))[1] == "Approved"
+        assert toast(await one.press("Approve edited steps", form_value=same))[1] == "Approved"
 
 
 async def test_feedback_on_a_plan_is_asked_about_again(tmp_path: Path) -> None:
@@ -328,13 +330,13 @@ async def test_feedback_on_a_plan_is_asked_about_again(tmp_path: Path) -> None:
     async with desk(tmp_path, replies, REVIEWED) as one:
         await one.house.say("look around")
         await one.asked()
-        outcome = await one.press("Plan again", form_value={"words": "closer please"})
-        assert toast(outcome) == ("success", "To be planned again")
+        outcome = await one.press("Request changes", form_value={"words": "closer please"})
+        assert toast(outcome) == ("success", "Changes requested")
         await one.asked(2)
         assert "closer please" in one.heard()
         assert "look closely" in one.shown(one.card)
         assert toast(await one.press("Reject")) == ("success", "Rejected")
-        assert "as you decided" in (await one.house.until_replies(1))[0]
+        assert "request was rejected" in (await one.house.until_replies(1))[0]
 
 
 async def test_a_plan_that_is_too_long_for_a_field_is_changed_elsewhere(tmp_path: Path) -> None:
@@ -342,8 +344,8 @@ async def test_a_plan_that_is_too_long_for_a_field_is_changed_elsewhere(tmp_path
     async with desk(tmp_path, [Reply(calls=[plan(*steps)]), Reply(text="over")], REVIEWED) as one:
         await one.house.say("a lot")
         await one.asked()
-        assert "too long to be changed here" in one.shown(one.card)
-        assert "Approve these steps" not in one.shown(one.card)
+        assert "too long to edit here" in one.shown(one.card)
+        assert "Approve edited steps" not in one.shown(one.card)
         assert toast(await one.press("Approve"))[1] == "Approved"
 
 
@@ -355,8 +357,8 @@ async def test_a_plan_that_is_too_long_for_a_field_is_changed_elsewhere(tmp_path
         (MANY, "Send", {"words": "", "chosen": ["1", "3"]}, "red; blue"),
         (MANY, "Send", {"words": "and white", "chosen": ["3"]}, "blue; and white"),
         (OPEN, "Send", {"words": "the usual"}, "the usual"),
-        (OPEN, "Yes, go on", None, ""),
-        (COLOURS, "I would rather not answer", None, ""),
+        (OPEN, "Yes, continue", None, ""),
+        (COLOURS, "Skip this question", None, ""),
     ],
 )
 async def test_a_question_in_words_is_answered(
@@ -365,7 +367,7 @@ async def test_a_question_in_words_is_answered(
     async with desk(tmp_path, script(call, planned=False), QUIET) as one:  # who asked may answer
         await one.house.say("paint it")
         await one.asked()
-        assert "Whoever gave the task" in one.shown(one.card)
+        assert "The person who started the task" in one.shown(one.card)
         assert toast(await one.press(press, form_value=entered))[0] == "success"
         assert await one.house.until_replies(1) == ["over"]
         assert heard in one.heard()
@@ -378,7 +380,7 @@ async def test_an_empty_answer_is_asked_for_again(tmp_path: Path) -> None:
         for fields in ({"words": " ", "chosen": []}, {"words": ""}, {}):
             assert toast(await one.press("Send", form_value=fields)) == (
                 "warning",
-                "Please write or choose an answer first.",
+                "Please enter or choose an answer first.",
             )
         assert (await one.question(question.question.id)).status == "open"
 
@@ -413,7 +415,7 @@ async def test_a_malformed_click_does_nothing(
         outcome = await one.send(value, entered)
         assert toast(outcome) == (
             "warning",
-            "This click cannot be understood; nothing was done.",
+            "The card sent invalid data. Nothing was done.",
         )
         assert (await one.question(question.question.id)).status == "open"
 
@@ -439,7 +441,7 @@ async def test_a_click_on_another_message_or_in_another_chat_does_nothing(tmp_pa
             await one.send(value, None, chat=one.house.group.chat_id),
             await one.send({**value, "question": "question-nobody-1"}, None),
         ):
-            assert toast(outcome)[1].startswith("This card belongs to no question here")
+            assert toast(outcome)[1].startswith("This card doesn't belong to a question")
         assert (await one.question(name)).status == "open"
 
 
@@ -449,7 +451,7 @@ async def test_an_event_that_is_no_click_of_lark_gets_a_sentence(
 ) -> None:
     async with desk(tmp_path, []) as one:
         reaction = await one.deliver(event)
-        assert reaction["toast"]["content"].startswith("This click cannot be understood")
+        assert reaction["toast"]["content"].startswith("The card sent invalid data")
 
 
 async def test_who_may_not_operate_changes_nothing(tmp_path: Path) -> None:
@@ -457,9 +459,9 @@ async def test_who_may_not_operate_changes_nothing(tmp_path: Path) -> None:
     async with desk(tmp_path, script(TOUCH), rules) as one:
         await one.house.say("touch it")
         question = await one.asked()
-        assert toast(await one.press("Yes, once")) == (
+        assert toast(await one.press("Allow once")) == (
             "warning",
-            "Only operators may answer this question.",
+            "Only operators can answer this question.",
         )
         assert (await one.question(question.question.id)).status == "open"
         assert '"button"' in one.shown(one.card)
@@ -474,13 +476,13 @@ async def test_in_a_group_only_operators_count_and_the_right_is_read_at_the_clic
         await house.sim.send_text(asker, house.group, "touch it", mention_bot=True)
         question = await one.asked()
         for person in (asker, other):
-            assert toast(await one.press("Yes, once", person))[0] == "warning"
+            assert toast(await one.press("Allow once", person))[0] == "warning"
         gateway = house.core.house.gateway
         code = await gateway.access.create_code("operate", LOCAL_OWNER, "cli")
         name = f"lark:{APP.app_id}:{other.open_id}"
         await gateway.access.redeem_code(code.code, name, other.name, "lark")
-        assert toast(await one.press("Yes, once", asker))[0] == "warning"
-        assert toast(await one.press("Yes, once", other))[0] == "success"
+        assert toast(await one.press("Allow once", asker))[0] == "warning"
+        assert toast(await one.press("Allow once", other))[0] == "success"
         answer = (await one.question(question.question.id)).answer
         assert answer is not None
         assert answer.name == other.name
@@ -496,7 +498,7 @@ async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Pat
         given = AnswerInput("reject", "not today")
         await gateway.answer(question.question.id, given, Actor(LOCAL_OWNER, "web"))
         shown = await one.until_shown("not today")
-        assert "By the owner on the page" in shown
+        assert "By the owner on the web page" in shown
         assert '"button"' not in shown
         assert one.title == "Not allowed"
         assert one.card.message_id == before
@@ -518,7 +520,7 @@ async def test_of_two_clicks_at_once_one_counts(tmp_path: Path) -> None:
             ]
         toasts = sorted(toast(click.result()) for click in clicks)
         assert [kind for kind, _ in toasts] == ["info", "success"]
-        assert toasts[0][1].startswith("Answered already by")
+        assert toasts[0][1].startswith("Already answered by")
         assert await one.house.until_replies(1) == ["over"]
 
 
@@ -526,7 +528,7 @@ async def test_a_click_that_comes_twice_gets_the_same_answer(tmp_path: Path) -> 
     async with desk(tmp_path, script(TOUCH)) as one:
         await one.house.say("touch it")
         await one.asked()
-        await one.press("Yes, once")
+        await one.press("Allow once")
         push = next(p for p in one.house.sim.pushes if p.event_type == "card.action.trigger")
         acks = [
             await one.house.sim.lark.delivery.connections[0].push(
@@ -538,7 +540,7 @@ async def test_a_click_that_comes_twice_gets_the_same_answer(tmp_path: Path) -> 
         assert acks[0] == acks[1]
         assert await one.house.until_replies(1) == ["over"]
         late = await one.send(push.event["action"]["value"], None)
-        assert toast(late)[1] == "Answered already by you in Lark: Allowed, once."
+        assert toast(late)[1] == "Already answered by you in Lark: Allowed once."
 
 
 async def test_a_click_after_expiry_runs_nothing(tmp_path: Path) -> None:
@@ -548,7 +550,7 @@ async def test_a_click_after_expiry_runs_nothing(tmp_path: Path) -> None:
         name = question.question.id
         await one.expire(name)
         outcome = await one.send({"question": name, "act": "approve"}, None)
-        assert toast(outcome) == ("info", "This question has expired; nothing was run.")
+        assert toast(outcome) == ("info", "This question has expired. Nothing was run.")
 
 
 async def test_an_expired_question_is_a_no_and_its_card_says_so(tmp_path: Path) -> None:
@@ -570,7 +572,7 @@ async def test_a_stop_is_a_no_on_the_card(tmp_path: Path) -> None:
         await one.house.say("/stop")
         await one.house.sim.until(lambda _: one.title == "Not allowed")
         outcome = await one.send({"question": question.question.id, "act": "approve"}, None)
-        assert toast(outcome) == ("info", "Answered already by you in Lark: Not allowed.")
+        assert toast(outcome) == ("info", "Already answered by you in Lark: Not allowed.")
 
 
 @pytest.mark.parametrize("code", [230099, 230025, 230001])
@@ -602,7 +604,7 @@ async def test_a_card_that_is_too_old_is_followed_by_a_short_message(tmp_path: P
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         said = await one.house.until_replies(2)
         assert said[0].startswith("\u2753")
-        assert "Allowed, once" in said[0]
+        assert "Allowed once" in said[0]
 
 
 async def test_what_a_card_cannot_hold_comes_as_a_file(tmp_path: Path) -> None:
@@ -612,7 +614,7 @@ async def test_what_a_card_cannot_hold_comes_as_a_file(tmp_path: Path) -> None:
         await one.asked()
         shown = one.shown(one.card)
         assert "more lines" in shown
-        assert "the whole is in the file below" in shown
+        assert "full text is in the attached file" in shown
         await one.house.sim.until(lambda _: len(one.house.from_bot()) == 2)
         assert one.house.from_bot()[1].msg_type == "file"
         (file,) = one.house.sim.lark.state.media.values()
@@ -626,7 +628,7 @@ async def test_a_file_that_is_refused_does_not_cost_the_card(tmp_path: Path) -> 
         await one.house.say("a lot")
         await one.asked()
         assert [each.msg_type for each in one.house.from_bot()] == ["interactive"]
-        assert toast(await one.press("Yes, once"))[0] == "success"
+        assert toast(await one.press("Allow once"))[0] == "success"
 
 
 async def test_words_of_the_model_call_nobody_and_end_no_code(tmp_path: Path) -> None:
@@ -685,7 +687,7 @@ async def test_what_was_answered_while_no_door_was_open_is_shown_by_the_next(
         answerer = Actor(LOCAL_OWNER, "cli")
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         async with lark(one.house.core, one.house.sim, shows):
-            await one.house.sim.until(lambda _: one.title == "Allowed, once")
+            await one.house.sim.until(lambda _: one.title == "Allowed once")
             await one.house.sim.until(lambda _: '"Done"' in one.progress())
             assert await one.house.until_replies(1) == ["over"]
             await one.house.sim.until(lambda _: one.reactions(asked) == [])
@@ -698,7 +700,7 @@ async def test_a_question_whose_answer_was_lost_is_asked_once(tmp_path: Path) ->
         await one.house.say("touch it")
         await one.asked()
         assert len(one.house.from_bot()) == 1
-        assert toast(await one.press("Yes, once"))[0] == "success"
+        assert toast(await one.press("Allow once"))[0] == "success"
         assert await one.house.until_replies(1) == ["over"]
 
 
@@ -712,11 +714,11 @@ async def test_a_store_that_is_stuck_is_no_yes(tmp_path: Path) -> None:
             for _ in range(2):
                 outcome = await one.send({"question": name, "act": "approve"}, None)
                 assert toast(outcome)[0] == "error"
-                assert "could not be stored in time" in toast(outcome)[1]
+                assert "may not have been saved" in toast(outcome)[1]
             assert (await one.question(name)).status == "open"
             other.rollback()
         assert await one.house.until_replies(1) == ["over"]  # it was stored after all
-        assert one.title == "Allowed, once"
+        assert one.title == "Allowed once"
 
 
 async def test_killed_between_question_and_click_the_same_run_goes_on(tmp_path: Path) -> None:
@@ -731,16 +733,16 @@ async def test_killed_between_question_and_click_the_same_run_goes_on(tmp_path: 
             gateway.kill()
             await gateway.over()
         card = sim.messages(chat)[1].message_id
-        lost = await sim.click(sim.people[0], card, "Yes, once")
+        lost = await sim.click(sim.people[0], card, "Allow once")
         assert lost["toast"]["type"] == "error"  # nobody is there
         async with served(tmp_path, sim, model, **operate) as gateway:
             await sim.until(lambda _: sim.lark.delivery.connections, 60)
             seen: list[Json] = []
             while not seen or seen[-1]["toast"]["type"] != "success":
-                seen.append(await sim.click(sim.people[0], card, "Yes, once"))
+                seen.append(await sim.click(sim.people[0], card, "Allow once"))
                 assert seen[-1]["toast"]["type"] in {"success", "warning"}, seen  # still on its way
             await sim.until(lambda _: "over" in replies(sim), 60)
             tasks = (await gateway.client.request("GET", "/api/tasks")).json()["tasks"]
             assert [task["status"] for task in tasks] == ["completed"]
         assert len(sim.messages(chat)) == 3
-        assert (sim.card(card) or {})["header"]["title"]["content"] == "Allowed, once"
+        assert (sim.card(card) or {})["header"]["title"]["content"] == "Allowed once"

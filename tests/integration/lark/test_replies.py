@@ -133,7 +133,7 @@ async def test_a_session_remembers_and_new_forgets(tmp_path: Path) -> None:
         requests = [json.dumps(request["messages"]) for request in house.core.model.requests]
         assert "first" in requests[1]
         assert "first" not in requests[2]
-        assert "new conversation" in house.replies()[2]
+        assert "New conversation" in house.replies()[2]
 
 
 async def test_commands_work_while_a_run_is_at_work(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_commands_work_while_a_run_is_at_work(tmp_path: Path) -> None:
         assert await house.until_replies(1) == ["Working: work for an hour"]
         await house.say("/停止")
         replies = await house.until_replies(3)
-        assert replies[1] == "正在停止。" or "Stopped." in replies[1]
+        assert replies[1] == "正在停止…" or "Stopped." in replies[1]
         stopped = next(one for one in house.from_bot() if one.parent_id == asked)
         assert "Stopped." in house.replies()[house.from_bot().index(stopped)]
         assert len(house.core.model.requests) == 1
@@ -153,12 +153,12 @@ async def test_commands_work_while_a_run_is_at_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("/hepl", "There is no command /hepl. Did you mean /help?"),
-        ("/taskfoo", "There is no command /taskfoo. Did you mean /tasks?"),
-        ("/xyzzy", "There is no command /xyzzy. /help shows the commands."),
+        ("/hepl", "Unknown command /hepl. Did you mean /help?"),
+        ("/taskfoo", "Unknown command /taskfoo. Did you mean /tasks?"),
+        ("/xyzzy", "Unknown command /xyzzy. Send /help for a list of commands."),
         ("\uff0f帮助", "/停止"),
-        ("/status", "Nothing is running here."),
-        ("/stop", "Nothing is running here."),
+        ("/status", "Nothing is running."),
+        ("/stop", "Nothing is running."),
     ],
 )
 async def test_commands_are_exact_words(tmp_path: Path, text: str, said: str) -> None:
@@ -175,7 +175,7 @@ async def test_others_may_not_stop_a_run_but_an_operator_may(tmp_path: Path) -> 
             await sim.send_text(one, house.group, "work", mention_bot=True)
             await house.core.model.until_open(1)
             await sim.send_text(two, house.group, "/stop", mention_bot=True)
-            refusal = "Only the person who gave this task, or an operator, may stop it."
+            refusal = "Only the person who started this task or an operator can stop it."
             assert await house.until_replies(1, house.group) == [refusal]
             await sim.send_text(boss, house.group, "/stop", mention_bot=True)
             replies = await house.until_replies(3, house.group)
@@ -187,7 +187,7 @@ async def test_what_cannot_be_read_is_said_and_what_says_nothing_is_settled(
 ) -> None:
     async with rig(tmp_path, [Reply("to the last one")]) as house:
         await house.sim.send(house.person, house.dm, MessageDraft("location", {"name": "here"}))
-        assert "rich texts" in (await house.until_replies(1))[0]
+        assert "rich text" in (await house.until_replies(1))[0]
         await house.sim.send(house.person, house.dm, MessageDraft("text", {"text": "  "}))
         await house.sim.send(house.person, house.dm, MessageDraft("text", {"wrong": [1]}))
         for broken in (
@@ -244,7 +244,7 @@ async def test_200_kb_of_text_and_500_mentions(tmp_path: Path) -> None:
 async def test_who_is_not_on_the_list_is_told_so(tmp_path: Path) -> None:
     async with rig(tmp_path, [], replace(QUIET, talk=("ou_somebody",))) as house:
         await house.say("let me in")
-        assert "not on the list" in (await house.until_replies(1))[0]
+        assert "permission to use this bot" in (await house.until_replies(1))[0]
 
 
 async def test_a_failed_run_is_told_in_a_persons_words(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ async def test_a_failed_run_is_told_in_a_persons_words(tmp_path: Path) -> None:
     async with rig(tmp_path, [Reply(fault=fault)]) as house:
         await house.say("请回答")
         reply = (await house.until_replies(1))[0]
-        assert reply.startswith("没能完成")
+        assert reply.startswith("模型服务拒绝了 API 密钥")
         assert "run-" in reply
         assert "sk-secret-123" not in reply
 

@@ -394,7 +394,7 @@ async def test_a_streaming_card_is_not_updated_by_an_answer(
     bot.answer = lambda _: {"card": {"type": "raw", "data": card()}}
     async with bot.listening():
         outcome = await sim.click(sim.people[0], sent, "yes")
-    assert "streams" in outcome["error"]
+    assert "streaming" in outcome["error"]
     assert sim.card(sent) == shown
 
 

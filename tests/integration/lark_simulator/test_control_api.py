@@ -215,19 +215,19 @@ async def test_what_cannot_be_done_is_said(sim: LarkSim) -> None:
     person, stranger = sim.people[0].open_id, sim.people[1].open_id
     dm = sim.dm(person).chat_id
     where = {"person": stranger, "chat": dm}
-    assert "not in that chat" in await refused(sim, "send", **where, text="x")
-    assert "nobody" in await refused(sim, "send", person=person, chat=dm, text="", mentions=["x"])
-    assert "replied" in await refused(sim, "send", person=person, chat=dm, text="", reply_to="x")
+    assert "not in this chat" in await refused(sim, "send", **where, text="x")
+    assert "unknown" in await refused(sim, "send", person=person, chat=dm, text="", mentions=["x"])
+    assert "parent" in await refused(sim, "send", person=person, chat=dm, text="", reply_to="x")
     assert "own" in await refused(sim, "recall", person=person, message="x")
     assert "no such message" in await refused(sim, "react", person=person, message="x", emoji="OK")
     assert "groups" in await refused(sim, "bot", person=person, chat=dm, present=False)
-    assert "nobody" in await refused(sim, "group", name="x", members=["y"])
+    assert "unknown id" in await refused(sim, "group", name="x", members=["y"])
     assert "1 to 60" in await refused(sim, "person", name=" ")
     assert "unknown field" in await refused(sim, "person", name="x", extra=1)
     assert "handshake" in await refused(sim, "faults", handshake="sometimes")
     assert "kind" in await refused(sim, "faults", answers=[{"kind": "x"}])
-    assert "not below 0" in await refused(sim, "faults", speed=0)
-    assert "year" in await refused(sim, "down", seconds=-1)
+    assert "negative" in await refused(sim, "faults", speed=0)
+    assert "366 days" in await refused(sim, "down", seconds=-1)
     empty = await refused(sim, "upload", person=person, chat=dm, name="x", data="")
     assert "empty" in empty
     assert (await fetch(sim, "POST", "/_sim/fly", json={})).status_code == 404

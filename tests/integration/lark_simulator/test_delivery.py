@@ -137,7 +137,7 @@ async def test_a_late_acknowledgement_counts_for_nothing(bot: Bot, sim: LarkSim)
         await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "slow")
         await sim.until(lambda _: outcomes(sim) == [["late"]])
         released.set()
-        await sim.until(lambda log: any("too late" in entry.what for entry in log))
+        await sim.until(lambda log: any("late acknowledgement" in entry.what for entry in log))
         sim.lark.clock.advance(15)
         await settled(sim)
     assert outcomes(sim) == [["late", "ok"]]
@@ -363,7 +363,7 @@ async def test_discovery_hangs_until_it_does_not(bot: Bot, sim: LarkSim) -> None
     async with asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(listen())
         with pytest.raises(TimeoutError):
-            await sim.until(lambda _: sim.lark.delivery.connections, patience=0.3)
+            await sim.until(lambda _: sim.lark.delivery.connections, timeout_seconds=0.3)
         assert not listening.done()
         sim.set_faults(discovery="")
 

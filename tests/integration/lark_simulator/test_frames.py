@@ -80,14 +80,14 @@ def test_unknown_fields_are_passed_over(frame: WireFrame) -> None:
     ("data", "why"),
     [
         (b"", "missing"),
-        (b"\x08\x01\x10\x01\x18\x01", r"missing: \[4\]"),
-        (b"\x0a\x01a\x10\x01\x18\x01\x20\x01", "bytes stand"),
-        (b"\x08\x01\x10\x01\x18\x01\x20\x01\x40\x01", "number stands"),
+        (b"\x08\x01\x10\x01\x18\x01", r"fields: \[4\]"),
+        (b"\x0a\x01a\x10\x01\x18\x01\x20\x01", "got bytes"),
+        (b"\x08\x01\x10\x01\x18\x01\x20\x01\x40\x01", "got a number"),
         (b"\x08\x01\x10\x01\x18\x01\x20\x01\x32\x01\xff", "UTF-8"),
         (b"\x08\x01\x10\x01\x18\x01\x20\x01\x2a\x03\x0a\x01k", "header"),
         (b"\x08" + b"\xff" * 10, "64 bits"),
         (b"\x0b", "wire type 3"),
-        (b"\x08\x01\x10\x01\x18\x01\x20\x01\x42\xff\xff\x03", "cut"),
+        (b"\x08\x01\x10\x01\x18\x01\x20\x01\x42\xff\xff\x03", "truncated"),
     ],
 )
 def test_what_is_no_frame_is_said(data: bytes, why: str) -> None:

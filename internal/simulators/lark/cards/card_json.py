@@ -1,7 +1,7 @@
-"""Card JSON: the checks that Lark makes, and how the parts of a card are found. Pure.
+"""Card JSON: Lark's validation rules and lookup of card elements. Pure.
 
-Schema 2.0 has `body.elements`; 1.0 has `elements` (or `i18n_elements`) at the top. Limits on tables
-and elements come from reports, not from documents.
+Schema 2.0 has `body.elements`; 1.0 has `elements` or `i18n_elements` at the top level. Limits on
+tables and elements come from user reports, not from Lark's documentation.
 """
 
 import json
@@ -69,7 +69,7 @@ _BOTH = frozenset(
 _ENTERED = frozenset({"button", "checker", "input", "multi_select_static", "select_static"})
 _OLD_ONLY = frozenset({"action", "note", "select_chat"})
 _TEXTS = frozenset({"plain_text", "lark_md", "standard_icon", "custom_icon", "text_tag"})
-_DATA = frozenset({"value", "behaviors", "rows", "columns_data", "chart_spec"})  # the app's own
+_DATA = frozenset({"value", "behaviors", "rows", "columns_data", "chart_spec"})  # opaque to Lark
 _DEEPEST = 40
 
 
@@ -81,10 +81,10 @@ class CardPart(NamedTuple):
 
 
 def read_card(text: object) -> Json:
-    """Parse card JSON and check it.
+    """Parse and check a card.
 
     Raises:
-        CardError: it is no card that Lark would take.
+        CardError: It is not JSON, or `check_card` rejects it.
     """
     if not isinstance(text, str):
         raise CardError(UNPARSABLE, "parse card json err, card is not a string")
@@ -93,7 +93,7 @@ def read_card(text: object) -> Json:
     except (ValueError, RecursionError) as error:
         raise CardError(UNPARSABLE, f"parse card json err, {error}") from error
     check_card(card)
-    assert isinstance(card, dict)  # noqa: S101 - check_card said so; mypy cannot know
+    assert isinstance(card, dict)  # noqa: S101 - guaranteed by check_card; mypy cannot infer it
     return card
 
 
@@ -101,7 +101,7 @@ def check_card(card: object) -> None:
     """Check a card.
 
     Raises:
-        CardError: its shape, a tag, an element_id or a number of things is not allowed.
+        CardError: Its structure, a tag, an element_id or a count is not allowed.
     """
     if not isinstance(card, dict):
         raise CardError(UNPARSABLE, "parse card json err, card is not an object")
@@ -118,29 +118,29 @@ def check_card(card: object) -> None:
 
 
 def _check_forms(found: list[CardPart]) -> None:
-    """Check that forms stand at the root, can be submitted, and that what is in them has a name.
+    """Check that forms are at the root, can be submitted and have uniquely named fields.
 
     Raises:
-        CardError: one does not.
+        CardError: A form violates a rule.
     """
     names: list[object] = []
     for form in (part for part in found if part.value["tag"] == "form"):
         if form.path[:-1] != ("body", "elements"):
-            raise CardError(UNPARSABLE, "parse card json err, a form stands at the root only")
+            raise CardError(UNPARSABLE, "parse card json err, a form must be at the root")
         inside = [part.value for part in found if part.path[: len(form.path)] == form.path]
         entries = [each for each in inside if each["tag"] in _ENTERED]
         if not any(each.get("form_action_type") == "submit" for each in entries):
-            raise CardError(UNPARSABLE, "parse card json err, a form has a button that submits it")
+            raise CardError(UNPARSABLE, "parse card json err, a form needs a submit button")
         names += [form.value.get("name"), *(each.get("name") for each in entries)]
     if not all(isinstance(name, str) and name for name in names) or len(names) > len(set(names)):
-        raise CardError(UNPARSABLE, "parse card json err, names in forms are there and differ")
+        raise CardError(UNPARSABLE, "parse card json err, form fields need unique names")
 
 
 def check_parts(found: list[CardPart], *, new: bool = True) -> None:
-    """Check the parts of a card together.
+    """Check the elements of a card together.
 
     Raises:
-        CardError: as `check_card`.
+        CardError: As for `check_card`.
     """
     allowed = _BOTH if new else _BOTH | _OLD_ONLY
     ids: set[str] = set()
@@ -162,26 +162,26 @@ def check_parts(found: list[CardPart], *, new: bool = True) -> None:
 
 
 def is_schema_2(card: Json) -> bool:
-    """Say whether it is a card of schema 2.0."""
+    """Return True for a card of schema 2.0."""
     return card.get("schema") == "2.0"
 
 
 def card_config(card: Json) -> Json:
-    """Return the card's `card_config`, or an empty one."""
+    """Return the card's `config`, or an empty object."""
     found = card.get("config")
     return found if isinstance(found, dict) else {}
 
 
 def is_shared(card: Json) -> bool:
-    """Say whether the card may be patched: `card_config.update_multi`."""
+    """Return True if the card may be patched: `config.update_multi`."""
     return card_config(card).get("update_multi") is True
 
 
 def iter_parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[CardPart]:
-    """Yield every part of a card that has a tag, outer ones first.
+    """Yield every object with a tag, outer ones first.
 
     Raises:
-        CardError: it is nested too deeply, or a tag is no text.
+        CardError: The nesting is too deep, or a tag is not a string.
     """
     if len(path) > _DEEPEST:
         raise CardError(UNPARSABLE, "parse card json err, nested too deeply")
@@ -202,14 +202,14 @@ def _inside(value: Any) -> Iterable[tuple[str | int, Any]]:
 
 
 def find_part(card: Json, element_id: str) -> CardPart | None:
-    """Return the part with that element_id."""
+    """Return the element with this element_id, or None."""
     return next(
         (part for part in iter_parts(card) if part.value.get("element_id") == element_id), None
     )
 
 
 def sibling_list(card: Json, part: CardPart) -> list[Any] | None:
-    """Return the list that a part stands in, or None when it stands alone."""
+    """Return the list that contains an element, or None."""
     where: Any = card
     for key in part.path[:-1]:
         where = where[key]
@@ -234,5 +234,5 @@ def _tables(part: Json) -> int:
 
 
 def _is_ruler(line: str) -> bool:
-    """Say whether a line is the one under the head of a markdown table."""
+    """Return True for the delimiter row of a Markdown table."""
     return set(line) <= set(" :|-") and "-" in line and "|" in line

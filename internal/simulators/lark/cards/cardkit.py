@@ -1,6 +1,7 @@
-"""CardKit v1: cards that are made first, sent by reference and written to element by element.
+"""CardKit v1: cards created first, sent by reference and updated element by element.
 
-Every operation carries a `sequence` above all earlier ones of the card; a refused one uses none up.
+Every operation carries a `sequence` above all earlier ones of its card; a rejected operation does
+not consume it.
 """
 
 import copy
@@ -37,15 +38,15 @@ CARD_LIFETIME_SECONDS = 14 * 86_400.0
 
 
 def create(state: LarkState, call: RestCall) -> Json:
-    """Make a card."""
+    """Create a card."""
     if call.text("type") != "card_json":
-        raise bad_field("type", "the simulator knows card_json only")
+        raise bad_field("type", "the simulator supports card_json only")
     content = _new_card(call.text("data"))
     return {"card_id": add_card(state, call.app.app_id, content).card_id}
 
 
 def add_card(state: LarkState, app_id: str, content: Json) -> CardEntity:
-    """Keep a card; one that streams begins to."""
+    """Store a card, and start its stream if it has one."""
     card = CardEntity(new_id("")[1:20], app_id, content, state.clock.now())
     _follow_stream(state, card, was=False)
     state.cards[card.card_id] = card
@@ -58,7 +59,7 @@ def _new_card(text: object) -> Json:
     except CardError as error:
         raise error.in_cardkit() from error
     if not is_schema_2(card):
-        raise bad_field("data", "schema 2.0 is due")
+        raise bad_field("data", "must be schema 2.0")
     _check_size(card)
     return card
 
@@ -69,10 +70,10 @@ def _check_size(card: Json) -> None:
 
 
 def id_convert(state: LarkState, call: RestCall) -> Json:
-    """Make the card of a message one of CardKit's."""
+    """Turn the card of a message into a CardKit card."""
     message = state.message(call.app, call.text("message_id"))
     if message.sender != call.app.app_id or state.shown_card(message) is None:
-        raise bad_parameter("the message is no card of this app")
+        raise bad_parameter("the message is not a card of this app")
     if not message.card_id:
         card = add_card(state, call.app.app_id, copy.deepcopy(message.card or {}))
         card.message_id, message.card_id = message.message_id, card.card_id
@@ -80,7 +81,7 @@ def id_convert(state: LarkState, call: RestCall) -> Json:
 
 
 def is_streaming(state: LarkState, card: CardEntity) -> bool:
-    """Say whether a card streams; after ten minutes it has stopped by itself."""
+    """Return True while a card streams; streams end after ten minutes."""
     since = card.streaming_since
     return since is not None and state.clock.now() - since < STREAM_TIMEOUT_SECONDS
 
@@ -92,23 +93,23 @@ def put_content(state: LarkState, call: RestCall) -> Json:
     def edit(card: Json) -> None:
         element = find_element(card, call.path["element_id"])
         if element.get("tag") not in {"markdown", "plain_text"}:
-            raise bad_field("element_id", "the element has no text that could stream")
+            raise bad_field("element_id", "the element has no streamable text")
         element["content"] = text
 
     return _operate(state, call, edit, streams=True)
 
 
 def put_settings(state: LarkState, call: RestCall) -> Json:
-    """Change the card's settings, such as to end its streaming."""
+    """Change the card's settings, for example to end its stream."""
     settings = read_json_field(call.text("settings"), dict, "settings")
     return _operate(state, call, lambda card: merge_settings(card, settings))
 
 
 def put_card(state: LarkState, call: RestCall) -> Json:
-    """Replace the whole card; works whether it streams or not."""
+    """Replace the whole card, streaming or not."""
     given = call.body.get("card")
     if not isinstance(given, dict) or given.get("type") != "card_json":
-        raise bad_field("card", "type card_json is due")
+        raise bad_field("card", "type must be card_json")
     fresh = _new_card(given.get("data"))
 
     def edit(card: Json) -> None:
@@ -119,7 +120,7 @@ def put_card(state: LarkState, call: RestCall) -> Json:
 
 
 def add_elements(state: LarkState, call: RestCall) -> Json:
-    """Add elements before or behind another one, or at the end."""
+    """Add elements before or after another one, or at the end."""
     call.text("elements")
     return _operate(state, call, add_elements_edit(call.body))
 
@@ -131,7 +132,7 @@ def put_element(state: LarkState, call: RestCall) -> Json:
 
 
 def patch_element(state: LarkState, call: RestCall) -> Json:
-    """Change some properties of an element."""
+    """Change properties of an element."""
     call.text("partial_element")
     return _operate(state, call, patch_element_edit({**call.body, **call.path}))
 
@@ -142,7 +143,7 @@ def delete_element(state: LarkState, call: RestCall) -> Json:
 
 
 def batch_update(state: LarkState, call: RestCall) -> Json:
-    """Do several things at once, or none of them."""
+    """Apply several operations, all or none."""
     edits: list[Edit] = []
     for action in read_json_field(call.text("actions"), list, "actions"):
         make = BATCH_ACTIONS.get(str(action.get("action"))) if isinstance(action, dict) else None
@@ -158,7 +159,7 @@ def batch_update(state: LarkState, call: RestCall) -> Json:
 
 
 def _operate(state: LarkState, call: RestCall, edit: Edit, *, streams: bool = False) -> Json:
-    """Do an operation on a copy of the card, check it, and only then let it be seen."""
+    """Apply an operation to a copy of the card, check the result and publish it."""
     card = state.cards.get(call.path["card_id"])
     if card is None or card.app_id != call.app.app_id:
         raise LarkError(NO_CARD, "card_id is invalid")
@@ -167,7 +168,7 @@ def _operate(state: LarkState, call: RestCall, edit: Edit, *, streams: bool = Fa
         raise LarkError(TOO_OLD, "The card is older than 14 days.")
     sequence = call.body.get("sequence")
     if not isinstance(sequence, int) or isinstance(sequence, bool) or sequence < 1:
-        raise bad_field("sequence", "an int above 0 is due")
+        raise bad_field("sequence", "must be a positive integer")
     if sequence <= card.sequence:
         raise LarkError(OLD_SEQUENCE, f"sequence number compare failed, current {card.sequence}")
     call.uuid()

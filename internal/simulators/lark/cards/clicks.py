@@ -1,4 +1,4 @@
-"""Clicks on cards: what the app is told, and what its answer does to the card."""
+"""Clicks on cards: the callback to the app and the effect of its response."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ Callback = Callable[[App, Json], Awaitable[EventAck | None]]
 
 
 class CardClick(msgspec.Struct, forbid_unknown_fields=True):
-    """A click: the way to the part of the card, and what was entered there or in its form."""
+    """A click: the path to the element, and the values entered there or in its form."""
 
     path: list[str | int] = []
     form_value: dict[str, Any] | None = None
@@ -37,14 +37,14 @@ class CardClick(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def find_clickable(card: Json, label: str) -> list[str | int]:
-    """Return the way to what can be clicked and has that name, element_id or text.
+    """Return the path to the clickable element with this name, element_id or text.
 
     Raises:
-        NotPossible: there is nothing, or more than one thing.
+        ActionError: There is none, or more than one.
     """
     found = [part for part in iter_parts(card) if _clickable(part.value) and label in _labels(part)]
     if len(found) != 1:
-        raise ActionError(f"{len(found)} parts of the card are called {label!r}")
+        raise ActionError(f"{len(found)} clickable elements match {label!r}")
     return list(found[0].path)
 
 
@@ -64,16 +64,16 @@ def _clickable(value: Json) -> bool:
 async def click(
     state: LarkState, call_back: Callback, person: str, message_id: str, press: CardClick
 ) -> Json:
-    """Click as a person; return the toast, and in `error` why the card was not updated.
+    """Click as a person; return the toast and, in `error`, why the card was not updated.
 
     Raises:
-        NotPossible: there is no such thing to click for this person.
+        ActionError: The person cannot click such an element.
     """
     message = visible_message(state, person, message_id)
     app = state.apps.get(message.sender)
     card = state.shown_card(message)
     if app is None or card is None:
-        raise ActionError("this message is no card of a bot")
+        raise ActionError("the message is not a bot's card")
     action = _action(_at(card, press.path), press)
     days = CLICKABLE_DAYS_V2 if is_schema_2(card) else CLICKABLE_DAYS_V1
     if state.clock.now_ms() - message.created > days * 86_400_000:
@@ -98,11 +98,11 @@ def _at(card: Json, path: list[str | int]) -> Json:
         for key in path:
             value = value[key]
     except (KeyError, IndexError, TypeError) as error:
-        raise ActionError("the card has no such part any more") from error
+        raise ActionError("the card has no such element") from error
     if not isinstance(value, dict) or "tag" not in value or not _clickable(value):
-        raise ActionError("nothing can be clicked there")
+        raise ActionError("the element is not clickable")
     if value.get("disabled") is True:
-        raise ActionError("it is disabled")
+        raise ActionError("the element is disabled")
     return value
 
 
@@ -124,13 +124,13 @@ def _action(part: Json, press: CardClick) -> Json:
 
 
 def _apply(state: LarkState, message: ChatMessage, ack: EventAck) -> Json:
-    """Do what the answer to a click says."""
+    """Apply the app's response to a click."""
     try:
         answer = json.loads(base64.b64decode(ack.data or "e30=", validate=True))
     except (ValueError, RecursionError):
-        return {"toast": FAILED, "error": "the answer is no base64 of JSON"}
+        return {"toast": FAILED, "error": "the response is not base64-encoded JSON"}
     if not isinstance(answer, dict):
-        return {"toast": FAILED, "error": "the answer is no JSON object"}
+        return {"toast": FAILED, "error": "the response is not a JSON object"}
     outcome: Json = {"toast": answer.get("toast")}
     card = answer.get("card")
     if card is not None:
@@ -148,12 +148,12 @@ def _replace(state: LarkState, message: ChatMessage, given: Any) -> None:
     check_card(card)
     entity = state.cards.get(message.card_id)
     if entity is not None and is_streaming(state, entity):
-        raise ActionError("a card that streams cannot be updated by a callback")
+        raise ActionError("a streaming card cannot be updated by a callback")
     show_card(state, message, card)
 
 
 def update_later(state: LarkState, call: RestCall) -> Json:
-    """Update a card with the token of a click, within 30 minutes and at most twice."""
+    """Update a card with a callback token, at most twice within 30 minutes."""
     click_ = state.clicks.get(call.text("token"))
     if click_ is None or click_.app_id != call.app.app_id:
         raise LarkError(BAD_TOKEN, "The token is invalid.")
@@ -163,7 +163,7 @@ def update_later(state: LarkState, call: RestCall) -> Json:
         raise LarkError(BAD_TOKEN, "The token has expired or was used twice.")
     card = call.body.get("card")
     if not isinstance(card, dict):
-        raise bad_field("card", "an object is due")
+        raise bad_field("card", "must be an object")
     message = state.messages[click_.message_id]
     if message.deleted:
         raise bad_parameter("the message was recalled")

@@ -1,6 +1,6 @@
-"""Changes to a card's JSON, as CardKit's operations and batches name them. Pure.
+"""Edits of a card's JSON, as used by CardKit operations and batches. Pure.
 
-Each function reads its parameters at once and returns the change, which is done later to a copy.
+Each function reads its parameters at once and returns an edit that is applied to a copy later.
 """
 
 import copy
@@ -23,14 +23,14 @@ Edit = Callable[[Json], None]
 
 
 def merge_settings(card: Json, settings: Json) -> None:
-    """Put settings into a card: `card_config` is merged, `card_link` replaced.
+    """Merge settings into a card: `config` is merged, `card_link` replaced.
 
     Raises:
-        LarkError: there is another setting, or one is no object.
+        LarkError: A setting is unknown or not an object.
     """
     for key, value in settings.items():
         if key not in {"config", "card_link"} or not isinstance(value, dict):
-            raise bad_field("settings", f"{key} is no setting, or no object")
+            raise bad_field("settings", f"{key} is not a setting, or not an object")
     if "config" in settings:
         card["config"] = {**card_config(card), **settings["config"]}
     if "card_link" in settings:
@@ -43,14 +43,14 @@ def _setting(params: Json) -> Edit:
 
 
 def add_elements_edit(params: Json) -> Edit:
-    """Add elements before or behind another one, into it, or to the card.
+    """Add elements before or after another one, into it, or to the card.
 
     Raises:
-        LarkError: a parameter is wrong.
+        LarkError: A parameter is invalid.
     """
     elements = read_json_field(params.get("elements"), list, "elements")
     where, target = params.get("type"), params.get("target_element_id")
-    if where not in ("insert_before", "insert_after", "append"):  # it may be no text
+    if where not in ("insert_before", "insert_after", "append"):  # may be of any type
         raise bad_field("type", "options: [append, insert_after, insert_before]")
     _check_elements(elements)
 
@@ -60,9 +60,9 @@ def add_elements_edit(params: Json) -> Edit:
         elif where == "append":
             into, at = find_element(card, target).setdefault("elements", []), None
             if not isinstance(into, list):
-                raise bad_field("target_element_id", "the element holds no elements")
+                raise bad_field("target_element_id", "the element cannot contain elements")
         else:
-            into, at = _place(card, target)
+            into, at = _locate(card, target)
             at += where == "insert_after"
         at = len(into) if at is None else at
         into[at:at] = copy.deepcopy(elements)
@@ -74,13 +74,13 @@ def replace_element_edit(params: Json) -> Edit:
     """Replace an element.
 
     Raises:
-        LarkError: a parameter is wrong.
+        LarkError: A parameter is invalid.
     """
     element = read_json_field(params.get("element"), dict, "element")
     _check_elements([element])
 
     def edit(card: Json) -> None:
-        into, at = _place(card, str(params.get("element_id")))
+        into, at = _locate(card, str(params.get("element_id")))
         into[at] = element
 
     return edit
@@ -90,11 +90,11 @@ def patch_element_edit(params: Json) -> Edit:
     """Change properties of an element.
 
     Raises:
-        LarkError: a parameter is wrong.
+        LarkError: A parameter is invalid.
     """
     change = read_json_field(params.get("partial_element"), dict, "partial_element")
     if "tag" in change:
-        raise bad_field("partial_element", "the tag of an element cannot change")
+        raise bad_field("partial_element", "an element's tag cannot change")
     return lambda card: find_element(card, str(params.get("element_id"))).update(change)
 
 
@@ -102,15 +102,15 @@ def delete_elements_edit(params: Json) -> Edit:
     """Remove elements.
 
     Raises:
-        LarkError: a parameter is wrong.
+        LarkError: A parameter is invalid.
     """
     names = params.get("element_ids")
     if not isinstance(names, list):
-        raise bad_field("element_ids", "a list is due")
+        raise bad_field("element_ids", "must be a list")
 
     def edit(card: Json) -> None:
         for name in names:
-            into, at = _place(card, str(name))
+            into, at = _locate(card, str(name))
             del into[at]
 
     return edit
@@ -118,7 +118,7 @@ def delete_elements_edit(params: Json) -> Edit:
 
 def _check_elements(elements: list[Any]) -> None:
     if not all(isinstance(one, dict) and "tag" in one for one in elements):
-        raise bad_field("elements", "an element without a tag")
+        raise bad_field("elements", "every element needs a tag")
     try:
         check_parts(list(iter_parts(elements)))
     except CardError as error:
@@ -126,10 +126,10 @@ def _check_elements(elements: list[Any]) -> None:
 
 
 def find_element(card: Json, element_id: str) -> Json:
-    """Return the element with that id.
+    """Return the element with this id.
 
     Raises:
-        LarkError: there is none.
+        LarkError: There is none.
     """
     part = find_part(card, element_id)
     if part is None:
@@ -137,7 +137,7 @@ def find_element(card: Json, element_id: str) -> Json:
     return part.value
 
 
-def _place(card: Json, element_id: str) -> tuple[list[Any], int]:
+def _locate(card: Json, element_id: str) -> tuple[list[Any], int]:
     part = find_part(card, element_id)
     into = None if part is None else sibling_list(card, part)
     if part is None or into is None:
@@ -146,17 +146,17 @@ def _place(card: Json, element_id: str) -> tuple[list[Any], int]:
 
 
 def read_json_field(text: object, kind: type, field: str) -> Any:
-    """Return JSON of that kind: out of a string, or, in a batch, as it stands there.
+    """Return a JSON value of this type: parsed from a string or, in a batch, as given.
 
     Raises:
-        LarkError: it is none.
+        LarkError: It is not JSON, or of another type.
     """
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise bad_field(field, "it is no JSON") from error
+        raise bad_field(field, "must be JSON") from error
     if not isinstance(value, kind):
-        raise bad_field(field, f"JSON of a {kind.__name__} is due")
+        raise bad_field(field, f"must be a JSON {kind.__name__}")
     return value
 
 
@@ -167,4 +167,4 @@ BATCH_ACTIONS: dict[str, Callable[[Json], Edit]] = {
     "partial_update_element": patch_element_edit,
     "update_element": replace_element_edit,
 }
-"""What a batch may hold."""
+"""Operations allowed in a batch."""

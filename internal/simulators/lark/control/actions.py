@@ -1,4 +1,4 @@
-"""What can be done through the control API: its roster, one row an action."""
+"""Actions of the control API: one request type and one table entry each."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from internal.simulators.lark.services import LarkServices
 
 
 class SendTextRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A text of a person; `mentions` are open_ids, or "all"."""
+    """A text message; `mentions` are open_ids or "all"."""
 
     person: str
     chat: str
@@ -24,7 +24,7 @@ class SendTextRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SendMessageRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Any message of a person, content as the app will get it."""
+    """A message of any type; `content` is passed to the app unchanged."""
 
     person: str
     chat: str
@@ -35,7 +35,7 @@ class SendMessageRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class UploadRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """An image or file of a person; `data` in base64."""
+    """An image or file; `data` in base64."""
 
     person: str
     chat: str
@@ -45,7 +45,7 @@ class UploadRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ClickRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A click of a person."""
+    """A click on a card."""
 
     person: str
     message: str
@@ -53,7 +53,7 @@ class ClickRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MessageRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Something that a person does with a message."""
+    """An action on a message."""
 
     person: str
     message: str
@@ -61,7 +61,7 @@ class MessageRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ChatRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Something that a person does in a chat."""
+    """An action in a chat."""
 
     person: str
     chat: str
@@ -70,7 +70,7 @@ class ChatRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CreateRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A new person, or a group; a group without `members` is of everybody."""
+    """A new person or group; a group without `members` contains everyone."""
 
     name: str
     members: list[str] = []
@@ -78,35 +78,35 @@ class CreateRequest(msgspec.Struct, forbid_unknown_fields=True):
     topic: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name.strip() or len(self.name) > 60:  # noqa: PLR2004 - as Lark's chats
-            raise ValueError("a name has 1 to 60 characters")
+        if not self.name.strip() or len(self.name) > 60:  # noqa: PLR2004 - Lark's limit for chat names
+            raise ValueError("name must have 1 to 60 characters")
 
 
 class DurationRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """How long."""
+    """A duration in seconds, at most a year."""
 
     seconds: float
 
     def __post_init__(self) -> None:
         if not 0 <= self.seconds <= 366 * 86_400:
-            raise ValueError("seconds are 0 to a year")
+            raise ValueError("seconds must be between 0 and 366 days")
 
 
 class RedeliverRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Which message's events come again."""
+    """The message whose events are sent again."""
 
     message: str
 
 
 class RawEventRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """An event as it is, right or wrong."""
+    """An event that is sent unchanged, valid or not."""
 
     event_type: str
     event: dict[str, Any]
 
 
-class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """No words needed."""
+class NoParameters(msgspec.Struct, forbid_unknown_fields=True):
+    """A request without parameters."""
 
 
 def _sent(message: ChatMessage) -> Json:
@@ -175,7 +175,7 @@ async def _group(lark: LarkServices, given: CreateRequest) -> Json:
         members = given.members or state.people
         chat = state.add_group(given.name.strip(), members, bots, topic=given.topic)
     except KeyError as error:
-        raise user_actions.ActionError(f"{error.args[0]} is nobody") from error
+        raise user_actions.ActionError(f"unknown id: {error.args[0]}") from error
     return {"chat_id": chat.chat_id}
 
 
@@ -184,11 +184,11 @@ async def _faults(lark: LarkServices, given: dict[str, Any]) -> Json:
     return {}
 
 
-async def _drop(lark: LarkServices, _: EmptyRequest) -> Json:
+async def _drop(lark: LarkServices, _: NoParameters) -> Json:
     return {"dropped": lark.drop()}
 
 
-async def _silence(lark: LarkServices, _: EmptyRequest) -> Json:
+async def _silence(lark: LarkServices, _: NoParameters) -> Json:
     return {"silent": lark.silence()}
 
 
@@ -203,9 +203,9 @@ async def _advance(lark: LarkServices, given: DurationRequest) -> Json:
     return {}
 
 
-async def _revoke(lark: LarkServices, _: EmptyRequest) -> Json:
+async def _revoke(lark: LarkServices, _: NoParameters) -> Json:
     lark.tokens.revoke()
-    lark.log.add("note", "", "all tokens are revoked")
+    lark.log.add("note", "", "all tokens revoked")
     return {}
 
 
@@ -221,7 +221,7 @@ async def _event(lark: LarkServices, given: RawEventRequest) -> Json:
 
 
 class ControlAction(NamedTuple):
-    """What an action takes, and what does it."""
+    """The request type and the handler of an action."""
 
     takes: Any
     do: Callable[[LarkServices, Any], Awaitable[Json]]
@@ -240,11 +240,11 @@ ACTIONS = {
     "person": ControlAction(CreateRequest, _person),
     "group": ControlAction(CreateRequest, _group),
     "faults": ControlAction(dict[str, Any], _faults),
-    "drop": ControlAction(EmptyRequest, _drop),
-    "silence": ControlAction(EmptyRequest, _silence),
+    "drop": ControlAction(NoParameters, _drop),
+    "silence": ControlAction(NoParameters, _silence),
     "down": ControlAction(DurationRequest, _down),
     "advance": ControlAction(DurationRequest, _advance),
-    "revoke": ControlAction(EmptyRequest, _revoke),
+    "revoke": ControlAction(NoParameters, _revoke),
     "redeliver": ControlAction(RedeliverRequest, _redeliver),
     "event": ControlAction(RawEventRequest, _event),
 }

@@ -1,7 +1,7 @@
-"""The control API under /_sim/: what the page and a test in another process can do.
+"""The control API under `/_sim/`, for the page and for tests in another process.
 
-Whoever acts here acts as any made-up person, so it wants the key that the command printed: as
-`Authorization: Bearer`, or as the cookie that `login` gave for it.
+It can act as any simulated person, so requests need the key printed by the command: as
+`Authorization: Bearer`, or as the cookie set by `login`.
 """
 
 import hmac
@@ -28,7 +28,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class ControlError(Exception):
-    """The request is not done: the HTTP status, and a sentence."""
+    """A rejected request: HTTP status and message."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -36,31 +36,31 @@ class ControlError(Exception):
 
 
 class ControlApi:
-    """The routes; all but `login` check the key."""
+    """The routes; all except `login` check the key."""
 
     def __init__(self, lark: LarkServices, key: str) -> None:
         self._lark = lark
         self._key = key
 
     def routes(self) -> list[Route]:
-        """Return them."""
+        """Return the routes."""
         return [
-            Route("/_sim/login", _guarded(self._login, None), methods=["POST"]),
-            Route("/_sim/changes", _guarded(self._changes, self._key), methods=["GET"]),
-            Route("/_sim/media/{key}", _guarded(self._media, self._key), methods=["GET"]),
-            Route("/_sim/{action}", _guarded(self._act, self._key), methods=["POST"]),
+            Route("/_sim/login", _protected(self._login, None), methods=["POST"]),
+            Route("/_sim/changes", _protected(self._changes, self._key), methods=["GET"]),
+            Route("/_sim/media/{key}", _protected(self._media, self._key), methods=["GET"]),
+            Route("/_sim/{action}", _protected(self._act, self._key), methods=["POST"]),
         ]
 
     async def _login(self, request: Request) -> Response:
-        given = await _given(request, dict[str, str])
-        if not _same(given.get("key", ""), self._key):
-            raise ControlError(401, "This key is not the one that larkspur lark-sim printed.")
+        given = await _read_request(request, dict[str, str])
+        if not _keys_match(given.get("key", ""), self._key):
+            raise ControlError(401, "Wrong key. Use the one that larkspur lark-sim printed.")
         response = JSONResponse({})
         response.set_cookie(_cookie_name(request), self._key, httponly=True, samesite="strict")
         return response
 
     async def _changes(self, request: Request) -> Response:
-        """Return what changed; when nothing did, wait for it a while."""
+        """Return what changed; wait for a change if there is none."""
         lark = self._lark
         since, log = _number(request, "since"), _number(request, "log")
         if lark.state.version <= since and lark.log.number <= log:
@@ -70,7 +70,7 @@ class ControlApi:
     async def _media(self, request: Request) -> Response:
         found = self._lark.state.media.get(request.path_params["key"])
         if found is None:
-            raise ControlError(404, "There is no such file.")
+            raise ControlError(404, "No such file.")
         data, kind, name = media_result(found)
         response = Response(data, media_type=kind)
         if found.kind != "image":
@@ -81,9 +81,9 @@ class ControlApi:
     async def _act(self, request: Request) -> Response:
         action = ACTIONS.get(request.path_params["action"])
         if action is None:
-            raise ControlError(404, f"Actions are {', '.join(sorted(ACTIONS))}.")
+            raise ControlError(404, f"Unknown action. Actions: {', '.join(sorted(ACTIONS))}.")
         try:
-            return _json(await action.do(self._lark, await _given(request, action.takes)))
+            return _json(await action.do(self._lark, await _read_request(request, action.takes)))
         except (LarkError, ValueError) as error:
             raise ControlError(400, str(error)) from error
 
@@ -91,7 +91,7 @@ class ControlApi:
 _UNSAFE = str.maketrans(dict.fromkeys('"\\\r\n\t', "_"))
 
 
-def _guarded(handler: Handler, key: str | None) -> Handler:
+def _protected(handler: Handler, key: str | None) -> Handler:
     async def guarded(request: Request) -> Response:
         try:
             _check_origin(request)
@@ -105,16 +105,16 @@ def _guarded(handler: Handler, key: str | None) -> Handler:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse what a page of another origin asks to change."""
+    """Reject state-changing requests from pages of other origins."""
     if request.method == "GET":
         return
     own = f"http://{request.headers['host']}".lower()
     origin = request.headers.get("origin", own).lower()
     site = request.headers.get("sec-fetch-site", "none")
     if origin != own or site not in {"same-origin", "none"}:
-        raise ControlError(403, "Pages of other origins may not change anything.")
+        raise ControlError(403, "Cross-origin requests are not allowed.")
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise ControlError(415, "Content-Type is to be application/json.")
+        raise ControlError(415, "Content-Type must be application/json.")
 
 
 def _check_key(request: Request, key: str) -> None:
@@ -127,22 +127,22 @@ def _check_key(request: Request, key: str) -> None:
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     if not given and kept is not None:
         given = kept.value
-    if not _same(given, key):
+    if not _keys_match(given, key):
         raise ControlError(
-            401, "Open the address that larkspur lark-sim printed: it holds the key."
+            401, "Open the address that larkspur lark-sim printed. It contains the key."
         )
 
 
-def _same(given: str, key: str) -> bool:
+def _keys_match(given: str, key: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())
 
 
 def _cookie_name(request: Request) -> str:
-    """Return the cookie's name: a browser's cookies are shared by all ports of a host."""
+    """Return the cookie's name; browsers share cookies between all ports of a host."""
     return f"larksim-{request.headers['host'].rpartition(':')[2]}"
 
 
-async def _given(request: Request, kind: Any) -> Any:
+async def _read_request(request: Request, kind: Any) -> Any:
     try:
         return msgspec.json.decode(await read_body(request, MAX_BODY_BYTES), type=kind)
     except LarkError as error:
@@ -153,8 +153,8 @@ async def _given(request: Request, kind: Any) -> Any:
 
 def _number(request: Request, name: str) -> int:
     value = request.query_params.get(name, "0")
-    if not (value.isascii() and value.isdigit() and len(value) < 16):  # noqa: PLR2004 - an int
-        raise ControlError(400, f"{name} is to be a number.")
+    if not (value.isascii() and value.isdigit() and len(value) < 16):  # noqa: PLR2004 - fits 64 bits
+        raise ControlError(400, f"{name} must be a number.")
     return int(value)
 
 

@@ -1,4 +1,4 @@
-"""A REST call as a handler gets it: checked for who asks, its fields read with Lark's refusals."""
+"""A REST request as handlers receive it: authenticated, with validating accessors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ MAX_UUID_LENGTH = 50
 
 @dataclass(frozen=True, slots=True)
 class RestCall:
-    """A call of an app. `body` is the JSON object, `form` what came as multipart."""
+    """A request of an app. `body` is the JSON object, `form` the multipart fields."""
 
     app: App
     path: Mapping[str, str]
@@ -23,34 +23,34 @@ class RestCall:
     form: Mapping[str, FormField] = field(default_factory=dict)
 
     def text(self, name: str, *, default: str | None = None) -> str:
-        """Return a text of the body.
+        """Return a string of the body.
 
         Raises:
-            LarkError: it is missing without a default, or no text.
+            LarkError: It is missing without a default, or not a string.
         """
         value = self.body.get(name)
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or (default is None and not value):
-            raise bad_field(name, f"{name} is required" if value is None else "it is no string")
+            raise bad_field(name, f"{name} is required" if value is None else "must be a string")
         return value
 
     def uuid(self) -> str:
         """Return the uuid, or "".
 
         Raises:
-            LarkError: it has more than 50 characters.
+            LarkError: It has more than 50 characters.
         """
         uuid = self.query.get("uuid") or self.text("uuid", default="")
         if len(uuid) > MAX_UUID_LENGTH:
-            raise bad_field("uuid", f"the max length is {MAX_UUID_LENGTH}")
+            raise bad_field("uuid", f"must have at most {MAX_UUID_LENGTH} characters")
         return uuid
 
     def choice(self, name: str, allowed: frozenset[str], default: str = "") -> str:
-        """Return a word of the query.
+        """Return a query parameter that must be one of the allowed values.
 
         Raises:
-            LarkError: it is none of the allowed ones.
+            LarkError: It is not.
         """
         value = self.query.get(name, default)
         if value not in allowed:
@@ -58,26 +58,26 @@ class RestCall:
         return value
 
     def number(self, name: str, default: int, most: int) -> int:
-        """Return a number of the query, from 1 to `most`.
+        """Return a query parameter that must be an integer from 1 to `most`.
 
         Raises:
-            LarkError: it is none.
+            LarkError: It is not.
         """
         value = self.query.get(name) or str(default)
         if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= most:
-            raise bad_field(name, f"it is not in 1 to {most}")
+            raise bad_field(name, f"must be between 1 and {most}")
         return int(value)
 
     def page(self, items: list[Any], most: int = 50) -> Json:
-        """Return the page of a list that is asked for.
+        """Return the requested page of a list.
 
         Raises:
-            LarkError: `page_size` or `page_token` is none.
+            LarkError: `page_size` or `page_token` is invalid.
         """
         size = self.number("page_size", min(20, most), most)
         token = self.query.get("page_token") or "0"
         if not token.isascii() or not token.isdigit():
-            raise bad_field("page_token", "it is invalid")
+            raise bad_field("page_token", "invalid value")
         start = int(token[:9])
         more = start + size < len(items)
         following = str(start + size) if more else ""
@@ -85,7 +85,7 @@ class RestCall:
 
 
 class BinaryResult(NamedTuple):
-    """An answer that is no JSON."""
+    """A response that is not JSON."""
 
     data: bytes
     media_type: str
@@ -93,7 +93,7 @@ class BinaryResult(NamedTuple):
 
 
 class TopLevelResult(NamedTuple):
-    """An answer whose fields stand beside `code`, not in `data`."""
+    """A response whose fields are next to `code` instead of in `data`."""
 
     fields: Json
 
@@ -102,7 +102,7 @@ RestHandler = Callable[[LarkState, RestCall], Json | BinaryResult | TopLevelResu
 
 
 class RestEndpoint(NamedTuple):
-    """A call that the simulator knows."""
+    """A supported call."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""What is around messages: reactions, chats, members, people and the bot itself."""
+"""Reactions, chats, members, people and the bot."""
 
 import re
 
@@ -17,35 +17,35 @@ _EMOJI = re.compile(r"[A-Za-z0-9_+]{1,40}")
 
 
 def add_reaction(state: LarkState, call: RestCall) -> Json:
-    """Put an emoji on a message."""
+    """Add an emoji to a message."""
     message = _message(state, call)
     kind = call.body.get("reaction_type")
     emoji = kind.get("emoji_type") if isinstance(kind, dict) else None
     if not isinstance(emoji, str) or not _EMOJI.fullmatch(emoji):
         raise LarkError(BAD_EMOJI, "The emoji_type is invalid.")
-    return put_reaction(state, message, emoji, call.app.app_id, "app").public()
+    return set_reaction(state, message, emoji, call.app.app_id, "app").public()
 
 
-def put_reaction(
+def set_reaction(
     state: LarkState, message: ChatMessage, emoji: str, who: str, kind: str
 ) -> Reaction:
-    """Add a reaction, once for each who, and tell the bots of the chat."""
+    """Add a reaction, once per operator, and notify the bots of the chat."""
     for reaction in message.reactions:
         if (reaction.emoji, reaction.operator) == (emoji, who):
             return reaction
     reaction = Reaction(new_id("ZCaCIjUBVVWSrm5L"), emoji, who, kind, state.clock.now_ms())
     message.reactions.append(reaction)
-    _tell(state, message, reaction, "created")
+    _emit_reaction(state, message, reaction, "created")
     return reaction
 
 
-def take_reaction(state: LarkState, message: ChatMessage, reaction: Reaction) -> None:
-    """Remove a reaction and tell the bots of the chat."""
+def remove_reaction(state: LarkState, message: ChatMessage, reaction: Reaction) -> None:
+    """Remove a reaction and notify the bots of the chat."""
     message.reactions.remove(reaction)
-    _tell(state, message, reaction, "deleted")
+    _emit_reaction(state, message, reaction, "deleted")
 
 
-def _tell(state: LarkState, message: ChatMessage, reaction: Reaction, what: str) -> None:
+def _emit_reaction(state: LarkState, message: ChatMessage, reaction: Reaction, what: str) -> None:
     state.touch(message)
     event: Json = {
         "message_id": message.message_id,
@@ -62,20 +62,20 @@ def _tell(state: LarkState, message: ChatMessage, reaction: Reaction, what: str)
 
 
 def list_reactions(state: LarkState, call: RestCall) -> Json:
-    """Return a page of the reactions to a message, of one emoji where one is named."""
+    """Return a page of a message's reactions, optionally of one emoji."""
     emoji = call.query.get("reaction_type")
     found = [one for one in _message(state, call).reactions if emoji in {None, one.emoji}]
     return call.page([reaction.public() for reaction in found])
 
 
 def delete_reaction(state: LarkState, call: RestCall) -> Json:
-    """Remove a reaction of the bot's own."""
+    """Remove a reaction of the bot."""
     message = _message(state, call)
     for reaction in message.reactions:
         if reaction.reaction_id == call.path["reaction_id"]:
             if reaction.operator != call.app.app_id:
                 raise LarkError(FOREIGN_REACTION, "The reaction is not the operator's.")
-            take_reaction(state, message, reaction)
+            remove_reaction(state, message, reaction)
             return reaction.public()
     raise LarkError(BAD_REACTION, "The reaction_id is invalid.")
 
@@ -90,14 +90,14 @@ def _message(state: LarkState, call: RestCall) -> ChatMessage:
 
 
 def list_chats(state: LarkState, call: RestCall) -> Json:
-    """Return a page of the groups that the bot is in."""
-    found = [one for one in state.chats.values() if one.mode != "p2p" and _inside(call.app, one)]
+    """Return a page of the bot's groups."""
+    found = [one for one in state.chats.values() if one.mode != "p2p" and _is_member(call.app, one)]
     return call.page([_chat(chat) for chat in found], 100)
 
 
 def get_chat(state: LarkState, call: RestCall) -> Json:
     """Return a chat."""
-    chat = _chat_of(state, call)
+    chat = _find_chat(state, call)
     return {
         **_chat(chat),
         "chat_mode": chat.mode,
@@ -109,8 +109,8 @@ def get_chat(state: LarkState, call: RestCall) -> Json:
 
 def list_members(state: LarkState, call: RestCall) -> Json:
     """Return a page of the people in a chat."""
-    chat = _chat_of(state, call)
-    kind = _id_kind(call, "member_id_type")
+    chat = _find_chat(state, call)
+    kind = _read_id_type(call, "member_id_type")
     items = [
         {
             "member_id_type": kind,
@@ -123,16 +123,16 @@ def list_members(state: LarkState, call: RestCall) -> Json:
     return {**call.page(items, 100), "member_total": len(items)}
 
 
-def _chat_of(state: LarkState, call: RestCall) -> Chat:
+def _find_chat(state: LarkState, call: RestCall) -> Chat:
     chat = state.chats.get(call.path["chat_id"])
     if chat is None:
         raise LarkError(BAD_CHAT, "The chat_id is invalid.")
-    if not _inside(call.app, chat):
+    if not _is_member(call.app, chat):
         raise LarkError(NOT_IN_CHAT, "The operator can NOT be out of the chat.")
     return chat
 
 
-def _inside(app: App, chat: Chat) -> bool:
+def _is_member(app: App, chat: Chat) -> bool:
     return app.app_id in chat.bots
 
 
@@ -151,7 +151,7 @@ def _chat(chat: Chat) -> Json:
 
 
 def bot_info(_: LarkState, call: RestCall) -> TopLevelResult:
-    """Return who the bot is."""
+    """Return the bot."""
     bot = {
         "activate_status": 2,
         "app_name": call.app.name,
@@ -164,14 +164,14 @@ def bot_info(_: LarkState, call: RestCall) -> TopLevelResult:
 
 def get_user(state: LarkState, call: RestCall) -> Json:
     """Return a person."""
-    person = state.person(_id_kind(call, "user_id_type"), call.path["user_id"])
+    person = state.person(_read_id_type(call, "user_id_type"), call.path["user_id"])
     if person is None:
         raise LarkError(NO_CONTACT, "no user authority error")
     user = {**person.ids(), "name": person.name, "en_name": person.name, "tenant_key": TENANT}
     return {"user": user}
 
 
-def _id_kind(call: RestCall, name: str) -> str:
+def _read_id_type(call: RestCall, name: str) -> str:
     kind = call.query.get(name) or "open_id"
     if kind not in {"open_id", "user_id", "union_id"}:
         raise bad_field(name, "options: [open_id, union_id, user_id]")

@@ -1,4 +1,4 @@
-"""Images and files: what a bot uploads, and what it may fetch again."""
+"""Images and files: uploads by bots, and downloads."""
 
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import Json, Media, new_id
@@ -26,15 +26,15 @@ _FILE_TYPES = frozenset({"opus", "mp4", "pdf", "doc", "xls", "ppt", "stream"})
 
 
 def image_type(data: bytes) -> str:
-    """Return the media type that the first bytes tell, or ""."""
+    """Return the media type according to the first bytes, or ""."""
     return next((kind for start, kind in _IMAGES.items() if data.startswith(start)), "")
 
 
 def store_image(state: LarkState, data: bytes, *, app_id: str = "") -> Media:
-    """Keep an image.
+    """Store an image.
 
     Raises:
-        LarkError: it is empty, too big or none.
+        LarkError: It is empty, too large or not an image.
     """
     _check_size(data, MAX_IMAGE_BYTES)
     if not image_type(data):
@@ -43,10 +43,10 @@ def store_image(state: LarkState, data: bytes, *, app_id: str = "") -> Media:
 
 
 def store_file(state: LarkState, name: str, data: bytes, *, app_id: str = "") -> Media:
-    """Keep a file.
+    """Store a file.
 
     Raises:
-        LarkError: it is empty or too big.
+        LarkError: It is empty or too large.
     """
     _check_size(data, MAX_FILE_BYTES)
     return _keep(state, Media(new_id("file_v3"), "file", name, data, app_id))
@@ -88,12 +88,12 @@ def _field(call: RestCall, name: str) -> str:
 
 
 def get_image(state: LarkState, call: RestCall) -> BinaryResult:
-    """Return an image that the app uploaded itself."""
+    """Return an image that the app uploaded."""
     return _own(state, call, "image")
 
 
 def get_file(state: LarkState, call: RestCall) -> BinaryResult:
-    """Return a file that the app uploaded itself."""
+    """Return a file that the app uploaded."""
     return _own(state, call, "file")
 
 
@@ -107,13 +107,13 @@ def _own(state: LarkState, call: RestCall, kind: str) -> BinaryResult:
 
 
 def media_result(media: Media) -> BinaryResult:
-    """Return what a download of it is."""
+    """Return the download of an image or a file."""
     kind = image_type(media.data) if media.kind == "image" else "application/octet-stream"
     return BinaryResult(media.data, kind, media.name or f"{media.key}.{kind.rpartition('/')[2]}")
 
 
 def get_resource(state: LarkState, call: RestCall) -> BinaryResult:
-    """Return an image or file out of a message."""
+    """Return an image or file of a message."""
     kind = call.choice("type", frozenset({"image", "file"}))
     message = state.message(call.app, call.path["message_id"])
     if message.msg_type in {"interactive", "merge_forward"}:

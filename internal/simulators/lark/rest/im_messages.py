@@ -1,4 +1,4 @@
-"""What a bot does with messages: send, reply, patch, edit, recall, read, forward."""
+"""Messages of bots: send, reply, patch, edit, recall, read, forward."""
 
 from internal.simulators.lark.cards.card_json import is_shared, read_card
 from internal.simulators.lark.errors import (
@@ -37,13 +37,13 @@ def create(state: LarkState, call: RestCall) -> Json:
 
 
 def reply(state: LarkState, call: RestCall) -> Json:
-    """Answer a message, in its thread when it has one or one is wished for."""
+    """Reply to a message, in its thread if it has one or one is requested."""
     in_thread = call.body.get("reply_in_thread") or False
     if not isinstance(in_thread, bool):
-        raise bad_field("reply_in_thread", "it is no bool")
+        raise bad_field("reply_in_thread", "must be a boolean")
     if before := state.sent_before(call.app, call.uuid()):
         return before.public()
-    parent = _standing(state, call.app, call.path["message_id"])
+    parent = _live_message(state, call.app, call.path["message_id"])
     return _send(state, call, state.chats[parent.chat_id], parent, in_thread=in_thread)
 
 
@@ -55,7 +55,7 @@ def _send(
     *,
     in_thread: bool = False,
 ) -> Json:
-    draft = _draft(state, call.app, chat, call.text("msg_type"), call.body.get("content"))
+    draft = _new_message(state, call.app, chat, call.text("msg_type"), call.body.get("content"))
     state.limits.chat(chat.chat_id)
     if parent is not None:
         link_reply(state, draft, parent, in_thread=in_thread)
@@ -68,7 +68,7 @@ def _send(
 def link_reply(
     state: LarkState, message: ChatMessage, parent: ChatMessage, *, in_thread: bool
 ) -> None:
-    """Make a message the answer to another one."""
+    """Make a message a reply to another one."""
     root = state.messages.get(parent.root_id, parent)
     if in_thread and not parent.thread_id:
         parent.thread_id = new_id("omt")
@@ -79,7 +79,9 @@ def link_reply(
     message.parent_id = root.message_id if parent.thread_id else parent.message_id
 
 
-def _draft(state: LarkState, app: App, chat: Chat, msg_type: str, content: object) -> ChatMessage:
+def _new_message(
+    state: LarkState, app: App, chat: Chat, msg_type: str, content: object
+) -> ChatMessage:
     value = read_content(msg_type, content)
     message = ChatMessage(
         new_id("om"), chat.chat_id, app.app_id, "app", msg_type, "", state.clock.now_ms()
@@ -91,7 +93,7 @@ def _draft(state: LarkState, app: App, chat: Chat, msg_type: str, content: objec
 
 
 def _fill(state: LarkState, app: App, message: ChatMessage, value: Json) -> None:
-    """Put content into a message, as readers get it."""
+    """Set a message's content in the form in which readers get it."""
     if message.msg_type == "text":
         value["text"], message.mentions = extract_mentions(value["text"], state.name_of)
     elif message.msg_type == "post":
@@ -124,7 +126,7 @@ def _card(content: object) -> Json:
 
 def patch(state: LarkState, call: RestCall) -> Json:
     """Replace the card of a message."""
-    message = _standing(state, call.app, call.path["message_id"])
+    message = _live_message(state, call.app, call.path["message_id"])
     if message.sender != call.app.app_id:
         raise LarkError(NOT_SENDER_PATCH, "The operator is not the sender of the message.")
     before = state.shown_card(message)
@@ -143,7 +145,7 @@ def patch(state: LarkState, call: RestCall) -> Json:
 
 
 def show_card(state: LarkState, message: ChatMessage, card: Json) -> None:
-    """Put another card into a message, whichever way its card was made."""
+    """Replace the card that a message shows, CardKit card or not."""
     if entity := state.cards.get(message.card_id):
         entity.content = card
     else:
@@ -155,7 +157,7 @@ def show_card(state: LarkState, message: ChatMessage, card: Json) -> None:
 
 def update(state: LarkState, call: RestCall) -> Json:
     """Edit a text or post."""
-    message = _standing(state, call.app, call.path["message_id"])
+    message = _live_message(state, call.app, call.path["message_id"])
     if message.sender != call.app.app_id:
         raise LarkError(NOT_SENDER_EDIT, "The operator is not the sender of the message.")
     msg_type = call.text("msg_type")
@@ -173,8 +175,8 @@ def update(state: LarkState, call: RestCall) -> Json:
 
 
 def delete(state: LarkState, call: RestCall) -> Json:
-    """Recall a message of the bot's own."""
-    message = _standing(state, call.app, call.path["message_id"])
+    """Recall a message of the bot."""
+    message = _live_message(state, call.app, call.path["message_id"])
     if message.sender != call.app.app_id:
         raise LarkError(NOT_SENDER_RECALL, "The operator may not recall this message.")
     message.deleted = True
@@ -183,7 +185,7 @@ def delete(state: LarkState, call: RestCall) -> Json:
 
 
 def get(state: LarkState, call: RestCall) -> Json:
-    """Return a message; a merged one comes with its children."""
+    """Return a message; a merged one with its children."""
     message = state.message(call.app, call.path["message_id"])
     children = [
         {**child.public(), "upper_message_id": message.message_id} for child in message.children
@@ -192,7 +194,7 @@ def get(state: LarkState, call: RestCall) -> Json:
 
 
 def list_messages(state: LarkState, call: RestCall) -> Json:
-    """Return a page of a chat, where a thread counts as its root alone, or of a thread."""
+    """Return a page of a chat, with only the roots of threads, or of a thread."""
     kind = call.choice("container_id_type", frozenset({"chat", "thread"}))
     container = call.query.get("container_id", "")
     if kind == "thread":
@@ -215,17 +217,17 @@ def _between(found: list[ChatMessage], call: RestCall) -> list[ChatMessage]:
     start, end = (call.query.get(name) or "" for name in ("start_time", "end_time"))
     for time in (start, end):
         if time and not (time.isascii() and time.isdigit()):
-            raise bad_field("start_time", "seconds are due")
+            raise bad_field("start_time", "must be in seconds")
     first, last = int(start or 0), int(end or 1 << 40)
     return [one for one in found if first <= one.created // 1000 <= last]
 
 
 def forward(state: LarkState, call: RestCall) -> Json:
-    """Send a message on."""
+    """Forward a message."""
     kind = call.choice("receive_id_type", _ID_KINDS)
     if before := state.sent_before(call.app, call.uuid()):
         return before.public()
-    source = _standing(state, call.app, call.path["message_id"])
+    source = _live_message(state, call.app, call.path["message_id"])
     chat = state.receiver(call.app, kind, call.text("receive_id"))
     state.limits.chat(chat.chat_id)
     message = ChatMessage(
@@ -243,7 +245,7 @@ def forward(state: LarkState, call: RestCall) -> Json:
     return state.keep(message).public()
 
 
-def _standing(state: LarkState, app: App, message_id: str) -> ChatMessage:
+def _live_message(state: LarkState, app: App, message_id: str) -> ChatMessage:
     message = state.message(app, message_id)
     if message.deleted:
         raise LarkError(RECALLED, "The message was withdrawn.")

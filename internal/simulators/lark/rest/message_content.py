@@ -1,4 +1,4 @@
-"""What a bot may send: the JSON in `content`, by type, and how large it may be."""
+"""Message content of bots: the JSON in `content`, by type, and its size limits."""
 
 import json
 import re
@@ -16,10 +16,10 @@ _AT = re.compile(
 
 
 def read_content(msg_type: str, content: object) -> Json:
-    """Parse and check what is to be sent, except for cards and keys, which need the state.
+    """Parse and check content, except cards and media keys, which need the state.
 
     Raises:
-        LarkError: 230001 with the reason, or 230025 when it is too long.
+        LarkError: 230001 with the reason, or 230025 if it is too long.
     """
     if not isinstance(content, str):
         raise bad_parameter("content is not a string")
@@ -61,7 +61,7 @@ def _post(value: Json) -> None:
 
 def _row(row: Any) -> None:
     if not isinstance(row, list):
-        raise bad_parameter("a line of the post is not a list")
+        raise bad_parameter("a paragraph of the post is not a list")
     for part in row:
         tag = part.get("tag") if isinstance(part, dict) else None
         if not isinstance(tag, str) or tag not in _POST_TAGS:
@@ -80,7 +80,7 @@ def _key(*names: str) -> Callable[[Json], None]:
 
 
 def _card(_: Json) -> None:
-    """A card is checked where CardKit's cards are known."""
+    """Accept any object: cards are checked by `cards.card_json`."""
 
 
 _CHECKS: dict[str, Callable[[Json], None]] = {
@@ -98,9 +98,9 @@ _CHECKS: dict[str, Callable[[Json], None]] = {
 
 
 def extract_mentions(text: str, name_of: Callable[[str], str | None]) -> tuple[str, list[Json]]:
-    """Replace `<at user_id="…">` by keys, as Lark stores a text; return it and the mentions.
+    """Replace `<at user_id="…">` by keys, as Lark stores texts; return it and the mentions.
 
-    `name_of` returns the name of an open_id, None when nobody has it; such a tag stays as it is.
+    `name_of` returns the name of an open_id or None; tags of unknown ids are kept.
     """
     mentions: list[Json] = []
 
@@ -118,11 +118,11 @@ def extract_mentions(text: str, name_of: Callable[[str], str | None]) -> tuple[s
 
 
 def make_mention(key: str, open_id: str, name: str, **more: Any) -> Json:
-    """Return a mention as events carry it."""
+    """Return a mention in the format of events."""
     return {"key": key, "id": {"open_id": open_id}, "name": name, **more}
 
 
 def read_post(value: Json) -> Json:
-    """Return a sent post as readers get it: one language, without its level."""
+    """Return a post as readers get it: one language, without the language level."""
     post = value.get("zh_cn") or next(iter(value.values()))
     return {"title": post.get("title", ""), "content": post["content"]}

@@ -1,4 +1,4 @@
-"""The REST side: who asks, how often, what goes wrong today, and Lark's envelope around answers."""
+"""Routes of the REST API: authentication, rate limits, faults and Lark's response envelope."""
 
 import json
 import secrets
@@ -29,7 +29,7 @@ ENDPOINTS = (
     *cardkit.ENDPOINTS,
     *clicks.ENDPOINTS,
 )
-"""Every call that needs a token."""
+"""All calls that need a token."""
 MAX_BODY_BYTES = 40 * 1024 * 1024
 BAD_GATEWAY = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n</html>\r\n"
 
@@ -50,7 +50,7 @@ def routes(lark: LarkServices) -> list[Route]:
     return [Route(path, token, methods=["POST"]), *map(calling, ENDPOINTS)]
 
 
-Work = Callable[[bytes], tuple[App | None, Json | BinaryResult | TopLevelResult]]
+Handler = Callable[[bytes], tuple[App | None, Json | BinaryResult | TopLevelResult]]
 
 
 def _token(lark: LarkServices, body: bytes) -> TopLevelResult:
@@ -76,17 +76,17 @@ def _call(
 
 
 def read_json(body: bytes) -> Json:
-    """Return the object in a body.
+    """Return the JSON object of a body.
 
     Raises:
-        LarkError: there is none.
+        LarkError: The body is not a JSON object.
     """
     try:
         value = json.loads(body or b"{}")
     except (ValueError, RecursionError) as error:
-        raise LarkError(BODY_INVALID, "Bad Request: the body is no JSON") from error
+        raise LarkError(BODY_INVALID, "Bad Request: the body is not JSON") from error
     if not isinstance(value, dict):
-        raise LarkError(BODY_INVALID, "Bad Request: the body is no JSON object")
+        raise LarkError(BODY_INVALID, "Bad Request: the body is not a JSON object")
     return value
 
 
@@ -94,7 +94,7 @@ async def read_body(request: Request, largest: int = MAX_BODY_BYTES) -> bytes:
     """Return the body.
 
     Raises:
-        LarkError: it is too large.
+        LarkError: It is too large.
     """
     body = bytearray()
     async for chunk in request.stream():
@@ -104,19 +104,19 @@ async def read_body(request: Request, largest: int = MAX_BODY_BYTES) -> bytes:
     return bytes(body)
 
 
-async def _answer(lark: LarkServices, request: Request, work: Work) -> Response:
+async def _answer(lark: LarkServices, request: Request, work: Handler) -> Response:
     started = time.monotonic()
     what = f"{request.method} {request.url.path}"
-    fault = lark.faults.take(what)
+    fault = lark.faults.match_call(what)
     app_id, body = "", b""
     try:
         body = await read_body(request)
-        _refuse(fault)
+        _raise_fault(fault)
         app, done = work(body)
         app_id = "" if app is None else app.app_id
-        response, code = _done(done), 0
+        response, code = _success_response(done), 0
     except LarkError as error:
-        response, code = _refused(error), error.code
+        response, code = _error_response(error), error.code
     if fault is not None and fault.kind == "bad_gateway":
         response = Response(BAD_GATEWAY, 502, media_type="text/html")
     if fault is not None and fault.kind == "slow":
@@ -126,8 +126,10 @@ async def _answer(lark: LarkServices, request: Request, work: Work) -> Response:
         "call",
         app_id,
         what + (f"?{request.url.query}" if request.url.query else ""),
-        sent=_said(request.headers.get("content-type", ""), body),
-        got="(lost)" if lost else _said(response.headers["content-type"], bytes(response.body)),
+        sent=_loggable_body(request.headers.get("content-type", ""), body),
+        got="(lost)"
+        if lost
+        else _loggable_body(response.headers["content-type"], bytes(response.body)),
         status=response.status_code,
         code=code,
         ms=round((time.monotonic() - started) * 1000, 1),
@@ -137,32 +139,34 @@ async def _answer(lark: LarkServices, request: Request, work: Work) -> Response:
     return response
 
 
-def _refuse(fault: AnswerFault | None) -> None:
-    """Refuse before anything is done, when the fault says so."""
+def _raise_fault(fault: AnswerFault | None) -> None:
+    """Raise the error of a fault that prevents the call."""
     match None if fault is None else fault.kind:
         case "rate_limit":
             raise rate_limited(fault.seconds if fault else 0)
         case "code":
-            raise LarkError(fault.code if fault else 0, "as the fault switch says")
+            raise LarkError(fault.code if fault else 0, "fault switch")
         case "bad_gateway":
             raise LarkError(0, "")
         case _:
             pass
 
 
-def _done(done: Json | BinaryResult | TopLevelResult) -> Response:
+def _success_response(done: Json | BinaryResult | TopLevelResult) -> Response:
     if isinstance(done, BinaryResult):
         name = f"attachment; filename*=UTF-8''{quote(done.file_name, safe='')}"
         return Response(
-            done.data, headers=_logged({"content-disposition": name}), media_type=done.media_type
+            done.data,
+            headers=_with_log_id({"content-disposition": name}),
+            media_type=done.media_type,
         )
     if isinstance(done, TopLevelResult):
         return _json({"code": 0, "msg": "ok", **done.fields})
     return _json({"code": 0, "msg": "success", "data": done})
 
 
-def _refused(error: LarkError) -> Response:
-    headers = _logged(error.headers)
+def _error_response(error: LarkError) -> Response:
+    headers = _with_log_id(error.headers)
     body = {
         "code": error.code,
         "msg": error.msg,
@@ -173,15 +177,15 @@ def _refused(error: LarkError) -> Response:
 
 def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     kind = "application/json; charset=utf-8"
-    return Response(encode(body), status, headers or _logged({}), media_type=kind)
+    return Response(encode(body), status, headers or _with_log_id({}), media_type=kind)
 
 
-def _logged(headers: dict[str, str]) -> dict[str, str]:
+def _with_log_id(headers: dict[str, str]) -> dict[str, str]:
     return {**headers, "x-tt-logid": secrets.token_hex(16)}
 
 
-def _said(kind: str, body: bytes) -> bytes:
-    """Return what the log shows of a body."""
+def _loggable_body(kind: str, body: bytes) -> bytes:
+    """Return a body as the log shows it."""
     if not body or "json" in kind or "text" in kind or not kind:
         return body
     return f"({len(body)} bytes of {kind.partition(';')[0]})".encode()

@@ -1,4 +1,4 @@
-// The chat page of the simulator: state in, elements out. State comes from the long poll alone.
+// The simulator's chat page. All state comes from long polling; every change redraws from it.
 
 import { byId, h } from "./dom.js";
 import { drawMessage, gist } from "./message.js";
@@ -9,27 +9,27 @@ const NEAR_END = 80;
 const TOAST_MS = 6000;
 const messages = new Map();
 const unread = new Set();
-let world = { people: [], chats: [], apps: [], faults: {} };
+let state = { people: [], chats: [], apps: [], faults: {} };
 let me = "";
 let chat = "";
 let replying = null;
 let mentioned = [];
 let toastTimer = 0;
 
-function tell(sentence, kind = "info") {
+function notify(sentence, kind = "info") {
   const toast = byId("toast");
   toast.textContent = sentence;
   toast.className = sentence ? kind : "";
   clearTimeout(toastTimer);
-  if (sentence) toastTimer = setTimeout(() => tell(""), TOAST_MS);
+  if (sentence) toastTimer = setTimeout(() => notify(""), TOAST_MS);
 }
 
-const attempt = (promise) => promise.catch((error) => tell(error.message, "error"));
-const here = () => world.chats.find((one) => one.chat_id === chat);
+const attempt = (promise) => promise.catch((error) => notify(error.message, "error"));
+const currentChat = () => state.chats.find((one) => one.chat_id === chat);
 const name = (id) =>
-  [...world.people, ...world.apps].find((one) => one.open_id === id || one.app_id === id)?.name ?? id;
+  [...state.people, ...state.apps].find((one) => one.open_id === id || one.app_id === id)?.name ?? id;
 
-const does = {
+const handlers = {
   name,
   get me() {
     return me;
@@ -41,34 +41,34 @@ const does = {
   reply: (message) => reply(message, false),
   thread: (message) => reply(message, true),
   async press(message, press) {
-    const said = await attempt(act("click", { person: me, message: message.message_id, press }));
-    if (said?.error) tell(`The card was not updated: ${said.error}`, "error");
-    else if (said?.toast) tell(said.toast.content, said.toast.type);
+    const outcome = await attempt(act("click", { person: me, message: message.message_id, press }));
+    if (outcome?.error) notify(`Card not updated: ${outcome.error}`, "error");
+    else if (outcome?.toast) notify(outcome.toast.content, outcome.toast.type);
   },
 };
 
 function reply(message, inThread) {
   replying = message && { reply_to: message.message_id, in_thread: inThread };
   byId("reply").hidden = !message;
-  const cancel = h("button", { type: "button", "aria-label": "Do not reply", onclick: () => reply(null) }, "✕");
-  byId("reply").replaceChildren(message ? `${inThread ? "In thread" : "Reply"} to ${gist(message)} ` : "", message ? cancel : "");
+  const cancel = h("button", { type: "button", "aria-label": "Cancel reply", onclick: () => reply(null) }, "✕");
+  byId("reply").replaceChildren(message ? `${inThread ? "Reply in thread" : "Reply"} to ${gist(message)} ` : "", message ? cancel : "");
   if (message) byId("text").focus();
 }
 
 function drawPeople() {
   const select = byId("me");
-  if (!world.people.some((one) => one.open_id === me)) me = world.people[0]?.open_id ?? "";
-  select.replaceChildren(...world.people.map((one) => h("option", { value: one.open_id, selected: one.open_id === me }, one.name)));
+  if (!state.people.some((one) => one.open_id === me)) me = state.people[0]?.open_id ?? "";
+  select.replaceChildren(...state.people.map((one) => h("option", { value: one.open_id, selected: one.open_id === me }, one.name)));
 }
 
 function drawChats() {
-  const mine = world.chats.filter((one) => one.members.includes(me));
+  const mine = state.chats.filter((one) => one.members.includes(me));
   if (!mine.some((one) => one.chat_id === chat)) chat = mine[0]?.chat_id ?? "";
   const item = (one) =>
     h("li", {}, h("button", { type: "button", "aria-current": one.chat_id === chat ? "true" : null, onclick: () => open(one.chat_id) },
       h("span", {}, one.mode === "p2p" ? one.name : `# ${one.name}`), unread.has(one.chat_id) ? h("span", { class: "dot", title: "unread" }, "●") : null));
   byId("chats").replaceChildren(...mine.map(item));
-  const now = here();
+  const now = currentChat();
   byId("title").textContent = !now ? "" : now.mode === "p2p" ? now.name : `# ${now.name}`;
   const place = byId("bot-place");
   place.hidden = !now || now.mode === "p2p";
@@ -88,8 +88,8 @@ function open(id) {
 function drawMessages() {
   const list = byId("messages");
   const shown = [...messages.values()].filter((one) => one.chat_id === chat);
-  const empty = h("li", { class: "hint" }, "Say something. In a group the bot hears you when you mention it with @.");
-  list.replaceChildren(...(shown.length ? shown.map((one) => drawMessage(one, does)) : [empty]));
+  const empty = h("li", { class: "hint" }, "Send a message. In groups, mention the bot with @.");
+  list.replaceChildren(...(shown.length ? shown.map((one) => drawMessage(one, handlers)) : [empty]));
   list.scrollTop = list.scrollHeight;
 }
 
@@ -104,7 +104,7 @@ function drawChanged(changed) {
       continue;
     }
     const old = byId(message.message_id);
-    const node = drawMessage(message, does, old);
+    const node = drawMessage(message, handlers, old);
     if (old) old.replaceWith(node);
     else {
       list.querySelector(":scope > .hint")?.remove();
@@ -114,20 +114,20 @@ function drawChanged(changed) {
   if (following) list.scrollTop = list.scrollHeight;
 }
 
-function take(said) {
+function update(changes) {
   const first = !chat;
-  world = said;
-  const links = said.apps.map((app) => `${app.name}: ${app.connections ? "connected" : "not connected"}`);
-  byId("links").textContent = `${links.join(", ")}${said.down ? " · Lark is down" : ""}`;
+  state = changes;
+  const links = changes.apps.map((app) => `${app.name}: ${app.connections ? "connected" : "not connected"}`);
+  byId("links").textContent = `${links.join(", ")}${changes.down ? " · outage" : ""}`;
   drawPeople();
   if (first) {
     drawChats();
-    for (const message of said.messages) messages.set(message.message_id, message);
+    for (const message of changes.messages) messages.set(message.message_id, message);
     drawMessages();
-  } else drawChanged(said.messages);
+  } else drawChanged(changes.messages);
   drawChats();
-  drawFaults(said.faults, tell);
-  drawLog(said.log);
+  drawFaults(changes.faults, notify);
+  drawLog(changes.log);
 }
 
 async function send(event) {
@@ -155,9 +155,9 @@ async function upload(file) {
 
 function offerPeople() {
   const bar = byId("people");
-  const now = here();
-  const bots = world.apps.filter((one) => now?.bots.includes(one.app_id));
-  const people = world.people.filter((one) => now?.members.includes(one.open_id) && one.open_id !== me);
+  const now = currentChat();
+  const bots = state.apps.filter((one) => now?.bots.includes(one.app_id));
+  const people = state.people.filter((one) => now?.members.includes(one.open_id) && one.open_id !== me);
   const everyone = { open_id: "all", name: "all" };
   const choose = (one) => {
     const field = byId("text");
@@ -207,7 +207,7 @@ byId("me").addEventListener("change", (event) => {
   drawMessages();
 });
 byId("new-group").addEventListener("click", async () => {
-  const called = await ask("Name of the new group, with everybody in it");
+  const called = await ask("Name of the new group (everyone is added)");
   if (called) open((await attempt(act("group", { name: called })))?.chat_id ?? chat);
 });
 byId("new-person").addEventListener("click", async () => {
@@ -215,7 +215,7 @@ byId("new-person").addEventListener("click", async () => {
   if (called) me = (await attempt(act("person", { name: called })))?.open_id ?? me;
 });
 byId("bot-place").addEventListener("click", () => {
-  attempt(act("bot", { person: me, chat, present: !here().bots.length }));
+  attempt(act("bot", { person: me, chat, present: !currentChat().bots.length }));
 });
 byId("tools-toggle").addEventListener("click", (event) => {
   const tools = byId("tools");
@@ -224,6 +224,6 @@ byId("tools-toggle").addEventListener("click", (event) => {
 });
 
 await login();
-follow(take, (sentence) => {
-  if (sentence) tell(sentence, "error");
+follow(update, (sentence) => {
+  if (sentence) notify(sentence, "error");
 });

@@ -1,4 +1,4 @@
-// Draws a card, and tells where on it a person clicked: the way to the part, and what was entered.
+// Draws a card and reports clicks: the path to the element and the values entered.
 
 import { h } from "./dom.js";
 import { anchor, markdown } from "./markdown.js";
@@ -9,7 +9,7 @@ const callback = (part) =>
 const link = (part) =>
   (part.behaviors ?? []).find((one) => one?.type === "open_url")?.default_url ?? part.url ?? part.multi_url?.url;
 
-// `press(press)` is called with what the control API takes; `name(id)` names people.
+// `press(click)` receives the body of the control API's click; `name(id)` returns a person's name.
 export function drawCard(card, press, name) {
   const draw = { press, name, form: null };
   const path = Array.isArray(card.elements) ? ["elements"] : ["body", "elements"];

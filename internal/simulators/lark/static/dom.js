@@ -1,4 +1,4 @@
-// Makes elements. Text is always text: nothing here or elsewhere parses HTML.
+// Creates elements. Text is inserted as text; nothing parses HTML.
 
 export function h(tag, props = {}, ...children) {
   const node = document.createElement(tag);

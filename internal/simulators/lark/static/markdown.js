@@ -1,4 +1,4 @@
-// A small subset of Lark's markdown, as nodes. Images are named, never fetched.
+// Renders a subset of Lark's Markdown as nodes. Images are shown as names and never fetched.
 
 import { h } from "./dom.js";
 
@@ -42,7 +42,7 @@ function table(lines, name) {
 
 const ITEM = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/;
 
-// Return the nodes of a text; `name` gives the name of an id.
+// Return the nodes of a text; `name` returns the name of an id.
 export function markdown(text, name = (id) => id) {
   const lines = String(text ?? "").split("\n");
   const nodes = [];

@@ -1,4 +1,4 @@
-// Draws a message: who, what, the card, reactions, and what can be done with it.
+// Draws a message: sender, content, card, reactions and actions.
 
 import { drawCard } from "./card.js";
 import { h } from "./dom.js";
@@ -16,7 +16,7 @@ function content(message) {
   }
 }
 
-// One line of a message, for quotes.
+// Return a one-line summary of a message, for quotes.
 export function gist(message) {
   if (!message) return "a message";
   if (message.deleted) return "a recalled message";
@@ -47,17 +47,17 @@ function post(value, message) {
 const media = (key) => `/_sim/media/${encodeURIComponent(key ?? "")}`;
 const image = (key) => h("img", { src: media(key), alt: "image" });
 
-function card(message, does) {
+function card(message, handlers) {
   try {
-    return drawCard(message.card, (press) => does.press(message, press), does.name);
+    return drawCard(message.card, (press) => handlers.press(message, press), handlers.name);
   } catch (error) {
     return h("p", { class: "hint" }, `[a card that the simulator cannot draw: ${error.message}]`);
   }
 }
 
-function body(message, does) {
+function body(message, handlers) {
   if (message.deleted) return h("p", { class: "hint" }, "This message was recalled");
-  if (message.card) return card(message, does);
+  if (message.card) return card(message, handlers);
   const value = content(message);
   switch (message.msg_type) {
     case "text":
@@ -75,36 +75,36 @@ function body(message, does) {
   }
 }
 
-function actions(message, does) {
+function actionBar(message, handlers) {
   if (message.deleted) return null;
   const button = (label, title, act) => h("button", { type: "button", title, "aria-label": title, onclick: () => act(message) }, label);
   return h("div", { class: "actions" },
-    OFFERED.map((one) => button(EMOJI[one], one, () => does.react(message, one))),
-    button("↩", "Reply", does.reply),
-    button("≡", "Reply in thread", does.thread),
-    message.sender.id === does.me ? button("✕", "Recall", does.recall) : null,
-    message.sender.sender_type === "user" ? button("⟳", "Send the event again", does.again) : null);
+    OFFERED.map((one) => button(EMOJI[one], one, () => handlers.react(message, one))),
+    button("↩", "Reply", handlers.reply),
+    button("≡", "Reply in thread", handlers.thread),
+    message.sender.id === handlers.me ? button("✕", "Recall", handlers.recall) : null,
+    message.sender.sender_type === "user" ? button("⟳", "Redeliver the event", handlers.again) : null);
 }
 
-function reactions(message, does) {
+function reactions(message, handlers) {
   return Object.entries(message.reactions).map(([emoji, who]) =>
-    h("button", { type: "button", class: "reaction", title: `${emoji}: ${who.map((one) => one.name).join(", ")}`, onclick: () => does.react(message, emoji) },
+    h("button", { type: "button", class: "reaction", title: `${emoji}: ${who.map((one) => one.name).join(", ")}`, onclick: () => handlers.react(message, emoji) },
       `${EMOJI[emoji] ?? emoji} ${who.length}`));
 }
 
-// Draw a message. `old` is its earlier node: a card that did not change keeps what is entered in it.
-export function drawMessage(message, does, old) {
-  const mine = message.sender.id === does.me;
+// Draw a message. `old` is its previous node: an unchanged card is kept with the values entered in it.
+export function drawMessage(message, handlers, old) {
+  const mine = message.sender.id === handlers.me;
   const bot = message.sender.sender_type === "app";
   const drawn = JSON.stringify([message.card, message.deleted, message.body.content, message.msg_type]);
-  const main = old?.drawn === drawn ? old.main : h("div", { class: "main" }, body(message, does));
+  const main = old?.drawn === drawn ? old.main : h("div", { class: "main" }, body(message, handlers));
   const marks = [bot ? "bot" : "", message.edits ? `edited ${message.edits}×` : "", message.streaming ? "generating…" : "", message.thread_id ? "thread" : ""];
   const node = h("li", { class: `message ${mine ? "mine" : ""}`, id: message.message_id },
     h("div", { class: "who" }, h("b", {}, message.sender_name ?? "?"), marks.filter(Boolean).map((one) => h("span", { class: "mark" }, one)), h("time", {}, time(message.create_time))),
-    message.parent_id ? h("a", { class: "quote", href: `#${message.parent_id}` }, gist(does.find(message.parent_id))) : null,
+    message.parent_id ? h("a", { class: "quote", href: `#${message.parent_id}` }, gist(handlers.find(message.parent_id))) : null,
     main,
-    h("div", { class: "row" }, reactions(message, does)),
-    actions(message, does));
+    h("div", { class: "row" }, reactions(message, handlers)),
+    actionBar(message, handlers));
   node.drawn = drawn;
   node.main = main;
   return node;

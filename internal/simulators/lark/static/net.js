@@ -1,4 +1,4 @@
-// Talks to the simulator: the key once, then actions, and a long poll for what changed.
+// HTTP client of the simulator: login, actions and long polling.
 
 const post = (path, body) =>
   fetch(path, {
@@ -7,7 +7,7 @@ const post = (path, body) =>
     body: JSON.stringify(body),
   });
 
-// Trade the key in the address for a cookie, and take it out of the address.
+// Exchange the key in the URL for a cookie and remove it from the URL.
 export async function login() {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   if (!key) return;
@@ -15,7 +15,7 @@ export async function login() {
   await post("/_sim/login", { key });
 }
 
-// Do an action; its refusal is thrown as a sentence.
+// Perform an action; throws an Error with the server's message.
 export async function act(name, body = {}) {
   const answer = await post(`/_sim/${name}`, body);
   const said = await answer.json();
@@ -23,7 +23,7 @@ export async function act(name, body = {}) {
   return said;
 }
 
-// Give everything that changes to `take`, for ever; `fail` gets a sentence, "" when all is well.
+// Pass every change to `take`, indefinitely; `fail` gets an error message, or "" after recovery.
 export async function follow(take, fail) {
   let version = 0;
   let log = 0;
@@ -39,7 +39,7 @@ export async function follow(take, fail) {
       fail("");
       take(said);
     } catch (error) {
-      fail(error instanceof TypeError ? "The simulator does not answer." : error.message);
+      fail(error instanceof TypeError ? "Can't reach the simulator." : error.message);
       await new Promise((done) => setTimeout(done, 2000));
     }
   }

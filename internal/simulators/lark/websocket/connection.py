@@ -1,4 +1,4 @@
-"""One long connection: frames out, acknowledgements and pings in."""
+"""One long connection: outgoing frames, acknowledgements and pings."""
 
 import asyncio
 import random
@@ -18,14 +18,14 @@ OK = 200
 
 
 class EventAck(msgspec.Struct):
-    """What a client says of an event: a code, and for a click its answer in base64."""
+    """A client's response to an event: a code and, for a click, its answer in base64."""
 
     code: int
     data: str | None = None
 
 
 class ClientConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """What Lark tells a client about pings and reconnects, in seconds; its own names."""
+    """Ping and reconnect settings sent to clients, in seconds, under Lark's names."""
 
     ReconnectCount: int = -1
     ReconnectInterval: int = 120
@@ -34,8 +34,8 @@ class ClientConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(slots=True, eq=False)
-class ClientConnection:
-    """A connection of an app's client; half open when its line is deaf."""
+class AppConnection:
+    """A connection of an app's client."""
 
     app_id: str
     device_id: str
@@ -47,7 +47,7 @@ class ClientConnection:
     _waiting: dict[str, "asyncio.Future[EventAck | None]"] = field(default_factory=dict)
 
     async def push(self, payload: bytes, faults: Faults) -> EventAck | None:
-        """Send an event and return its acknowledgement; None when there is none within 3 s."""
+        """Send an event and return its acknowledgement, or None without one within 3 s."""
         frame_id = new_id("f")
         waiting: asyncio.Future[EventAck | None] = asyncio.get_running_loop().create_future()
         self._waiting[frame_id] = waiting
@@ -75,22 +75,26 @@ class ClientConnection:
             await self.write(frame)
 
     async def write(self, frame: WireFrame) -> None:
-        """Send a frame; on a half-open connection it goes nowhere.
+        """Send a frame; nothing is sent on a connection that ignores its input.
 
         Raises:
-            ConnectionError: the connection is gone.
+            ConnectionError: The connection is closed.
         """
         what = f"{frame.header('type')} {frame.header('seq')}/{frame.header('sum')}".rstrip(" /")
         self.log.add("frame.out", self.app_id, what, sent=frame.payload)
         if not self.socket.ignores_input:
             await self.send(frame.encode())
 
-    async def take(self, data: bytes, config: ClientConfig, faults: Faults) -> None:
-        """Take what the client sent; what is no frame is noted and ignored."""
+    async def receive(self, data: bytes, config: ClientConfig, faults: Faults) -> None:
+        """Process data from the client; data that is not a frame is logged and ignored.
+
+        Raises:
+            ConnectionError: The connection closed before a ping was answered.
+        """
         try:
             frame = WireFrame.decode(data)
         except FrameError as error:
-            self.log.add("frame.in", self.app_id, f"no frame: {error}")
+            self.log.add("frame.in", self.app_id, f"not a frame: {error}")
             return
         kind = frame.header("type")
         self.log.add("frame.in", self.app_id, kind, got=frame.payload)
@@ -107,15 +111,15 @@ class ClientConnection:
         try:
             ack = msgspec.json.decode(frame.payload, type=EventAck)
         except msgspec.DecodeError as error:
-            self.log.add("note", self.app_id, f"an acknowledgement cannot be read: {error}")
+            self.log.add("note", self.app_id, f"malformed acknowledgement: {error}")
             return
         if waiting is None:
-            self.log.add("note", self.app_id, "an acknowledgement came too late", code=ack.code)
+            self.log.add("note", self.app_id, "late acknowledgement", code=ack.code)
         elif not waiting.done():
             waiting.set_result(ack)
 
-    def lost(self) -> None:
-        """Note that the connection is gone: nothing more will be acknowledged on it."""
+    def close(self) -> None:
+        """Release waiting deliveries; the connection is closed."""
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_result(None)

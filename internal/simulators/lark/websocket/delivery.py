@@ -1,6 +1,7 @@
-"""Events on their way: to one connection of the app, and again until one is acknowledged.
+"""Event delivery: to one connection of the app, repeated until acknowledged.
 
-The ladder is that of the webhook documents; whether the long connection keeps it is not proven.
+The delays are those of Lark's webhook documentation; whether long connections use the same ones is
+not known.
 """
 
 import asyncio
@@ -14,17 +15,17 @@ from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App, Json, new_id
 from internal.simulators.lark.state import encode_event
 from internal.simulators.lark.traffic_log import TrafficLog
-from internal.simulators.lark.websocket.connection import OK, ClientConnection, EventAck
+from internal.simulators.lark.websocket.connection import OK, AppConnection, EventAck
 
 REDELIVERY_SECONDS = (15.0, 300.0, 3_600.0, 21_600.0)
-"""Seconds until an event that was not acknowledged comes again; then it is given up."""
+"""Delays before an unacknowledged event is sent again; afterwards it is given up."""
 MAX_CONNECTIONS = 50
 _REMEMBERED = 2_000
 
 
 @dataclass(slots=True, eq=False)
 class EventPush:
-    """An event for an app. `attempts` holds how each went: ok, failed, late, or nobody."""
+    """An event for an app. `attempts` holds the outcomes: ok, failed, late or nobody."""
 
     app: App
     event_type: str
@@ -36,33 +37,33 @@ class EventPush:
 
     @property
     def message_id(self) -> str:
-        """The message that it tells of, or ""."""
+        """The id of the message in the event, or ""."""
         message = self.event.get("message")
         return str(message["message_id"]) if isinstance(message, dict) else ""
 
     def encode(self) -> bytes:
-        """Return the event as it travels."""
+        """Return the event's JSON."""
         return encode_event(self.app, self.event_type, self.event, self.at_ms, self.event_id)
 
 
 class EventDelivery:
-    """Sends events to connections. Its tasks are children of the given group."""
+    """Sends events to connections, in tasks of the given group."""
 
     def __init__(self, clock: SimClock, log: TrafficLog, faults: Faults) -> None:
         self.faults = faults
-        self.connections: list[ClientConnection] = []
+        self.connections: list[AppConnection] = []
         self.pushes: deque[EventPush] = deque(maxlen=_REMEMBERED)
         self._clock = clock
         self._log = log
         self._held: list[EventPush] = []
         self._tasks: asyncio.TaskGroup | None = None
 
-    def run_in(self, tasks: asyncio.TaskGroup | None) -> None:
-        """Begin to deliver, as children of that group; None ends it."""
+    def attach(self, tasks: asyncio.TaskGroup | None) -> None:
+        """Start delivering in this task group; None stops."""
         self._tasks = tasks
 
     def emit(self, app: App, event_type: str, event: Json) -> None:
-        """Send an event, or hold it while a fault reorders."""
+        """Send an event, or hold it while events are reordered."""
         push = EventPush(app, event_type, event, self._clock.now_ms())
         self.pushes.append(push)
         self._held.append(push)
@@ -70,14 +71,14 @@ class EventDelivery:
             self.release()
 
     def release(self) -> None:
-        """Send what is held: last first."""
+        """Send held events, the last one first."""
         held, self._held = self._held[::-1], []
         for push in held:
             for _ in range(1 + self.faults.duplicates):
                 self.start(push)
 
     def start(self, push: EventPush) -> None:
-        """Send an event, once more if it was sent before."""
+        """Send an event, possibly again."""
         if self._tasks is not None:
             self._tasks.create_task(self._deliver(push))
 
@@ -95,7 +96,7 @@ class EventDelivery:
         push.done = True
 
     async def call_back(self, app: App, event: Json) -> EventAck | None:
-        """Send a click, which never comes again; return its acknowledgement, None without one."""
+        """Send a click, which is never repeated; return its acknowledgement or None."""
         push = EventPush(app, "card.action.trigger", event, self._clock.now_ms())
         self.pushes.append(push)
         outcome, ack = await self._attempt(push)
@@ -112,11 +113,11 @@ class EventDelivery:
             return "late", None
         return ("ok" if ack.code == OK else "failed"), ack
 
-    def join(self, connection: ClientConnection) -> None:
-        """Take a connection in.
+    def add_connection(self, connection: AppConnection) -> None:
+        """Add a connection.
 
         Raises:
-            LarkError: the app has as many as it may have.
+            LarkError: The app has too many connections.
         """
         ours = [one for one in self.connections if one.app_id == connection.app_id]
         if len(ours) >= MAX_CONNECTIONS:
@@ -124,8 +125,8 @@ class EventDelivery:
         self.connections.append(connection)
         self._log.add("socket", connection.app_id, f"open {connection.device_id}")
 
-    def leave(self, connection: ClientConnection) -> None:
-        """Forget a connection that is gone."""
+    def remove_connection(self, connection: AppConnection) -> None:
+        """Remove a closed connection."""
         self.connections.remove(connection)
-        connection.lost()
+        connection.close()
         self._log.add("socket", connection.app_id, f"closed {connection.device_id}")

@@ -1,4 +1,4 @@
-"""The long connection's two doors: where to connect, and the connection itself."""
+"""Discovery of the websocket address, and the websocket itself."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from internal.simulators.lark.model import App, Json, encode
 from internal.simulators.lark.rest.router import read_body, read_json
 from internal.simulators.lark.server import CONNECTION_KEY
 from internal.simulators.lark.services import LarkServices
-from internal.simulators.lark.websocket.connection import ClientConnection
+from internal.simulators.lark.websocket.connection import AppConnection
 
 PATH = "/ws/v2"
 SYSTEM_BUSY, REFUSED = 1, 1000040344
@@ -28,7 +28,7 @@ _REFUSALS = {
 
 
 def routes(lark: LarkServices) -> list[Route | WebSocketRoute]:
-    """Return both."""
+    """Return both routes."""
 
     async def endpoint(request: Request) -> Response:
         return await _discover(lark, request)
@@ -44,7 +44,7 @@ async def _discover(lark: LarkServices, request: Request) -> Response:
     body = b""
     try:
         body = await read_body(request, 1 << 16)
-        answer, status = await _where(lark, body, request.headers["host"])
+        answer, status = await _discovery_answer(lark, body, request.headers["host"])
     except LarkError as error:
         answer, status = {"code": error.code, "msg": error.msg}, 200
     data = encode(answer)
@@ -53,7 +53,7 @@ async def _discover(lark: LarkServices, request: Request) -> Response:
     return Response(data, status, media_type="application/json")
 
 
-async def _where(lark: LarkServices, body: bytes, host: str) -> tuple[Json, int]:
+async def _discovery_answer(lark: LarkServices, body: bytes, host: str) -> tuple[Json, int]:
     while lark.faults.discovery == "hang" and not lark.closing:
         await lark.changes.wait()
     match lark.faults.discovery:
@@ -67,11 +67,11 @@ async def _where(lark: LarkServices, body: bytes, host: str) -> tuple[Json, int]
             given = read_json(body)
             app = lark.tokens.app(given.get("AppID"), given.get("AppSecret"))
             config = {name: getattr(lark.config, name) for name in lark.config.__struct_fields__}
-            data = {"URL": _url(lark, app, host), "ClientConfig": config}
+            data = {"URL": _websocket_url(lark, app, host), "ClientConfig": config}
             return {"code": 0, "msg": "", "data": data}, 200
 
 
-def _url(lark: LarkServices, app: App, host: str) -> str:
+def _websocket_url(lark: LarkServices, app: App, host: str) -> str:
     query = {
         "device_id": str(secrets.randbelow(10**18) + 10**18),
         "access_key": secrets.token_hex(16),
@@ -90,8 +90,8 @@ async def _connect(lark: LarkServices, websocket: WebSocket) -> None:
     app = lark.tokens.of_ticket(query.get("ticket", ""))
     if refusal := lark.faults.handshake or ("forbidden" if app is None else ""):
         return await _refuse(lark, websocket, refusal)
-    assert app is not None  # noqa: S101 - refused above; mypy cannot know
-    connection = ClientConnection(
+    assert app is not None  # noqa: S101 - rejected above; mypy cannot infer it
+    connection = AppConnection(
         app.app_id,
         query.get("device_id", ""),
         _service_id(lark, app),
@@ -100,15 +100,15 @@ async def _connect(lark: LarkServices, websocket: WebSocket) -> None:
         lark.log,
     )
     try:
-        lark.delivery.join(connection)
+        lark.delivery.add_connection(connection)
     except LarkError:
         return await _refuse(lark, websocket, "limit")
     try:
         await websocket.accept()
         with suppress(ConnectionError):  # the client left before its ping was answered
-            await _listen(lark, websocket, connection)
+            await _receive_frames(lark, websocket, connection)
     finally:
-        lark.delivery.leave(connection)
+        lark.delivery.remove_connection(connection)
     return None
 
 
@@ -125,17 +125,19 @@ def _sender(websocket: WebSocket) -> Callable[[bytes], Awaitable[None]]:
     return send
 
 
-async def _listen(lark: LarkServices, websocket: WebSocket, connection: ClientConnection) -> None:
+async def _receive_frames(
+    lark: LarkServices, websocket: WebSocket, connection: AppConnection
+) -> None:
     while (message := await websocket.receive())["type"] == "websocket.receive":
         data = message.get("bytes")
         if data is None:
-            lark.log.add("frame.in", connection.app_id, "no frame: a text message")
+            lark.log.add("frame.in", connection.app_id, "not a frame: text message")
         else:
-            await connection.take(data, lark.config, lark.faults)
+            await connection.receive(data, lark.config, lark.faults)
 
 
 async def _refuse(lark: LarkServices, websocket: WebSocket, why: str) -> None:
-    lark.log.add("socket", "", f"handshake refused: {why}")
+    lark.log.add("socket", "", f"handshake rejected: {why}")
     headers = {}
     if why in _REFUSALS:
         status, code, msg = _REFUSALS[why]

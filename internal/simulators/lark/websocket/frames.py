@@ -1,13 +1,14 @@
-"""The frame of Lark's long connection: `pbbp2.Frame`, a proto2 message, written out by hand.
+"""The binary frame of the long connection: `pbbp2.Frame`, a proto2 message.
 
-The fields are those of the descriptor in lark-oapi 1.7.5; a library would weigh more.
+The fields are those of the descriptor in lark-oapi 1.7.5. Written by hand: a protobuf library would
+be a dependency of several megabytes for one message.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 CONTROL, DATA = 0, 1
-"""What `method` says."""
+"""Values of `method`."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
@@ -17,12 +18,12 @@ _TEXTS = {6: "payload_encoding", 7: "payload_type", 9: "log_id_new"}
 
 
 class FrameError(ValueError):
-    """The bytes are no frame."""
+    """The bytes are not a frame."""
 
 
 @dataclass(slots=True)
 class WireFrame:
-    """A frame. Texts that are not there are empty; the order of headers is kept."""
+    """A frame. Missing texts are empty; the order of headers is kept."""
 
     seq_id: int
     log_id: int
@@ -35,11 +36,11 @@ class WireFrame:
     log_id_new: str = ""
 
     def header(self, key: str) -> str:
-        """Return the first header of that name, or ""."""
+        """Return the first header with this name, or ""."""
         return next((value for name, value in self.headers if name == key), "")
 
     def encode(self) -> bytes:
-        """Return the bytes, fields in the order of their numbers."""
+        """Return the encoded frame, fields in numeric order."""
         numbers = (self.seq_id, self.log_id, self.service, self.method)
         parts = [_tag(at, _VARINT) + _varint(number) for at, number in enumerate(numbers, 1)]
         for key, value in self.headers:
@@ -50,10 +51,10 @@ class WireFrame:
 
     @classmethod
     def decode(cls, data: bytes) -> "WireFrame":
-        """Read a frame. Unknown fields are passed over, as protobuf demands.
+        """Read a frame; unknown fields are skipped, as protobuf requires.
 
         Raises:
-            FrameError: it is cut, a required field is missing, or a field has another type.
+            FrameError: It is truncated, lacks a required field, or a field has the wrong type.
         """
         numbers: dict[int, int] = {}
         texts: dict[str, str] = {}
@@ -62,14 +63,14 @@ class WireFrame:
         for at, value in _fields(data):
             if at in _REQUIRED:
                 numbers[at] = _number(value)
-            elif at == 5:  # noqa: PLR2004 - the number of the field
+            elif at == 5:  # noqa: PLR2004 - a field number
                 headers.append(_header(_raw(value)))
             elif at in _TEXTS:
                 texts[_TEXTS[at]] = _text(value)
-            elif at == 8:  # noqa: PLR2004 - the number of the field
+            elif at == 8:  # noqa: PLR2004 - a field number
                 payload = _raw(value)
         if missing := [at for at in _REQUIRED if at not in numbers]:
-            raise FrameError(f"required fields are missing: {missing}")
+            raise FrameError(f"missing required fields: {missing}")
         service, method = _signed(numbers[3]), _signed(numbers[4])
         frame = cls(numbers[1], numbers[2], service, method, headers, payload)
         for name, text in texts.items():
@@ -91,9 +92,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind in _FIXED:
             size = _FIXED[kind]
         else:
-            raise FrameError(f"wire type {kind} is none")
+            raise FrameError(f"unknown wire type {kind}")
         if at == 0 or place + size > len(data):
-            raise FrameError("it is cut")
+            raise FrameError("truncated")
         yield at, data[place : place + size]
         place += size
 
@@ -102,30 +103,30 @@ def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     value = 0
     for shift in range(_LONGEST_VARINT):
         if place + shift >= len(data):
-            raise FrameError("it is cut")
+            raise FrameError("truncated")
         byte = data[place + shift]
         value |= (byte & 0x7F) << (7 * shift)
-        if byte < 0x80:  # noqa: PLR2004 - the last byte has no high bit
+        if byte < 0x80:  # noqa: PLR2004 - the last byte has its high bit clear
             return value & (1 << 64) - 1, place + shift + 1
-    raise FrameError("a number has more than 64 bits")
+    raise FrameError("varint of more than 64 bits")
 
 
 def _header(data: bytes) -> tuple[str, str]:
     found = dict(_fields(data))
     if not {1, 2} <= found.keys():
-        raise FrameError("a header lacks its key or value")
+        raise FrameError("header without key or value")
     return _text(found[1]), _text(found[2])
 
 
 def _number(value: int | bytes) -> int:
     if isinstance(value, bytes):
-        raise FrameError("bytes stand where a number is due")
+        raise FrameError("expected a number, got bytes")
     return value
 
 
 def _raw(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise FrameError("a number stands where bytes are due")
+        raise FrameError("expected bytes, got a number")
     return value
 
 
@@ -133,11 +134,11 @@ def _text(value: int | bytes) -> str:
     try:
         return _raw(value).decode()
     except UnicodeDecodeError as error:
-        raise FrameError("a text is not UTF-8") from error
+        raise FrameError("text is not UTF-8") from error
 
 
 def _signed(value: int) -> int:
-    """Read an int32 as protobuf does: of a longer number the low 32 bits count."""
+    """Read an int32 as protobuf does: only the low 32 bits count."""
     low = value & 0xFFFFFFFF
     return low - (1 << 32) if low >> 31 else low
 
@@ -151,9 +152,9 @@ def _sized(at: int, data: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1  # a negative number is written in 64 bits
+    value &= (1 << 64) - 1  # protobuf encodes negative numbers in 64 bits
     data = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
+    while value > 0x7F:  # noqa: PLR2004 - seven bits per byte
         data.append(value & 0x7F | 0x80)
         value >>= 7
     data.append(value)

@@ -48,4 +48,4 @@ def test_a_command_is_an_exact_word_and_its_argument(text: str, command: object)
 def test_help_names_every_command_in_its_language() -> None:
     assert all(f"`/{name}`" in format_help(EN, busy_mode="steer") for name in get_args(CommandName))
     assert "`/停止`" in format_help(ZH, busy_mode="queue")
-    assert "takes its place" in format_help(EN, busy_mode="interrupt")
+    assert "starts a new one" in format_help(EN, busy_mode="interrupt")

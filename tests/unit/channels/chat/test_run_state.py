@@ -39,7 +39,7 @@ def test_the_state_follows_the_events() -> None:
     apply(state, ToolCompleted(call_id="c19", tool_name="read_file", duration_ms=1, error="no"))
     lines = state.lines(EN)
     assert lines[0] == "☐ read \\*all\\* of it"
-    assert "… and" in "".join(lines)
+    assert "earlier steps" in "".join(lines)
     assert lines[-1] == "✗ Reads a file"
     assert "secret" not in "".join(lines)
     over = [state.is_over]

@@ -186,15 +186,15 @@ def test_whatever_is_pressed_is_an_answer_or_none(
 @pytest.mark.parametrize(
     ("question", "given_", "said"),
     [
-        (of("approval", calls=(call(1),)), answer(), "Allowed, once"),
-        (of("approval", calls=(call(1),)), answer(grant="rule"), "Allowed from now on"),
+        (of("approval", calls=(call(1),)), answer(), "Allowed once"),
+        (of("approval", calls=(call(1),)), answer(grant="rule"), "Always allowed"),
         (of("approval", calls=(call(1),)), answer("reject"), "Not allowed"),
         (of("approval", calls=(call(1), call(2))), answer(items={"c2": False}), "Allowed 1 of 2"),
-        (of("plan"), answer("edit"), "Changed, and asked again"),
-        (of("plan"), answer("approve", edit=PlanEdit(("x",))), "Approved with changes"),
-        (of("plan"), answer("text"), "To be planned again"),
-        (of("clarify"), answer("reject"), "Not answered on purpose"),
-        (of("clarify"), answer("expired"), "Expired: nobody answered, so the answer is no"),
+        (of("plan"), answer("edit"), "Edited; waiting for another review"),
+        (of("plan"), answer("approve", edit=PlanEdit(("x",))), "Approved with edits"),
+        (of("plan"), answer("text"), "Changes requested"),
+        (of("clarify"), answer("reject"), "Skipped"),
+        (of("clarify"), answer("expired"), "Expired without an answer; treated as no"),
     ],
 )
 def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer, said: str) -> None:
@@ -207,7 +207,7 @@ def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer,
         (answer(), "<at id=ou_2></at> in Lark"),
         (answer(by="lark:other:ou_2", name="*Mei* <at id=all>"), "Mei at idall in Lark"),
         (answer(by="local", via="cli"), "the owner in the terminal"),
-        (answer(by="web:1", via="web"), "somebody else on the page"),
+        (answer(by="web:1", via="web"), "someone else on the web page"),
     ],
 )
 def test_the_card_says_who_answered(given_: Answer, who: str) -> None:
@@ -217,10 +217,10 @@ def test_the_card_says_who_answered(given_: Answer, who: str) -> None:
 
 def test_whoever_is_late_hears_who_was_first() -> None:
     taken = asked(of("plan"), "answered", answer(name="Mei Lin"))
-    assert describe_late(taken, "x", EN) == "Answered already by Mei Lin in Lark: Approved."
-    assert describe_late(taken, "lark:a:ou_2", EN) == "Answered already by you in Lark: Approved."
+    assert describe_late(taken, "x", EN) == "Already answered by Mei Lin in Lark: Approved."
+    assert describe_late(taken, "lark:a:ou_2", EN) == "Already answered by you in Lark: Approved."
     assert (
-        describe_late(asked(of("plan")), "x", EN) == "This question has expired; nothing was run."
+        describe_late(asked(of("plan")), "x", EN) == "This question has expired. Nothing was run."
     )
 
 
