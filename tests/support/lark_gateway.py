@@ -19,7 +19,7 @@ from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules
 
 APP = App("cli_larkspur_test", "the-secret")
-PACE = ConnectionTimeouts(first=0.1, most=0.5, settled=5.0)
+PACE = ConnectionTimeouts(first_delay=0.1, max_delay=0.5, stable_after=5.0)
 CONFIG = ClientConfig()
 QUIET = ChatRules(react_emoji="off", progress="off")
 """Rules under which a run shows nothing but its reply."""

@@ -1,8 +1,7 @@
-"""The one place that calls Lark's REST API: tokens, retries, time limits, what failures mean.
+"""Lark's REST API: access tokens, retries, timeouts, error mapping and the calls in use.
 
-The long connection is the SDK's; these calls are our own. The SDK's cost a TLS handshake each, keep
-a refused token for hours and block the loop for a new one (lark-oapi 1.7.5), and its models of
-calls 170 MB.
+Written with httpx instead of lark-oapi, whose REST client (1.7.5) opens a TLS connection per call,
+keeps rejected tokens for hours, blocks the loop while it fetches one, and loads 170 MB of models.
 """
 
 import asyncio
@@ -33,33 +32,36 @@ _TOO_MANY, _SERVER_ERROR = 429, 500
 
 
 class LarkRejected(TransportRejected):
-    """Lark said no, and nothing was done: the same call would be refused again."""
+    """Lark rejected the call and did nothing; repeating it would be rejected as well."""
 
     def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(f"Lark refused ({code}): {sentence}")
+        super().__init__(f"Lark rejected ({code}): {sentence}")
         self.code = code
 
 
 class LarkUnavailable(TransportUnavailable):
-    """The call failed for now; see `TransportUnavailable`."""
+    """The call failed for now; retrying after `wait` seconds may succeed.
+
+    `doubtful`: Lark may have carried it out.
+    """
 
 
 class SendPolicy(NamedTuple):
-    """How often a call is tried, the longest wait in between, and the time of one try, seconds."""
+    """Number of attempts, longest delay between them and timeout of one attempt, in seconds."""
 
-    tries: int = 4
-    longest_wait: float = 10.0
-    seconds: float = 15.0
+    max_attempts: int = 4
+    max_delay: float = 10.0
+    timeout: float = 15.0
 
 
 DEFAULT_POLICY = SendPolicy()
-BEST_EFFORT = SendPolicy(tries=1, seconds=10.0)
-"""For what may be left out: progress and reactions give way to answers."""
+BEST_EFFORT = SendPolicy(max_attempts=1, timeout=10.0)
+"""For calls that may be dropped, such as progress and reactions; answers take precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class LarkRequest:
-    """A call. Repeating it must be harmless: it reads, replaces, or carries a `uuid`."""
+    """A request. It must be safe to repeat: it reads, replaces or carries a `uuid`."""
 
     method: str
     path: str
@@ -82,13 +84,13 @@ _decoder = msgspec.json.Decoder(_Response)
 
 
 class LarkClient:
-    """Calls as one app. `close` when it is no longer needed."""
+    """An HTTP client for one app. Call `close` when done."""
 
-    def __init__(self, login: AppCredentials, clock: Clock) -> None:
-        self._login, self._clock = login, clock
+    def __init__(self, credentials: AppCredentials, clock: Clock) -> None:
+        self._credentials, self._clock = credentials, clock
         self._http: httpx.AsyncClient | None = None
-        self._token, self._fresh_until = "", 0.0
-        self._renewing, self._opening = asyncio.Lock(), asyncio.Lock()
+        self._token, self._valid_until = "", 0.0
+        self._token_lock, self._open_lock = asyncio.Lock(), asyncio.Lock()
         self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     async def close(self) -> None:
@@ -96,42 +98,40 @@ class LarkClient:
         if self._http is not None:
             await self._http.aclose()
 
-    async def call(
-        self, call: LarkRequest, patience: SendPolicy = DEFAULT_POLICY
-    ) -> dict[str, Any]:
-        """Make a call and return its data.
+    async def call(self, call: LarkRequest, policy: SendPolicy = DEFAULT_POLICY) -> dict[str, Any]:
+        """Send a request and return the response's data.
 
         Raises:
-            LarkRefused: Lark says no.
-            LarkBusy: all tries failed, or the next one is too far away.
+            LarkRejected: Lark rejected the request.
+            LarkUnavailable: All attempts failed, or the next one would be too late.
         """
-        unconfirmed, tried = False, 0
+        unconfirmed, attempts = False, 0
         while True:
             try:
-                return await self._with_token(call, patience.seconds)
+                return await self._with_token(call, policy.timeout)
             except LarkUnavailable as busy:
-                tried += 1
+                attempts += 1
                 unconfirmed = unconfirmed or busy.unconfirmed
-                wait = max(busy.wait, random.uniform(0.25, 0.5) * 2**tried)  # noqa: S311 - no secret
-                if tried == patience.tries or wait > patience.longest_wait:
+                wait = max(busy.wait, random.uniform(0.25, 0.5) * 2**attempts)  # noqa: S311 - no secret
+                if attempts == policy.max_attempts or wait > policy.max_delay:
                     raise LarkUnavailable(str(busy), busy.wait, unconfirmed=unconfirmed) from busy
             await asyncio.sleep(wait)
 
     async def _with_token(self, call: LarkRequest, seconds: float) -> dict[str, Any]:
-        """Make a call; a token that Lark does not take any more is replaced once."""
+        """Send a request; a token that Lark no longer accepts is replaced once."""
         token = await self._valid_token()
         try:
             return await self._authorized(call, token, seconds)
-        except LarkRejected as refused:
-            if refused.code not in INVALID_TOKEN_CODES:
+        except LarkRejected as rejected:
+            if rejected.code not in INVALID_TOKEN_CODES:
                 raise
         if self._token == token:
             self._token = ""
         try:
             return await self._authorized(call, await self._valid_token(), seconds)
-        except LarkRejected as refused:
-            if refused.code in INVALID_TOKEN_CODES:
-                raise LarkUnavailable(str(refused), wait=_CREDENTIAL_RETRY_SECONDS) from refused
+        except LarkRejected as rejected:
+            if rejected.code in INVALID_TOKEN_CODES:
+                raise LarkUnavailable(str(rejected), wait=_CREDENTIAL_RETRY_SECONDS) from rejected
             raise
 
     async def _authorized(self, call: LarkRequest, token: str, seconds: float) -> dict[str, Any]:
@@ -139,20 +139,20 @@ class LarkClient:
         return answer.data or ({"bot": answer.bot} if answer.bot else {})
 
     async def _valid_token(self) -> str:
-        """Return the tenant's token, fetching one before the old one ends."""
-        async with self._renewing:
-            if self._token and self._clock.monotonic() < self._fresh_until:
+        """Return the tenant access token; it is renewed before it expires."""
+        async with self._token_lock:
+            if self._token and self._clock.monotonic() < self._valid_until:
                 return self._token
-            body = {"app_id": self._login.app_id, "app_secret": self._login.secret}
-            begun = self._clock.monotonic()
+            body = {"app_id": self._credentials.app_id, "app_secret": self._credentials.secret}
+            started = self._clock.monotonic()
             try:
                 answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), {}, 10.0)
-            except LarkRejected as refused:  # somebody can mend it: what is to be sent waits
+            except LarkRejected as rejected:  # an administrator can fix it: keep what is to be sent
                 raise LarkUnavailable(
-                    f"no token: {refused}", wait=_CREDENTIAL_RETRY_SECONDS
-                ) from refused
+                    f"no access token: {rejected}", wait=_CREDENTIAL_RETRY_SECONDS
+                ) from rejected
             self._token = answer.tenant_access_token
-            self._fresh_until = begun + max(
+            self._valid_until = started + max(
                 answer.expire - _RENEWAL_MARGIN_SECONDS, answer.expire / 2
             )
             return self._token
@@ -161,7 +161,7 @@ class LarkClient:
         self, call: LarkRequest, headers: Mapping[str, str], seconds: float
     ) -> _Response:
         http = await self._client()
-        import httpx  # noqa: PLC0415  # the one import point, with the one below
+        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
         files = None if call.file is None else {"file": _file_part(call.file)}
         try:
@@ -176,53 +176,53 @@ class LarkClient:
                     headers=headers,
                 )
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise LarkUnavailable(f"Lark cannot be reached: {_describe_error(error)}") from error
+            raise LarkUnavailable(f"Lark is unreachable: {_describe_error(error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
             raise LarkUnavailable(
-                f"Lark's answer was lost: {_describe_error(error)}", unconfirmed=True
+                f"Lark's response was lost: {_describe_error(error)}", unconfirmed=True
             ) from error
-        return _read_response(response)
+        return read_response(response)
 
     async def _client(self) -> "httpx.AsyncClient":
         if self._http is None:
-            async with self._opening:
+            async with self._open_lock:
                 if self._http is None:
-                    self._http = await asyncio.to_thread(_open_client, self._login.origin)
+                    self._http = await asyncio.to_thread(_open_client, self._credentials.origin)
         return self._http
 
 
 def _open_client(origin: str) -> "httpx.AsyncClient":
-    import httpx  # noqa: PLC0415  # the one import point: comes with the SDK, only when Lark is on
+    import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
     limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=30.0)
-    # no proxy: the long connection takes none either
-    return httpx.AsyncClient(base_url=origin, limits=limits, timeout=None, trust_env=False)  # noqa: S113  # every call has its own
+    # no proxy, as for the long connection
+    return httpx.AsyncClient(base_url=origin, limits=limits, timeout=None, trust_env=False)  # noqa: S113  # each call sets its own
 
 
-def _read_response(response: "httpx.Response") -> _Response:
-    """Return Lark's answer.
+def read_response(response: "httpx.Response") -> _Response:
+    """Return Lark's response.
 
     Raises:
-        LarkRefused, LarkBusy: it is a failure.
+        LarkRejected, LarkUnavailable: It reports a failure.
     """
     status = response.status_code
     try:
         answer = _decoder.decode(response.content)
     except msgspec.DecodeError as error:
         if status < _SERVER_ERROR and not response.is_success:
-            raise LarkRejected(status, "HTTP, without a reason") from error
+            raise LarkRejected(status, "HTTP error without details") from error
         raise LarkUnavailable(
-            f"Lark answered HTTP {status} without JSON", unconfirmed=True
+            f"Lark returned HTTP {status} without JSON", unconfirmed=True
         ) from error
     if answer.code == 0 and response.is_success:
         return answer
-    said = f"{answer.code} {truncate_line(answer.msg, 300)}"
+    reason = f"{answer.code} {truncate_line(answer.msg, 300)}"
     if answer.code in _RATE_LIMIT_CODES or status == _TOO_MANY:
         raise LarkUnavailable(
-            f"Lark is busy: {said}", wait=_reset_seconds(response.headers.get(_RESET_HEADER, ""))
+            f"Lark is busy: {reason}", wait=_reset_seconds(response.headers.get(_RESET_HEADER, ""))
         )
     if status >= _SERVER_ERROR:
-        raise LarkUnavailable(f"Lark failed: HTTP {status}, {said}", unconfirmed=True)
+        raise LarkUnavailable(f"Lark failed: HTTP {status}, {reason}", unconfirmed=True)
     raise LarkRejected(answer.code, truncate_line(answer.msg, 300))
 
 
@@ -244,16 +244,16 @@ def _describe_error(error: Exception) -> str:
 
 _MESSAGES = "/open-apis/im/v1/messages"
 _MAX_PAGES = 20
-_CLICK_POLICY = SendPolicy(tries=1, seconds=1.5)  # a click waits for it, and has three seconds
+_CLICK_POLICY = SendPolicy(max_attempts=1, timeout=1.5)  # part of a click's three seconds
 
 
 def as_json(value: Any) -> str:
-    """Return JSON text, as `content` wants it."""
+    """Return compact JSON text, as the `content` field expects."""
     return msgspec.json.encode(value).decode()
 
 
 class LarkApi:
-    """Messages, reactions and files, as one app."""
+    """Messages, reactions, files and names, as one app."""
 
     def __init__(self, api: LarkClient) -> None:
         self._api = api
@@ -264,35 +264,35 @@ class LarkApi:
         kind: str,
         content: str,
         uuid: str,
-        patience: SendPolicy = DEFAULT_POLICY,
+        policy: SendPolicy = DEFAULT_POLICY,
     ) -> str:
-        """Answer a message and return the answer's id. The same uuid is sent once."""
+        """Reply to a message and return the reply's id. A uuid is sent only once."""
         body = {"msg_type": kind, "content": content, "uuid": uuid}
         return await self._sent(
-            LarkRequest("POST", _message_path(message_id, "/reply"), body=body), patience
+            LarkRequest("POST", _message_path(message_id, "/reply"), body=body), policy
         )
 
     async def create(self, chat_id: str, kind: str, content: str, uuid: str) -> str:
-        """Send a message to a chat and return its id. The same uuid is sent once."""
+        """Send a message to a chat and return its id. A uuid is sent only once."""
         body = {"receive_id": chat_id, "msg_type": kind, "content": content, "uuid": uuid}
         query = {"receive_id_type": "chat_id"}
         return await self._sent(
             LarkRequest("POST", _MESSAGES, query=query, body=body), DEFAULT_POLICY
         )
 
-    async def patch_card(self, message_id: str, card: str, patience: SendPolicy) -> None:
+    async def patch_card(self, message_id: str, card: str, policy: SendPolicy) -> None:
         """Replace a card."""
         await self._api.call(
-            LarkRequest("PATCH", _message_path(message_id), body={"content": card}), patience
+            LarkRequest("PATCH", _message_path(message_id), body={"content": card}), policy
         )
 
-    async def edit_text(self, message_id: str, text: str, patience: SendPolicy) -> None:
-        """Replace a text."""
+    async def edit_text(self, message_id: str, text: str, policy: SendPolicy) -> None:
+        """Replace a text message."""
         body = {"msg_type": "text", "content": as_json({"text": text})}
-        await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), patience)
+        await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), policy)
 
     async def react(self, message_id: str, emoji: str) -> str:
-        """Put an emoji on a message and return the reaction's id."""
+        """Add an emoji to a message and return the reaction's id."""
         body = {"reaction_type": {"emoji_type": emoji}}
         data = await self._api.call(
             LarkRequest("POST", _message_path(message_id, "/reactions"), body=body)
@@ -300,7 +300,7 @@ class LarkApi:
         return str(data.get("reaction_id", ""))
 
     async def unreact(self, message_id: str, reaction_id: str) -> None:
-        """Take an emoji of our own away."""
+        """Remove a reaction of the bot."""
         path = _message_path(message_id, f"/reactions/{quote(reaction_id, safe='')}")
         await self._api.call(LarkRequest("DELETE", path))
 
@@ -314,12 +314,12 @@ class LarkApi:
         return _required_text(data, "file_key")
 
     async def bot_open_id(self) -> str:
-        """Return who we are."""
+        """Return the bot's open_id."""
         data = await self._api.call(LarkRequest("GET", "/open-apis/bot/v3/info"))
         return _required_text(data.get("bot") or {}, "open_id")
 
     async def name_of(self, open_id: str) -> str:
-        """Return what a person is called; it takes a scope of its own."""
+        """Return a person's name; requires a scope of its own."""
         path = f"/open-apis/contact/v3/users/{quote(open_id, safe='')}"
         data = await self._api.call(
             LarkRequest("GET", path, query={"user_id_type": "open_id"}), _CLICK_POLICY
@@ -327,14 +327,14 @@ class LarkApi:
         return _required_text(data.get("user") or {}, "name")
 
     async def message(self, message_id: str) -> Mapping[str, Any]:
-        """Return a message."""
+        """Return a message, or an empty mapping."""
         items = (await self._api.call(LarkRequest("GET", _message_path(message_id)))).get("items")
         return items[0] if isinstance(items, list) and items else {}
 
     async def messages(
         self, kind: str, container: str, since: float
     ) -> AsyncGenerator[Mapping[str, Any]]:
-        """Yield the messages of a `chat` or a `thread` since a moment (seconds), oldest first."""
+        """Yield the messages of a `chat` or a `thread` since a time in seconds, oldest first."""
         query = {
             "container_id_type": kind,
             "container_id": container,
@@ -351,8 +351,8 @@ class LarkApi:
             if not data.get("has_more") or not query["page_token"]:
                 return
 
-    async def _sent(self, call: LarkRequest, patience: SendPolicy) -> str:
-        return _required_text(await self._api.call(call, patience), "message_id")
+    async def _sent(self, call: LarkRequest, policy: SendPolicy) -> str:
+        return _required_text(await self._api.call(call, policy), "message_id")
 
 
 def _message_path(message_id: str, rest: str = "") -> str:
@@ -362,5 +362,5 @@ def _message_path(message_id: str, rest: str = "") -> str:
 def _required_text(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name)
     if not isinstance(value, str) or not value:
-        raise LarkRejected(0, f"its answer has no {name}")
+        raise LarkRejected(0, f"the response has no {name}")
     return value

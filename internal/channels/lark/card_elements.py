@@ -1,7 +1,7 @@
-"""The parts of a card that people read and press, in Lark's card JSON 2.0. Pure.
+"""Elements of cards in Lark's card JSON 2.0. Pure.
 
-What a person or a model wrote stands in plain text and code, where it means nothing to Lark: it can
-neither call somebody nor fetch a picture nor look like words of ours.
+Text written by a person or a model goes into plain text and code elements, in which Lark interprets
+nothing: it cannot mention anyone, load an image or imitate the bot's own messages.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,18 @@ import msgspec
 ActionName = Literal[
     "approve", "session", "rule", "reject", "because", "each", "choose", "say", "edit", "change"
 ]
+"""What a button does.
 
+Approve once, in this session or by a rule; reject, or with a reason; decide call by call; choose an
+option; reply with text and options; approve an edited plan; save an edited plan for another review.
+"""
 
 MAX_FIELD_LENGTH = 1_000
+"""Characters in a text input (Lark's limit)."""
 
 
 class ButtonAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a button carries: it names the question, nothing in it gives a right."""
+    """The payload of a button. It names the question and grants nothing."""
 
     question: str
     act: ActionName
@@ -29,48 +34,48 @@ Element = dict[str, Any]
 
 
 def plain_text(text: str, *, soft: bool = False) -> Element:
-    """Return a text in which nothing has a meaning; a soft one is small and grey."""
-    words: Element = {"tag": "plain_text", "content": text}
+    """Return a text without markup; a soft one is small and grey."""
+    content: Element = {"tag": "plain_text", "content": text}
     if soft:
-        words |= {"text_size": "notation", "text_color": "grey"}
-    return {"tag": "div", "text": words}
+        content |= {"text_size": "notation", "text_color": "grey"}
+    return {"tag": "div", "text": content}
 
 
 def markdown(text: str) -> Element:
-    """Return a text of ours, with Lark's Markdown."""
+    """Return a text of the bot itself, with Lark's Markdown."""
     return {"tag": "markdown", "content": text}
 
 
 def button(
-    label: str, press: ButtonAction, kind: str = "default", *, submits: bool = False
+    label: str, action: ButtonAction, kind: str = "default", *, submits: bool = False
 ) -> Element:
-    """Return a button; one that submits sends the fields of its form along."""
-    made: Element = {
+    """Return a button; one that submits sends the values of its form."""
+    element: Element = {
         "tag": "button",
-        "name": f"{press.act}_{press.number}",
+        "name": f"{action.act}_{action.number}",
         "type": kind,
         "text": {"tag": "plain_text", "content": label},
-        "behaviors": [{"type": "callback", "value": msgspec.to_builtins(press)}],
+        "behaviors": [{"type": "callback", "value": msgspec.to_builtins(action)}],
     }
     if submits:
-        made["form_action_type"] = "submit"
-    return made
+        element["form_action_type"] = "submit"
+    return element
 
 
 def button_row(buttons: Sequence[Element]) -> Element:
-    """Return buttons beside each other, in more lines where one is too short."""
+    """Return buttons side by side, wrapped if they do not fit."""
     columns = [{"tag": "column", "width": "auto", "elements": [each]} for each in buttons]
     return {"tag": "column_set", "flex_mode": "flow", "columns": columns}
 
 
 def form(name: str, elements: Sequence[Element]) -> Element:
-    """Return fields with the button that submits them; Lark takes forms at a card's root only."""
+    """Return a form; Lark accepts forms at a card's root only."""
     return {"tag": "form", "name": name, "elements": list(elements)}
 
 
 def text_input(name: str, hint: str, value: str = "", label: str = "") -> Element:
-    """Return a field for text, of several lines when it comes with a value."""
-    made: Element = {
+    """Return a text input; with a value it has several lines."""
+    element: Element = {
         "tag": "input",
         "name": name,
         "placeholder": {"tag": "plain_text", "content": hint},
@@ -78,15 +83,15 @@ def text_input(name: str, hint: str, value: str = "", label: str = "") -> Elemen
         "width": "fill",
     }
     if label:
-        made |= {"label": {"tag": "plain_text", "content": label}, "label_position": "top"}
+        element |= {"label": {"tag": "plain_text", "content": label}, "label_position": "top"}
     if value:
         rows = min(max(value.count("\n") + 1, 3), 10)
-        made |= {"default_value": value, "input_type": "multiline_text", "rows": rows}
-    return made
+        element |= {"default_value": value, "input_type": "multiline_text", "rows": rows}
+    return element
 
 
 def checkbox(name: str, label: str) -> Element:
-    """Return a box to tick."""
+    """Return a checkbox."""
     return {
         "tag": "checker",
         "name": name,
@@ -96,7 +101,7 @@ def checkbox(name: str, label: str) -> Element:
 
 
 def select(name: str, hint: str, options: Sequence[str], *, multiple: bool) -> Element:
-    """Return a list to choose from; what is chosen are numbers from 1."""
+    """Return a drop-down list; the values are numbers from 1."""
     return {
         "tag": "multi_select_static" if multiple else "select_static",
         "name": name,
@@ -107,10 +112,3 @@ def select(name: str, hint: str, options: Sequence[str], *, multiple: bool) -> E
             for number, option in enumerate(options, 1)
         ],
     }
-
-
-"""Yes, yes in this session, yes for good, no, no with a reason, call by call; an option, words (and
-options chosen); yes to a plan as a person wants it, or such a plan without a yes."""
-
-
-"""Characters that a field of a card takes (Lark's limit)."""

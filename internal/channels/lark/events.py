@@ -1,4 +1,4 @@
-"""Messages as Lark sends them: the event, and its content as words for the model. Pure."""
+"""Lark's message events, and their content as text for the model. Pure."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ _recall = msgspec.json.Decoder(_Recall)
 
 
 class Mention(NamedTuple):
-    """Somebody who is mentioned; `key` stands for the name in the text."""
+    """A mentioned person or bot; `key` is its placeholder in the text."""
 
     key: str
     open_id: str
@@ -71,9 +71,10 @@ class Mention(NamedTuple):
 
 
 class LarkMessage(NamedTuple):
-    """A message of a person or a bot. `created` is in ms since 1970, None when it is not told.
+    """A message of a person or a bot.
 
-    `parent_id` is the message that it quotes, `thread_id` the thread it is in; "" for none.
+    `created` is in milliseconds since 1970, None if unknown. `parent_id` is the quoted message and
+    `thread_id` its thread, "" for none.
     """
 
     message_id: str
@@ -90,16 +91,16 @@ class LarkMessage(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is known by."""
+        """The message's id."""
         return self.message_id
 
     def mentioned(self, open_id: str) -> bool:
-        """Say whether that person or bot is mentioned."""
+        """Return True if this person or bot is mentioned."""
         return any(mention.open_id == open_id for mention in self.mentions)
 
 
 class LarkRecall(NamedTuple):
-    """A message was taken back; nobody is told by whom."""
+    """A message was recalled; Lark does not say by whom."""
 
     message_id: str
     chat_id: str
@@ -107,34 +108,34 @@ class LarkRecall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What this news is known by: an event's own id may differ from delivery to delivery."""
+        """A stable id of the recall; the event's own id may change between deliveries."""
         return f"recall:{self.message_id}"
 
 
 def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | None:
-    """Return what an event tells of a message; None for an event of another kind.
+    """Return the message or recall of an event, None for other events.
 
     Raises:
-        msgspec.DecodeError: it is no event of Lark, or it is about a message without ids.
+        msgspec.DecodeError: The payload is not an event, or it lacks required ids.
     """
     envelope = _envelope.decode(payload)
     match envelope.header.event_type:
         case "im.message.receive_v1":
-            return _received(envelope.event)
+            return _read_message(envelope.event)
         case "im.message.recalled_v1":
             recall = _recall.decode(envelope.event)
             if not recall.message_id or not recall.chat_id:
-                raise msgspec.ValidationError("a recall without message_id or chat_id")
+                raise msgspec.ValidationError("recall without message_id or chat_id")
             return LarkRecall(recall.message_id, recall.chat_id)
         case _:
             return None
 
 
-def _received(raw: msgspec.Raw) -> LarkMessage:
+def _read_message(raw: msgspec.Raw) -> LarkMessage:
     event = _event.decode(raw)
     body, sender = event.message, event.sender or _Sender()
     if body is None or not body.message_id or not body.chat_id:
-        raise msgspec.ValidationError("a message without message_id or chat_id")
+        raise msgspec.ValidationError("message without message_id or chat_id")
     return LarkMessage(
         message_id=body.message_id,
         chat_id=body.chat_id,
@@ -151,9 +152,9 @@ def _received(raw: msgspec.Raw) -> LarkMessage:
 
 
 def message_text(message: LarkMessage, bot: str) -> str | None:
-    """Return what is said, mentions as names and without the bot's own; None for other kinds.
+    """Return the text, with names for mentions and without the bot's own.
 
-    Content that is not what its kind should be has no words: "".
+    Returns None for unsupported types and "" for malformed content.
     """
     reader = _READERS.get(message.kind)
     if reader is None:
@@ -175,8 +176,8 @@ def _open_id(ids: _Ids | None) -> str:
     return (ids.open_id if ids is not None else None) or ""
 
 
-def _named(text: str, names: Mapping[str, str]) -> str:
-    """Replace the keys of mentions, all in one go: a name may look like a key."""
+def _replace_mentions(text: str, names: Mapping[str, str]) -> str:
+    """Replace mention keys in one pass, since a name may look like a key."""
     if not _KEY.search(text):
         return text
     named = _KEY.sub(lambda key: names.get(key[0], "@all" if key[0] == "@_all" else key[0]), text)
@@ -185,11 +186,11 @@ def _named(text: str, names: Mapping[str, str]) -> str:
 
 def _text(content: dict[str, Any], names: Mapping[str, str]) -> str:
     text = content.get("text")
-    return _named(text, names) if isinstance(text, str) else ""
+    return _replace_mentions(text, names) if isinstance(text, str) else ""
 
 
 def _post(content: dict[str, Any], names: Mapping[str, str]) -> str:
-    """Return a rich text as Markdown; it comes without a language, but one is understood."""
+    """Return a rich text as Markdown, with or without its language level."""
     if "content" not in content:
         content = next((each for each in content.values() if isinstance(each, dict)), {})
     rows, title = content.get("content"), content.get("title")
@@ -217,10 +218,12 @@ def _part(part: dict[str, Any], names: Mapping[str, str]) -> str:
         case "code_block":
             return f"\n```{field('language').lower()}\n{field('text')}\n```\n"
         case _:
-            return _FIXED.get(tag) or _styled(_named(field("text"), names), part.get("style"))
+            return _FIXED.get(tag) or _apply_styles(
+                _replace_mentions(field("text"), names), part.get("style")
+            )
 
 
-def _styled(text: str, styles: object) -> str:
+def _apply_styles(text: str, styles: object) -> str:
     marks = {"bold": "**", "italic": "*", "lineThrough": "~~"}
     for style in styles if isinstance(styles, list) else ():
         mark = marks.get(style, "") if isinstance(style, str) and text.strip() else ""

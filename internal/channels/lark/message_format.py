@@ -1,4 +1,4 @@
-"""What an answer looks like: a card, a rich text, a text, or a summary with a file. Pure."""
+"""Formats of outgoing messages: card, rich text, text, or a summary with a file. Pure."""
 
 import hashlib
 import re
@@ -9,20 +9,22 @@ from internal.channels.lark.api import as_json
 from internal.i18n.chat import ChatPhrases
 
 MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
-"""Bytes of a card or post and of a text (Lark takes 30 KB and 150 KB), tables in a card."""
+"""Bytes of a card or post and of a text (Lark accepts 30 KB and 150 KB), tables in a card."""
 _SUMMARY = 4 * 1024
 _TAG = re.compile(r"<(?=/?(?:at|person)\b)", re.IGNORECASE)
 _IMAGE = re.compile(r"!\[([^\]\n]*)\]\(")
 _TABLE = re.compile(
     r"^[ \t]*\|.*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*\n(?:^[ \t]*\|.*(?:\n|\Z))*", re.MULTILINE
 )
+_SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
 _FENCED = re.compile(r"(^ {0,3}```.*?(?:^ {0,3}```[ \t]*$|\Z))", re.MULTILINE | re.DOTALL)
 
 
 class MessagePart(NamedTuple):
-    """A message to be sent. `file` is what is uploaded for it, its content then waits for a key.
+    """A message to send.
 
-    A spare one may be left out when it alone is refused.
+    `file` is uploaded first and its key becomes the content. A `spare` part may be dropped if Lark
+    rejects only it.
     """
 
     kind: str
@@ -32,19 +34,18 @@ class MessagePart(NamedTuple):
 
 
 Rendering = tuple[str, tuple[MessagePart, ...]]
-"""A name, and the messages that an answer consists of in that form."""
+"""The name of a format and the messages of a content in that format."""
 
 
-def render_answer(answer: str, words: ChatPhrases) -> Sequence[Rendering]:
-    """Return the forms of an answer, the best first; each is whole by itself.
+def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
+    """Return the renderings of an answer, the best first; each is complete.
 
-    A mention or a picture that a model writes is shown as it is written: nobody is called, nothing
-    is fetched.
+    Mentions and images written by the model are shown as text.
     """
     safe = neutralize_markup(answer)
     plain: Rendering = ("text", text_parts(safe, MAX_TEXT_BYTES))
     if byte_length(as_json(as_json(markdown_card(safe)))) > MAX_RICH_BYTES:
-        return (("file", _file(safe, answer, words)), plain)
+        return (("file", _file(safe, answer, phrases)), plain)
     found: list[Rendering] = []
     few = tables_as_code(safe, MAX_TABLES)
     none = tables_as_code(safe, 0)
@@ -55,12 +56,12 @@ def render_answer(answer: str, words: ChatPhrases) -> Sequence[Rendering]:
 
 
 def send_uuid(key: str, form: str, number: int) -> str:
-    """Return the name under which Lark sends a message once, whoever asks again."""
+    """Return the `uuid` under which Lark sends a message only once."""
     return hashlib.sha256(f"{key}\n{form}\n{number}".encode()).hexdigest()[:40]
 
 
 def markdown_card(text: str, title: str = "", colour: str = "") -> dict[str, Any]:
-    """Return a card that may be patched."""
+    """Return a card that can be patched."""
     card: dict[str, Any] = {
         "schema": "2.0",
         "config": {"update_multi": True, "width_mode": "fill"},
@@ -71,52 +72,51 @@ def markdown_card(text: str, title: str = "", colour: str = "") -> dict[str, Any
     return card
 
 
-def tables_as_code(text: str, most: int) -> str:
-    """Return Markdown with its first tables; the others are shown as they are written."""
+def tables_as_code(text: str, max_tables: int) -> str:
+    """Return Markdown that keeps its first `max_tables` tables; others become code blocks."""
     count = 0
 
     def keep(found: re.Match[str]) -> str:
         nonlocal count
         count += 1
-        return found[0] if count <= most else f"```\n{found[0].rstrip()}\n```\n"
+        return found[0] if count <= max_tables else f"```\n{found[0].rstrip()}\n```\n"
 
-    parts = enumerate(_FENCED.split(text))  # every second one is fenced
+    parts = enumerate(_FENCED.split(text))  # odd ones are fenced
     return "".join(part if number % 2 else _TABLE.sub(keep, part) for number, part in parts)
 
 
 def neutralize_markup(text: str) -> str:
-    """Return Markdown in which mentions and pictures are nothing but text."""
+    """Return Markdown in which mentions and images are plain text."""
     return _IMAGE.sub(r"[\1](", _TAG.sub("<\u200b", text))
 
 
-def text_parts(text: str, most: int) -> tuple[MessagePart, ...]:
-    """Return text messages of at most so many bytes."""
-    return tuple(MessagePart("text", as_json({"text": piece})) for piece in split_bytes(text, most))
+def text_parts(text: str, max_bytes: int) -> tuple[MessagePart, ...]:
+    """Return text messages of at max_bytes `max_bytes` each."""
+    return tuple(
+        MessagePart("text", as_json({"text": piece})) for piece in split_bytes(text, max_bytes)
+    )
 
 
 def post_part(text: str) -> MessagePart:
-    """Return a rich text of Markdown."""
+    """Return a rich text message with Markdown."""
     content = [[{"tag": "md", "text": text}]]
     return MessagePart("post", as_json({"zh_cn": {"title": "", "content": content}}))
 
 
-def _file(safe: str, answer: str, words: ChatPhrases) -> tuple[MessagePart, ...]:
-    said = words("long_answer", head=tables_as_code(truncate_bytes(safe, _SUMMARY), 0))
+def _file(safe: str, answer: str, phrases: ChatPhrases) -> tuple[MessagePart, ...]:
+    said = phrases("long_answer", head=tables_as_code(truncate_bytes(safe, _SUMMARY), 0))
     content = answer.encode("utf-8", "replace")
-    return post_part(said), MessagePart("file", "", (words("file_name"), content))
-
-
-_SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
+    return post_part(said), MessagePart("file", "", (phrases("file_name"), content))
 
 
 def byte_length(text: str) -> int:
-    """Return the bytes in UTF-8."""
+    """Return the length in UTF-8."""
     return len(text.encode("utf-8", "replace"))
 
 
-def truncate_bytes(text: str, most: int) -> str:
-    """Return the beginning, at most so many bytes, ended at a sentence where there is one."""
-    cut = text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+def truncate_bytes(text: str, max_bytes: int) -> str:
+    """Return the beginning in at max_bytes `max_bytes`, ended at a sentence if possible."""
+    cut = text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
     if cut == text:
         return text
     ends = [found.end() for found in _SENTENCE_ENDS.finditer(cut)]
@@ -124,10 +124,10 @@ def truncate_bytes(text: str, most: int) -> str:
     return cut[:good].rstrip()
 
 
-def split_bytes(text: str, most: int) -> list[str]:
-    """Return the text in pieces of at most so many bytes, none of them blank."""
+def split_bytes(text: str, max_bytes: int) -> list[str]:
+    """Return the text in non-blank pieces of at max_bytes `max_bytes`."""
     pieces: list[str] = []
     while text.strip():
-        pieces.append(truncate_bytes(text, most))
+        pieces.append(truncate_bytes(text, max_bytes))
         text = text[len(pieces[-1]) :].lstrip()
     return pieces

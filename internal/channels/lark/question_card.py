@@ -1,7 +1,7 @@
-"""A question as people see it: a card with buttons, a rich text, a text. Pure.
+"""Questions as people see them: a card with buttons, a rich text, a text. Pure.
 
-An open question shows what is asked, who may answer and until when; one that is not open any more
-shows what was decided and by whom, and nothing to press.
+An open question shows its content, who can answer and until when; a settled one shows the decision
+and who made it, without controls.
 """
 
 import re
@@ -34,10 +34,10 @@ from internal.channels.lark.question_form import MAX_CALLS, answer_controls, has
 from internal.i18n.chat import ChatPhrases
 
 QUESTION_MARK = "❓\u200b"
-"""What a text begins with that asks, or tells what became of a question."""
+"""Marks texts that ask a question or report its outcome."""
 
 _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
-"""Characters of each text on a card: the first of these with which Lark takes the card."""
+"""Characters of each text on a card; the largest limit that fits Lark's size limit is used."""
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _RISKS = frozenset({"read", "write", "exec", "net"})
 _OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")
@@ -48,50 +48,54 @@ RenderedT = TypeVar("RenderedT", dict[str, Any], str)
 
 
 class ContentBlock(NamedTuple):
-    """A piece of what is shown: text, options, a remark, code, a diff, or Markdown of ours."""
+    """A block: text, options, a remark, code, a diff, or the bot's own Markdown."""
 
-    kind: Literal["text", "options", "soft", "code", "diff", "ours"]
+    kind: Literal["text", "options", "remark", "code", "diff", "trusted"]
     text: str
 
 
 class TextBudget:
-    """How much is shown of each text and of the calls; `cut`: something was left out."""
+    """Limits the length of texts and the number of calls. `cut`: something was left out."""
 
-    def __init__(self, most: int, words: ChatPhrases, *, whole: bool = False) -> None:
-        self._most, self._words = most, words
-        self._lines, self.calls = (_UNLIMITED, _UNLIMITED) if whole else (_MAX_LINES, MAX_CALLS)
+    def __init__(self, max_length: int, phrases: ChatPhrases, *, unlimited: bool = False) -> None:
+        self._max_length, self._phrases = max_length, phrases
+        self._lines, self.calls = (_UNLIMITED, _UNLIMITED) if unlimited else (_MAX_LINES, MAX_CALLS)
         self.cut = False
 
     def fit(self, text: str) -> str:
-        """Return the text, or its first lines and how many more there are."""
+        """Return the text, or its first lines with the number of omitted ones."""
         shown = "\n".join(text.split("\n", self._lines)[: self._lines])
-        if len(shown) > self._most:
-            shown = shown[: self._most].rpartition("\n")[0] or shown[: self._most]
+        if len(shown) > self._max_length:
+            shown = shown[: self._max_length].rpartition("\n")[0] or shown[: self._max_length]
         left = text[len(shown) :]
         if not left:
             return text
         self.cut = True
         whole_lines, count = left.startswith("\n"), left.count("\n")
         phrase = "asked_more_lines" if whole_lines else "asked_more_characters"
-        return f"{shown}\n{self._words(phrase, count=count if whole_lines else len(left))}"
+        return f"{shown}\n{self._phrases(phrase, count=count if whole_lines else len(left))}"
 
 
-def question_card(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> dict[str, Any]:
-    """Return the card of a question as it stands now."""
-    return _render_within_limit(partial(_card, asked, words, app_id), words)[0]
+def question_card(record: QuestionRecord, phrases: ChatPhrases, app_id: str) -> dict[str, Any]:
+    """Return the card of a question in its current state."""
+    return _render_within_limit(partial(_card, record, phrases, app_id), phrases)[0]
 
 
-def render_question(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Sequence[Rendering]:
-    """Return the forms of a question, the best first; what a card cannot hold comes as a file."""
-    card, cut = _render_within_limit(partial(_card, asked, words, app_id), words)
+def render_question(
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str
+) -> Sequence[Rendering]:
+    """Return the renderings of a question, the best first; omitted content is attached."""
+    card, cut = _render_within_limit(partial(_card, record, phrases, app_id), phrases)
     parts = [MessagePart("interactive", as_json(card))]
     if cut:
         whole = _blocks_markdown(
-            _content_blocks(asked, words, app_id, TextBudget(_UNLIMITED, words, whole=True))
+            _content_blocks(
+                record, phrases, app_id, TextBudget(_UNLIMITED, phrases, unlimited=True)
+            )
         )
-        file = (words("asked_file_name"), whole.encode("utf-8", "replace"))
+        file = (phrases("asked_file_name"), whole.encode("utf-8", "replace"))
         parts.append(MessagePart("file", "", file, spare=True))
-    text, _ = _render_within_limit(partial(_text, asked, words, app_id), words)
+    text, _ = _render_within_limit(partial(_text, record, phrases, app_id), phrases)
     return (
         ("card", tuple(parts)),
         ("post", (post_part(text),)),
@@ -99,61 +103,66 @@ def render_question(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> S
     )
 
 
-def render_outcome(asked: QuestionRecord, words: ChatPhrases, app_id: str) -> Sequence[Rendering]:
-    """Return the forms of a short message about a question whose card cannot be replaced."""
-    said = describe_outcome(asked, words).text
-    about = truncate_line(asked.question.title, 200)
-    news = [ContentBlock("text", f"{QUESTION_MARK} {said}: {about}")]
-    if (answer := _personal_answer(asked)) is not None:
-        news.append(_answerer_block(answer, app_id, words))
-    text = _blocks_markdown([*news, *_footer_blocks(asked, words)])
+def render_outcome(
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str
+) -> Sequence[Rendering]:
+    """Return a short message about a question whose card cannot be replaced."""
+    said = describe_outcome(record, phrases).text
+    about = truncate_line(record.question.title, 200)
+    blocks = [ContentBlock("text", f"{QUESTION_MARK} {said}: {about}")]
+    if (answer := _personal_answer(record)) is not None:
+        blocks.append(_answerer_block(answer, app_id, phrases))
+    text = _blocks_markdown([*blocks, *_footer_blocks(record, phrases)])
     return (("post", (post_part(text),)), ("text", text_parts(text, MAX_TEXT_BYTES)))
 
 
 def _render_within_limit(
-    draw: Callable[[TextBudget], RenderedT], words: ChatPhrases
+    render: Callable[[TextBudget], RenderedT], phrases: ChatPhrases
 ) -> tuple[RenderedT, bool]:
-    """Draw in the first room with which Lark takes it; say whether something was left out."""
-    for most in _TEXT_LIMITS:
-        room = TextBudget(most, words)
-        drawn = draw(room)
-        if byte_length(as_json(as_json(drawn))) <= MAX_RICH_BYTES:
-            return drawn, room.cut
-    smallest = TextBudget(_TEXT_LIMITS[-1], words)
-    return draw(smallest), smallest.cut
+    """Render with the largest limit that Lark accepts; also return if text is omitted."""
+    for max_length in _TEXT_LIMITS:
+        budget = TextBudget(max_length, phrases)
+        rendered = render(budget)
+        if byte_length(as_json(as_json(rendered))) <= MAX_RICH_BYTES:
+            return rendered, budget.cut
+    smallest = TextBudget(_TEXT_LIMITS[-1], phrases)
+    return render(smallest), smallest.cut
 
 
-def _text(asked: QuestionRecord, words: ChatPhrases, app_id: str, room: TextBudget) -> str:
-    shown = _content_blocks(asked, words, app_id, room)
-    blocks = [ContentBlock("text", _title(asked, words)), *shown, *_footer_blocks(asked, words)]
+def _text(record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget) -> str:
+    blocks = [
+        ContentBlock("text", _title(record, phrases)),
+        *_content_blocks(record, phrases, app_id, budget),
+        *_footer_blocks(record, phrases),
+    ]
     return f"{QUESTION_MARK} {_blocks_markdown(blocks)}"
 
 
 def _card(
-    asked: QuestionRecord, words: ChatPhrases, app_id: str, room: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
 ) -> dict[str, Any]:
-    blocks = _content_blocks(asked, words, app_id, room)
-    if asked.status == "open" and has_option_buttons(asked.question):
+    blocks = _content_blocks(record, phrases, app_id, budget)
+    if record.status == "open" and has_option_buttons(record.question):
         blocks = [block for block in blocks if block.kind != "options"]
     elements = [_element(block) for block in blocks]
-    if room.cut:
-        elements.append(plain_text(words("asked_whole"), soft=True))
-    if asked.status == "open":
-        elements += answer_controls(asked.question, words)
-    elements += [_element(block) for block in _footer_blocks(asked, words)]
+    if budget.cut:
+        elements.append(plain_text(phrases("asked_whole"), soft=True))
+    if record.status == "open":
+        elements += answer_controls(record.question, phrases)
+    elements += [_element(block) for block in _footer_blocks(record, phrases)]
     return {
         "schema": "2.0",
         "config": {"update_multi": True, "width_mode": "fill"},
-        "header": _header(asked, words),
+        "header": _header(record, phrases),
         "body": {"elements": elements},
     }
 
 
-def _header(asked: QuestionRecord, words: ChatPhrases) -> Element:
-    title: Element = {"tag": "plain_text", "content": _title(asked, words)}
-    if asked.status == "open":
-        return {"title": title, "template": _COLOURS[asked.question.kind]}
-    said, colour = describe_outcome(asked, words)
+def _header(record: QuestionRecord, phrases: ChatPhrases) -> Element:
+    title: Element = {"tag": "plain_text", "content": _title(record, phrases)}
+    if record.status == "open":
+        return {"title": title, "template": _COLOURS[record.question.kind]}
+    said, colour = describe_outcome(record, phrases)
     return {
         "title": {"tag": "plain_text", "content": said},
         "subtitle": title,
@@ -161,109 +170,117 @@ def _header(asked: QuestionRecord, words: ChatPhrases) -> Element:
     }
 
 
-def _title(asked: QuestionRecord, words: ChatPhrases) -> str:
-    question = asked.question
+def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
+    question = record.question
     if question.kind != "approval":
-        return words(f"asked_{question.kind}")
+        return phrases(f"asked_{question.kind}")
     count = len(question.calls)
-    return words("asked_call") if count == 1 else words("asked_calls", count=count)
+    return phrases("asked_call") if count == 1 else phrases("asked_calls", count=count)
 
 
 def _content_blocks(
-    asked: QuestionRecord, words: ChatPhrases, app_id: str, room: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
 ) -> list[ContentBlock]:
-    """Return what is asked and, when it is over, what became of it."""
-    found = _subject_blocks(asked, words, room)
-    if (answer := _personal_answer(asked)) is None:
+    """Return the question and, once settled, its decision."""
+    found = _subject_blocks(record, phrases, budget)
+    if (answer := _personal_answer(record)) is None:
         return found
-    return [*found, *_decision_blocks(answer, words, room), _answerer_block(answer, app_id, words)]
+    return [
+        *found,
+        *_decision_blocks(answer, phrases, budget),
+        _answerer_block(answer, app_id, phrases),
+    ]
 
 
 def _subject_blocks(
-    asked: QuestionRecord, words: ChatPhrases, room: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, budget: TextBudget
 ) -> list[ContentBlock]:
-    match asked.question.kind:
+    match record.question.kind:
         case "plan":
-            return _plan_blocks(asked.question, words, room)
+            return _plan_blocks(record.question, phrases, budget)
         case "clarify":
-            return _clarify_blocks(asked.question, room)
+            return _clarify_blocks(record.question, budget)
         case "approval":
-            return _approval_blocks(asked, words, room)
+            return _approval_blocks(record, phrases, budget)
 
 
-def _plan_blocks(question: Question, words: ChatPhrases, room: TextBudget) -> list[ContentBlock]:
+def _plan_blocks(
+    question: Question, phrases: ChatPhrases, budget: TextBudget
+) -> list[ContentBlock]:
     plan = question.plan
     if plan is None:
-        return [ContentBlock("text", room.fit(question.title))]
-    goal = words("asked_goal", goal=room.fit(plan.goal))
+        return [ContentBlock("text", budget.fit(question.title))]
+    goal = phrases("asked_goal", goal=budget.fit(plan.goal))
     steps = _numbered([step.description for step in plan.steps])
-    return [ContentBlock("text", goal), ContentBlock("text", room.fit(steps))]
+    return [ContentBlock("text", goal), ContentBlock("text", budget.fit(steps))]
 
 
-def _clarify_blocks(question: Question, room: TextBudget) -> list[ContentBlock]:
+def _clarify_blocks(question: Question, budget: TextBudget) -> list[ContentBlock]:
     found = [
-        ContentBlock("text", room.fit(text)) for text in (question.title, question.body) if text
+        ContentBlock("text", budget.fit(text)) for text in (question.title, question.body) if text
     ]
-    options = _numbered([room.fit(option) for option in question.options])
+    options = _numbered([budget.fit(option) for option in question.options])
     return [*found, ContentBlock("options", options)] if options else found
 
 
 def _approval_blocks(
-    asked: QuestionRecord, words: ChatPhrases, room: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, budget: TextBudget
 ) -> list[ContentBlock]:
-    calls, answer = asked.question.calls, _personal_answer(asked)
+    calls, answer = record.question.calls, _personal_answer(record)
     found: list[ContentBlock] = []
-    for number, call in enumerate(calls[: room.calls], 1):
+    for number, call in enumerate(calls[: budget.calls], 1):
         mark = "" if answer is None else ("✓ " if is_allowed(answer, call.call_id) else "✗ ")
         place = f"{number}. " if len(calls) > 1 else ""
-        found += _call_blocks(call, f"{mark}{place}", words, room)
-    if (left := len(calls) - room.calls) > 0:
-        room.cut = True
-        found.append(ContentBlock("text", words("asked_more_calls", count=left)))
+        found += _call_blocks(call, f"{mark}{place}", phrases, budget)
+    if (left := len(calls) - budget.calls) > 0:
+        budget.cut = True
+        found.append(ContentBlock("text", phrases("asked_more_calls", count=left)))
     return found
 
 
 def _call_blocks(
-    call: ApprovalItem, mark: str, words: ChatPhrases, room: TextBudget
+    call: ApprovalItem, mark: str, phrases: ChatPhrases, budget: TextBudget
 ) -> list[ContentBlock]:
-    does, tool = words.tool(call.tool), truncate_line(call.tool, 60)
+    does, tool = phrases.tool(call.tool), truncate_line(call.tool, 60)
     found = [
         ContentBlock("text", f"{mark}{does} ({tool})"),
-        ContentBlock("code", room.fit(call.what)),
+        ContentBlock("code", budget.fit(call.what)),
     ]
     if call.whole is not None:
-        found.append(ContentBlock("text", words("asked_too_long", count=f"{call.whole.size:,}")))
+        found.append(ContentBlock("text", phrases("asked_too_long", count=f"{call.whole.size:,}")))
     if call.diff:
-        found.append(ContentBlock("diff", room.fit(call.diff)))
-    risk = words(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")
+        found.append(ContentBlock("diff", budget.fit(call.diff)))
+    risk = phrases(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")
     why = truncate_line(call.reason, 300)
-    found.append(ContentBlock("soft", words("asked_why", risk=risk, why=why) if why else risk))
+    found.append(ContentBlock("remark", phrases("asked_why", risk=risk, why=why) if why else risk))
     return found
 
 
-def _decision_blocks(answer: Answer, words: ChatPhrases, room: TextBudget) -> list[ContentBlock]:
-    """Return what a person said besides yes or no."""
+def _decision_blocks(
+    answer: Answer, phrases: ChatPhrases, budget: TextBudget
+) -> list[ContentBlock]:
+    """Return the details of a decision: edits, reason and rules."""
     found: list[ContentBlock] = []
     if answer.edit is not None:
-        steps = room.fit(_numbered(answer.edit.steps))
-        found.append(ContentBlock("text", words("asked_new_steps", steps=steps)))
+        steps = budget.fit(_numbered(answer.edit.steps))
+        found.append(ContentBlock("text", phrases("asked_new_steps", steps=steps)))
     if answer.text.strip():
-        found.append(ContentBlock("text", f"“{room.fit(answer.text.strip())}”"))
+        found.append(ContentBlock("text", f"“{budget.fit(answer.text.strip())}”"))
     if answer.rules:
-        rules = room.fit(", ".join(answer.rules))
-        found.append(ContentBlock("soft", words("asked_rules_written", rules=rules)))
+        rules = budget.fit(", ".join(answer.rules))
+        found.append(ContentBlock("remark", phrases("asked_rules_written", rules=rules)))
     return found
 
 
-def _footer_blocks(asked: QuestionRecord, words: ChatPhrases) -> list[ContentBlock]:
-    """Return who may answer an open question, until when, and how besides the buttons."""
-    name = asked.question.id
-    if asked.status != "open":
-        return [ContentBlock("soft", name)]
-    who = words(f"asked_who_{asked.audience}")
-    how = words(f"asked_reply_{_reply_hint(asked.question)}")
-    until = words("asked_until", who=who, when=format_time(asked.expires), how=how)
-    return [ContentBlock("soft", f"{until}\n{name}")]
+def _footer_blocks(record: QuestionRecord, phrases: ChatPhrases) -> list[ContentBlock]:
+    """Return who can answer an open question, until when, and how to reply."""
+    name = record.question.id
+    if record.status != "open":
+        return [ContentBlock("remark", name)]
+    who = phrases(f"asked_who_{record.audience}")
+    how = phrases(f"asked_reply_{_reply_hint(record.question)}")
+    until = phrases("asked_until", who=who, when=format_time(record.expires), how=how)
+    return [ContentBlock("remark", f"{until}\n{name}")]
 
 
 def _reply_hint(question: Question) -> str:
@@ -272,19 +289,19 @@ def _reply_hint(question: Question) -> str:
     return question.kind
 
 
-def _personal_answer(asked: QuestionRecord) -> Answer | None:
-    """Return the answer if a person gave it."""
-    answer = asked.answer
+def _personal_answer(record: QuestionRecord) -> Answer | None:
+    """Return the answer unless the question expired."""
+    answer = record.answer
     return None if answer is None or answer.decision == "expired" else answer
 
 
-def _answerer_block(answer: Answer, app_id: str, words: ChatPhrases) -> ContentBlock:
+def _answerer_block(answer: Answer, app_id: str, phrases: ChatPhrases) -> ContentBlock:
     """Return who answered, through which channel and when; a user of this app as a mention."""
     open_id = answer.by.removeprefix(f"lark:{app_id}:")
-    name = re.sub(r"[^\w .@-]", "", answerer_name(answer, words))  # no Markdown
+    name = re.sub(r"[^\w .@-]", "", answerer_name(answer, phrases))  # no Markdown
     who = f"<at id={open_id}></at>" if _OPEN_ID.fullmatch(open_id) else name
-    via, when = channel_name(answer, words), format_time(answer.at)
-    return ContentBlock("ours", words("asked_by", who=who, via=via, when=when))
+    via, when = channel_name(answer, phrases), format_time(answer.at)
+    return ContentBlock("trusted", phrases("asked_by", who=who, via=via, when=when))
 
 
 def _numbered(lines: Sequence[str]) -> str:
@@ -293,23 +310,23 @@ def _numbered(lines: Sequence[str]) -> str:
 
 def _element(block: ContentBlock) -> Element:
     match block.kind:
-        case "ours":
+        case "trusted":
             return markdown(block.text)
         case "code" | "diff":
             return markdown(_fenced(block))
         case _:
-            return plain_text(block.text, soft=block.kind == "soft")
+            return plain_text(block.text, soft=block.kind == "remark")
 
 
 def _blocks_markdown(blocks: Sequence[ContentBlock]) -> str:
-    """Return the blocks as Markdown that calls nobody and fetches nothing."""
+    """Return the blocks as Markdown without working mentions or images."""
     return "\n\n".join(_block_markdown(block) for block in blocks)
 
 
 def _block_markdown(block: ContentBlock) -> str:
     match block.kind:
-        case "ours":
-            return block.text.replace("<at id=", "<at user_id=")  # as texts want it
+        case "trusted":
+            return block.text.replace("<at id=", "<at user_id=")  # the syntax of texts
         case "code" | "diff":
             return _fenced(block)
         case _:
@@ -317,6 +334,6 @@ def _block_markdown(block: ContentBlock) -> str:
 
 
 def _fenced(block: ContentBlock) -> str:
-    """Return a code block that ends where it should, whatever stands in it."""
+    """Return a code block that its content cannot close."""
     code = neutralize_markup(block.text).replace("```", "`\u200b`\u200b`")
     return f"```{'diff' if block.kind == 'diff' else ''}\n{code}\n```"

@@ -1,4 +1,4 @@
-"""Presses: what the buttons and fields of a question's card mean. Pure."""
+"""The controls of an open question, and the answer that a click on them means. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from internal.channels.lark.card_elements import (
 from internal.i18n.chat import ChatPhrases
 
 TEXT_FIELD, CHOICE_FIELD, STEPS_FIELD = "words", "chosen", "steps"
-"""The names of fields: free text, options, the steps of a plan."""
+"""Names of input fields: free text, options, the steps of a plan."""
 
 
 FORM_FIELDS: dict[ActionName, tuple[str, ...]] = {
@@ -37,29 +37,29 @@ FORM_FIELDS: dict[ActionName, tuple[str, ...]] = {
 
 
 class InvalidAnswer(NamedTuple):
-    """It is no answer; `phrase` says why."""
+    """The input is not an answer; `phrase` is the key of the message that says why."""
 
     phrase: str
 
 
 def call_field(number: int) -> str:
-    """Return the name of the field that allows one call; numbers begin with 1."""
+    """Return the name of the checkbox of a call; numbers begin with 1."""
     return f"call_{number}"
 
 
 def steps_as_lines(plan: Plan) -> str:
-    """Return the steps as a person edits them."""
+    """Return the steps of a plan, one per line, for editing."""
     return "\n".join(" ".join(step.description.split()) for step in plan.steps)
 
 
 def read_card_answer(
-    press: ButtonAction, entered: Mapping[str, Any] | None, question: Question
+    action: ButtonAction, values: Mapping[str, Any] | None, question: Question
 ) -> AnswerInput | InvalidAnswer:
-    """Return the answer that a press and the fields of its form are."""
-    allowed = _allowed_fields(press, question)
-    if (entered is not None) != bool(allowed) or set(entered or ()) - set(allowed):
+    """Return the answer that a button and its form values mean."""
+    allowed = _allowed_fields(action, question)
+    if (values is not None) != bool(allowed) or set(values or ()) - set(allowed):
         return InvalidAnswer("click_malformed")
-    answer = _read_action(press, entered or {}, question)
+    answer = _read_action(action, values or {}, question)
     if isinstance(answer, InvalidAnswer):
         return answer
     try:
@@ -68,34 +68,34 @@ def read_card_answer(
         return InvalidAnswer("click_malformed")
 
 
-def _allowed_fields(press: ButtonAction, question: Question) -> tuple[str, ...]:
-    if press.act == "each":
+def _allowed_fields(action: ButtonAction, question: Question) -> tuple[str, ...]:
+    if action.act == "each":
         return tuple(call_field(number) for number in range(1, len(question.calls) + 1))
-    return FORM_FIELDS.get(press.act, ())
+    return FORM_FIELDS.get(action.act, ())
 
 
 def _read_action(
-    press: ButtonAction, entered: Mapping[str, Any], question: Question
+    action: ButtonAction, values: Mapping[str, Any], question: Question
 ) -> dict[str, Any] | InvalidAnswer:
-    match press.act:
+    match action.act:
         case "approve" | "reject":
-            return {"decision": press.act}
+            return {"decision": action.act}
         case "session" | "rule":
-            return {"decision": "approve", "grant": press.act}
+            return {"decision": "approve", "grant": action.act}
         case "choose":
-            return {"decision": "text", "choices": [press.number]}
+            return {"decision": "text", "choices": [action.number]}
         case "because" | "each" | "say" | "edit" | "change":
-            return _FORM_READERS[press.act](entered, question)
+            return _FORM_READERS[action.act](values, question)
 
 
-def _read_reason(entered: Mapping[str, Any], _: Question) -> dict[str, Any] | InvalidAnswer:
-    reason = entered.get(TEXT_FIELD, "")
+def _read_reason(values: Mapping[str, Any], _: Question) -> dict[str, Any] | InvalidAnswer:
+    reason = values.get(TEXT_FIELD, "")
     return {"decision": "reject", "text": reason.strip() if isinstance(reason, str) else reason}
 
 
-def _read_items(entered: Mapping[str, Any], question: Question) -> dict[str, Any] | InvalidAnswer:
+def _read_items(values: Mapping[str, Any], question: Question) -> dict[str, Any] | InvalidAnswer:
     items = {
-        call.call_id: entered.get(call_field(number), False)
+        call.call_id: values.get(call_field(number), False)
         for number, call in enumerate(question.calls, 1)
     }
     if not any(items.values()):
@@ -103,8 +103,8 @@ def _read_items(entered: Mapping[str, Any], question: Question) -> dict[str, Any
     return {"decision": "approve", "items": items}
 
 
-def _read_reply(entered: Mapping[str, Any], _: Question) -> dict[str, Any] | InvalidAnswer:
-    text, chosen = entered.get(TEXT_FIELD, ""), entered.get(CHOICE_FIELD, [])
+def _read_reply(values: Mapping[str, Any], _: Question) -> dict[str, Any] | InvalidAnswer:
+    text, chosen = values.get(TEXT_FIELD, ""), values.get(CHOICE_FIELD, [])
     names = chosen if isinstance(chosen, list) else [chosen]
     names = [name for name in names if name != ""]
     if not all(isinstance(name, str) and name.isascii() and name.isdigit() for name in names):
@@ -115,18 +115,18 @@ def _read_reply(entered: Mapping[str, Any], _: Question) -> dict[str, Any] | Inv
 
 
 def _read_approved_plan(
-    entered: Mapping[str, Any], question: Question
+    values: Mapping[str, Any], question: Question
 ) -> dict[str, Any] | InvalidAnswer:
-    steps = _read_steps(entered, question)
+    steps = _read_steps(values, question)
     if isinstance(steps, InvalidAnswer):
         return steps
     return {"decision": "approve", "edit": {"steps": steps} if steps else None}
 
 
 def _read_revised_plan(
-    entered: Mapping[str, Any], question: Question
+    values: Mapping[str, Any], question: Question
 ) -> dict[str, Any] | InvalidAnswer:
-    steps = _read_steps(entered, question)
+    steps = _read_steps(values, question)
     if isinstance(steps, InvalidAnswer):
         return steps
     return (
@@ -136,9 +136,9 @@ def _read_revised_plan(
     )
 
 
-def _read_steps(entered: Mapping[str, Any], question: Question) -> list[str] | InvalidAnswer:
-    """Return the steps as a person wants them, none when they are as they were."""
-    text = entered.get(STEPS_FIELD, "")
+def _read_steps(values: Mapping[str, Any], question: Question) -> list[str] | InvalidAnswer:
+    """Return the edited steps; an empty list if they are unchanged."""
+    text = values.get(STEPS_FIELD, "")
     if not isinstance(text, str) or question.plan is None:
         return InvalidAnswer("click_malformed")
     steps = read_steps(text)
@@ -159,24 +159,24 @@ _FORM_READERS: Mapping[
 
 
 MAX_CALLS = 15
-"""Calls that a card shows and takes one by one; more are answered together."""
+"""Calls that a card shows and decides one by one; more are answered together."""
 
 _MAX_OPTION_BUTTONS, _MAX_LABEL_LENGTH, _MAX_RULES_LENGTH = 8, 60, 600
 
 
-def answer_controls(question: Question, words: ChatPhrases) -> list[Element]:
+def answer_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
     """Return the buttons and forms that answer a question."""
     match question.kind:
         case "plan":
-            return _plan_controls(question, words)
+            return _plan_controls(question, phrases)
         case "clarify":
-            return _clarify_controls(question, words)
+            return _clarify_controls(question, phrases)
         case "approval":
-            return _approval_controls(question, words)
+            return _approval_controls(question, phrases)
 
 
 def has_option_buttons(question: Question) -> bool:
-    """Say whether all options stand in full on buttons."""
+    """Return True if every option fits on a button of its own."""
     options = question.options
     return (
         not question.multiple
@@ -192,60 +192,60 @@ def _option_label(number: int, text: str) -> str:
     return truncate_line(f"{number}. {text}", _MAX_LABEL_LENGTH)
 
 
-def _approval_controls(question: Question, words: ChatPhrases) -> list[Element]:
+def _approval_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
     several = len(question.calls) > 1
-    yes = words("asked_yes_all" if several else "asked_yes")
+    yes = phrases("asked_yes_all" if several else "asked_yes")
     buttons = [button(yes, _button_action(question, "approve"), "primary")]
-    made: list[Element] = []
+    elements: list[Element] = []
     if all(call.rules for call in question.calls):
         rules = dict.fromkeys(rule for call in question.calls for rule in call.rules)
         listed = truncate_line(", ".join(rules), _MAX_RULES_LENGTH)
-        made.append(plain_text(words("asked_rules", rules=listed), soft=True))
-        buttons.append(button(words("asked_yes_session"), _button_action(question, "session")))
-        buttons.append(button(words("asked_yes_rule"), _button_action(question, "rule")))
-    buttons.append(button(words("asked_no"), _button_action(question, "reject"), "danger"))
-    made.append(button_row(buttons))
+        elements.append(plain_text(phrases("asked_rules", rules=listed), soft=True))
+        buttons.append(button(phrases("asked_yes_session"), _button_action(question, "session")))
+        buttons.append(button(phrases("asked_yes_rule"), _button_action(question, "rule")))
+    buttons.append(button(phrases("asked_no"), _button_action(question, "reject"), "danger"))
+    elements.append(button_row(buttons))
     if several and len(question.calls) <= MAX_CALLS:
-        made.append(_item_form(question, words))
-    reason = text_input(TEXT_FIELD, words("asked_because_hint"))
-    return [*made, form("because", [reason, _submit_button(question, "because", words)])]
+        elements.append(_item_form(question, phrases))
+    reason = text_input(TEXT_FIELD, phrases("asked_because_hint"))
+    return [*elements, form("because", [reason, _submit_button(question, "because", phrases)])]
 
 
-def _item_form(question: Question, words: ChatPhrases) -> Element:
+def _item_form(question: Question, phrases: ChatPhrases) -> Element:
     boxes = [
         checkbox(call_field(number), _option_label(number, call.what))
         for number, call in enumerate(question.calls, 1)
     ]
-    return form("each", [*boxes, _submit_button(question, "each", words)])
+    return form("each", [*boxes, _submit_button(question, "each", phrases)])
 
 
-def _plan_controls(question: Question, words: ChatPhrases) -> list[Element]:
-    approve = button(words("asked_approve"), _button_action(question, "approve"), "primary")
-    reject = button(words("asked_reject"), _button_action(question, "reject"), "danger")
-    feedback = text_input(TEXT_FIELD, words("asked_feedback_hint"))
-    send = button(words("asked_feedback"), _button_action(question, "say"), submits=True)
-    made = [button_row([approve, reject]), form("say", [feedback, send])]
+def _plan_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
+    approve = button(phrases("asked_approve"), _button_action(question, "approve"), "primary")
+    reject = button(phrases("asked_reject"), _button_action(question, "reject"), "danger")
+    feedback = text_input(TEXT_FIELD, phrases("asked_feedback_hint"))
+    send = button(phrases("asked_feedback"), _button_action(question, "say"), submits=True)
+    elements = [button_row([approve, reject]), form("say", [feedback, send])]
     steps = "" if question.plan is None else steps_as_lines(question.plan)
     if not steps or len(steps) > MAX_FIELD_LENGTH:
-        return [*made, plain_text(words("asked_long_plan"), soft=True)]
-    editable = text_input(STEPS_FIELD, words("asked_steps"), steps, words("asked_steps"))
+        return [*elements, plain_text(phrases("asked_long_plan"), soft=True)]
+    editable = text_input(STEPS_FIELD, phrases("asked_steps"), steps, phrases("asked_steps"))
     submits = button_row(
-        [_submit_button(question, "edit", words), _submit_button(question, "change", words)]
+        [_submit_button(question, "edit", phrases), _submit_button(question, "change", phrases)]
     )
-    return [*made, form("edit", [editable, submits])]
+    return [*elements, form("edit", [editable, submits])]
 
 
-def _clarify_controls(question: Question, words: ChatPhrases) -> list[Element]:
+def _clarify_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
     options = [_option_label(number, option) for number, option in enumerate(question.options, 1)]
-    hint = words("asked_say_other_hint" if options else "asked_say_hint")
-    send = button(words("asked_say"), _button_action(question, "say"), "primary", submits=True)
+    hint = phrases("asked_say_other_hint" if options else "asked_say_hint")
+    send = button(phrases("asked_say"), _button_action(question, "say"), "primary", submits=True)
     entry = [text_input(TEXT_FIELD, hint), send]
-    decline = button(words("asked_decline"), _button_action(question, "reject"))
+    decline = button(phrases("asked_decline"), _button_action(question, "reject"))
     if not options:
-        go_on = button(words("asked_go_on"), _button_action(question, "approve"), "primary")
+        go_on = button(phrases("asked_go_on"), _button_action(question, "approve"), "primary")
         return [button_row([go_on, decline]), form("say", entry)]
     if question.multiple or len(options) > _MAX_OPTION_BUTTONS:
-        hint = words("asked_choose_several" if question.multiple else "asked_choose")
+        hint = phrases("asked_choose_several" if question.multiple else "asked_choose")
         choice = select(CHOICE_FIELD, hint, options, multiple=question.multiple)
         return [form("say", [choice, *entry]), button_row([decline])]
     buttons = [
@@ -255,8 +255,8 @@ def _clarify_controls(question: Question, words: ChatPhrases) -> list[Element]:
     return [button_row([*buttons, decline]), form("say", entry)]
 
 
-def _submit_button(question: Question, act: ActionName, words: ChatPhrases) -> Element:
-    label = words("asked_yes_each" if act == "each" else f"asked_{act}")
+def _submit_button(question: Question, act: ActionName, phrases: ChatPhrases) -> Element:
+    label = phrases("asked_yes_each" if act == "each" else f"asked_{act}")
     return button(label, _button_action(question, act), submits=True)
 
 

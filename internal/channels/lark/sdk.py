@@ -1,9 +1,8 @@
-"""Lark's own websocket client, without the 10,000 modules of REST models that stand beside it.
+"""Loads lark-oapi's websocket client without its 10,000 modules of REST models.
 
-`import lark_oapi` costs 5 seconds and 170 MB, nearly all of it for models of calls that we do not
-make. The client itself, `lark_oapi/ws/client.py`, is used unmodified; of the package it needs the
-name alone, and one class for an annotation. So the package is there without having been run; it is
-run when somebody asks it for anything.
+`import lark_oapi` takes 5 seconds and 170 MB, nearly all of it for unused models. The client,
+`lark_oapi/ws/client.py`, needs only the package object and one class for an annotation. Therefore
+the package is registered unexecuted, and executed on the first access to another attribute.
 """
 
 import logging
@@ -20,26 +19,26 @@ _SECRETS = re.compile(r"((?:access_key|ticket|token|secret)=)[^&\s\"']+", re.IGN
 
 
 class SecretFilter(logging.Filter):
-    """Lets the client's records through without the secrets of its addresses.
+    """Redacts secrets in the client's log records.
 
-    What it says of a lost connection is left out: the supervisor says it, with the reason.
+    Records about a lost connection are dropped; the supervisor logs it with the reason.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite a record; False for one that is not to be seen."""
+        """Redact a record; return False to drop it."""
         text = record.getMessage()
         record.msg, record.args = _SECRETS.sub(r"\1•••", text), ()
         return not text.startswith(("receive message loop exit", "ping failed"))
 
 
 def load_websocket_client() -> ModuleType:
-    """Return `lark_oapi.ws.client`. Its variable `loop` says where its clients run.
+    """Return `lark_oapi.ws.client`. Its variable `loop` is the loop of its clients.
 
     Raises:
-        ImportError: lark-oapi is not installed, or is another version than the pinned one.
+        ImportError: lark-oapi is missing or not the pinned version.
     """
     if _PACKAGE not in sys.modules:
-        sys.modules[_PACKAGE] = _not_run_yet()
+        sys.modules[_PACKAGE] = _lazy_package()
     needed = _HANDLERS not in sys.modules
     if needed:
         stand_in = sys.modules[_HANDLERS] = ModuleType(_HANDLERS)
@@ -50,15 +49,15 @@ def load_websocket_client() -> ModuleType:
         if needed:
             del sys.modules[_HANDLERS]
     logger: Any = module.__dict__["logger"]
-    for handler in logger.handlers[:]:  # it writes to stdout, which is not ours to fill
+    for handler in logger.handlers[:]:  # it writes to stdout
         logger.removeHandler(handler)
-    for each in (logger, logging.getLogger("websockets.client")):  # both tell whole addresses
+    for each in (logger, logging.getLogger("websockets.client")):  # both log complete URLs
         each.filters[:] = [SecretFilter()]
     return module
 
 
-def _not_run_yet() -> ModuleType:
-    """Return the package with its submodules in reach; its first attribute asked for runs it."""
+def _lazy_package() -> ModuleType:
+    """Return the package unexecuted; the first access to a missing attribute executes it."""
     spec = find_spec(_PACKAGE)
     if spec is None or spec.loader is None:
         raise ImportError("lark-oapi is not installed")

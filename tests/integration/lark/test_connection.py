@@ -15,7 +15,9 @@ from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Reply
 from tests.support.lark_gateway import APP, rig
 
-PACE = ConnectionTimeouts(first=0.1, most=0.3, settled=5.0, discovery=0.5, handshake=3.0)
+PACE = ConnectionTimeouts(
+    first_delay=0.1, max_delay=0.3, stable_after=5.0, discovery=0.5, handshake=3.0
+)
 
 
 class Link:

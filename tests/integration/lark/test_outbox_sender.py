@@ -34,7 +34,7 @@ from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
 from tests.support.lark_gateway import APP, shown_text
 
-HASTY = SendPolicy(tries=2, longest_wait=1.0, seconds=1.0)
+HASTY = SendPolicy(max_attempts=2, max_delay=1.0, timeout=1.0)
 
 
 class Ahead(SystemClock):

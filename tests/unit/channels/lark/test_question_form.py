@@ -1,0 +1,113 @@
+"""Buttons and form values become answers, or the key of the message that says why not."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from internal.agent.domain.answers import AnswerInput, normalize_answer
+from internal.agent.domain.errors import InvalidRequest
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.plans import Plan, PlanEdit, number_steps
+from internal.agent.domain.questions import ApprovalItem, Question
+from internal.channels.lark.card_elements import ActionName, ButtonAction
+from internal.channels.lark.question_form import (
+    InvalidAnswer,
+    answer_controls,
+    has_option_buttons,
+    read_card_answer,
+    steps_as_lines,
+)
+from internal.i18n.chat import ChatPhrases
+
+EN = ChatPhrases("en")
+NAME = QuestionId("question-abc-1")
+CALLS = tuple(
+    ApprovalItem(f"c{number}", "shell", "touch ran", "exec", "why", "hash") for number in (1, 2)
+)
+APPROVAL = Question(NAME, "approval", "What?", calls=CALLS)
+PLAN = Question(
+    NAME, "plan", "What?", plan=Plan(1, "goal", "complex", number_steps(["one", "two"]))
+)
+CLARIFY = Question(NAME, "clarify", "What?", options=("red", "green"), multiple=True)
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+ACTIONS: tuple[ActionName, ...] = (
+    *("approve", "session", "rule", "reject", "because"),
+    *("each", "choose", "say", "edit", "change"),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    question=st.sampled_from([APPROVAL, PLAN, CLARIFY]),
+    name=st.sampled_from(ACTIONS),
+    number=st.integers(),
+    entered=st.none()
+    | st.dictionaries(
+        st.sampled_from(["words", "chosen", "steps", "call_1", "call_2", "x"]), values
+    ),
+)
+def test_any_click_is_an_answer_or_has_a_message(
+    question: Question, name: ActionName, number: int, entered: dict[str, Any] | None
+) -> None:
+    answer = read_card_answer(ButtonAction(NAME, name, number), entered, question)
+    if isinstance(answer, InvalidAnswer):
+        assert EN(answer.phrase)
+        return
+    assert isinstance(answer, AnswerInput)
+    with suppress(InvalidRequest):
+        normalize_answer(question, answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "entered", "answer"),
+    [
+        (APPROVAL, "approve", None, AnswerInput("approve")),
+        (APPROVAL, "rule", None, AnswerInput("approve", grant="rule")),
+        (APPROVAL, "because", {"words": " no "}, AnswerInput("reject", text="no")),
+        (
+            APPROVAL,
+            "each",
+            {"call_1": True},
+            AnswerInput("approve", items={"c1": True, "c2": False}),
+        ),
+        (APPROVAL, "each", {}, InvalidAnswer("click_nothing_ticked")),
+        (APPROVAL, "each", None, InvalidAnswer("click_malformed")),
+        (APPROVAL, "approve", {"words": "x"}, InvalidAnswer("click_malformed")),
+        (PLAN, "edit", {"steps": "one\ntwo"}, AnswerInput("approve")),
+        (PLAN, "edit", {"steps": "one"}, AnswerInput("approve", edit=PlanEdit(("one",)))),
+        (PLAN, "change", {"steps": "one\ntwo"}, InvalidAnswer("click_unchanged")),
+        (PLAN, "change", {"steps": " "}, InvalidAnswer("click_no_steps")),
+        (CLARIFY, "say", {"words": "", "chosen": ["2"]}, AnswerInput("text", choices=(2,))),
+        (CLARIFY, "say", {"words": " "}, InvalidAnswer("click_empty")),
+        (CLARIFY, "say", {"chosen": ["x"]}, InvalidAnswer("click_malformed")),
+    ],
+)
+def test_clicks_and_their_answers(
+    question: Question,
+    name: ActionName,
+    entered: dict[str, Any] | None,
+    answer: AnswerInput | InvalidAnswer,
+) -> None:
+    assert read_card_answer(ButtonAction(NAME, name), entered, question) == answer
+
+
+def test_a_long_plan_cannot_be_edited_on_the_card() -> None:
+    steps = number_steps(["x" * 600, "y" * 600])
+    question = Question(NAME, "plan", "What?", plan=Plan(1, "goal", "complex", steps))
+    assert "steps" not in str(answer_controls(question, EN))
+    assert steps_as_lines(Plan(1, "g", "simple", number_steps(["a  b", "c"]))) == "a b\nc"
+
+
+def test_options_get_buttons_only_if_they_fit() -> None:
+    assert has_option_buttons(Question(NAME, "clarify", "?", options=("red", "green")))
+    assert not has_option_buttons(CLARIFY)
+    assert not has_option_buttons(Question(NAME, "clarify", "?", options=("x" * 80,)))
+    assert not has_option_buttons(Question(NAME, "clarify", "?", options=("x",) * 9))
