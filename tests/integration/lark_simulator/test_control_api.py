@@ -27,7 +27,7 @@ from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App, encode
 from internal.simulators.lark.rest import router
 from internal.simulators.lark.rest.call import RestCall, RestEndpoint
-from internal.simulators.lark.rest.form_data import FormField, read_form
+from internal.simulators.lark.rest.form_data import FormField
 from internal.simulators.lark.services import LarkServices
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.state import LarkState
@@ -253,20 +253,6 @@ async def test_files_come_as_attachments_and_images_as_images(sim: LarkSim) -> N
     assert answer.headers["content-disposition"] == 'attachment; filename="ev_il__.html"'
     answer = await fetch(sim, "GET", f"/_sim/media/{image.key}")
     assert answer.headers["content-type"] == "image/png"
-
-
-@given(body=st.binary(max_size=200))
-def test_any_bytes_are_a_form_or_refused(body: bytes) -> None:
-    with suppress(LarkError):
-        read_form("multipart/form-data; boundary=x", body)
-
-
-@given(data=st.binary(max_size=300))
-def test_what_a_form_holds_is_read_byte_by_byte(data: bytes) -> None:
-    head = b'--bound\r\nContent-Disposition: form-data; name="file"; filename="a b"\r\n\r\n'
-    form = read_form("multipart/form-data; boundary=bound", head + data + b"\r\n--bound--\r\n")
-    if b"\r\n--bound" not in data:
-        assert (form["file"].data, form["file"].file_name) == (data, "a b")
 
 
 async def test_bodies_and_paths_that_are_no_calls(sim: LarkSim) -> None:

@@ -1,15 +1,12 @@
 """Questions as cards: whatever is asked, Lark takes the card, and what it says is true."""
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.answers import AnswerInput, normalize_answer
-from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanEdit, number_steps
 from internal.agent.domain.questions import (
@@ -22,9 +19,7 @@ from internal.agent.domain.questions import (
     QuestionStatus,
 )
 from internal.channels.chat.question_text import describe_late, describe_outcome, format_time
-from internal.channels.lark.card_elements import ButtonAction
 from internal.channels.lark.question_card import question_card, render_outcome, render_question
-from internal.channels.lark.question_form import InvalidAnswer, read_card_answer
 from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark.cards.card_json import check_card
 
@@ -139,48 +134,6 @@ def test_every_closed_question_is_a_card_without_buttons(
 
 def markdown_of(card: dict[str, Any]) -> list[str]:
     return [each["content"] for each in card["body"]["elements"] if each["tag"] == "markdown"]
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    question=questions,
-    act=st.sampled_from(
-        [
-            "approve",
-            "session",
-            "rule",
-            "reject",
-            "because",
-            "each",
-            "choose",
-            "say",
-            "edit",
-            "change",
-        ]
-    ),
-    number=st.integers(),
-    entered=st.none()
-    | st.dictionaries(
-        st.sampled_from(["words", "chosen", "steps", "call_1", "call_2", "x"]), values
-    ),
-)
-def test_whatever_is_pressed_is_an_answer_or_none(
-    question: Question, act: Any, number: int, entered: dict[str, Any] | None
-) -> None:
-    given_ = read_card_answer(ButtonAction(NAME, act, number), entered, question)
-    if isinstance(given_, InvalidAnswer):
-        assert EN(given_.phrase)
-        return
-    assert isinstance(given_, AnswerInput)
-    with suppress(InvalidRequest):
-        normalize_answer(question, given_)
 
 
 @pytest.mark.parametrize(
