@@ -1,0 +1,102 @@
+"""Recovery of runs and questions, on a real database."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.runs.recovery import TERMINAL_CLOSED, Recovery, is_interrupted
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.tasks import Run
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import a_run, a_session, a_task, running
+
+
+class FixedClock:
+    """A clock one minute after the leases of the test runs."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 31, 8, 1, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def recovery(database: Database, stores: Stores, broadcaster: EventBroadcaster) -> Recovery:
+    return Recovery(database, stores, broadcaster=broadcaster, clock=FixedClock())
+
+
+async def lost(database: Database, stores: Stores, *, terminal: bool = False) -> Run:
+    """Store a running run whose lease has expired."""
+    await database.write(lambda: stores.sessions.add(a_session()))
+    await database.write(lambda: stores.tasks.add(a_task(), None))
+    owner = "worker" if terminal else ""
+    return await running(database, stores, a_run(terminal=terminal, owner=owner))
+
+
+async def get(database: Database, stores: Stores, run: Run) -> Run:
+    found = await database.read(partial(stores.runs.get, run.id))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "interrupted"),
+    [
+        ({"terminal": False}, False),
+        ({"terminal": True, "status": "running", "fence": 1}, True),
+        ({"terminal": True, "status": "queued", "fence": 0}, True),
+        ({"terminal": True, "status": "queued", "fence": 1}, False),
+    ],
+)
+def test_terminal_runs_are_interrupted_unless_an_answer_queued_them(
+    fields: dict[str, Any], *, interrupted: bool
+) -> None:
+    assert is_interrupted(a_run(**fields)) == interrupted
+
+
+async def test_a_run_with_an_expired_lease_is_requeued(
+    database: Database, stores: Stores, recovery: Recovery
+) -> None:
+    run = await lost(database, stores)
+    assert await recovery.recover_expired_leases({run.id}) == []
+    assert [each.id for each in await recovery.recover_expired_leases()] == [run.id]
+    assert (await get(database, stores, run)).status == "queued"
+
+
+async def test_a_run_of_a_closed_terminal_fails(
+    database: Database, stores: Stores, recovery: Recovery
+) -> None:
+    run = await lost(database, stores, terminal=True)
+    await recovery.recover_expired_leases()
+    failed = await get(database, stores, run)
+    assert (failed.status, failed.stop_reason, failed.error) == (
+        "failed", "interrupted", TERMINAL_CLOSED,
+    )  # fmt: skip
+    last = await database.read(partial(stores.events.last_event, run.id))
+    assert last is not None
+    assert last.event == "workflow.result.final"
+
+
+async def test_runs_that_an_owner_dropped_are_requeued(
+    database: Database, stores: Stores, recovery: Recovery
+) -> None:
+    run = await lost(database, stores)
+    assert await recovery.requeue_orphaned("worker", {run.id}) == 0
+    assert await recovery.requeue_orphaned("worker", set[RunId]()) == 1
+    assert (await get(database, stores, run)).status == "queued"
+
+
+async def test_a_restart_requeues_the_runs_of_the_dead_dispatcher(
+    database: Database, stores: Stores, recovery: Recovery
+) -> None:
+    run = await lost(database, stores)
+    renew = partial(stores.runs.renew_leases, "worker", "2030")
+    await database.write(renew)
+    assert await recovery.recover_expired_leases() == []
+    assert await recovery.recover_after_restart() == 1
+    assert (await get(database, stores, run)).status == "queued"

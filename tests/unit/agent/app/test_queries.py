@@ -1,0 +1,103 @@
+"""Queries: everybody reads their own data, the owner reads everything."""
+
+from functools import partial
+
+import pytest
+
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.queries import MAX_TASK_CHARACTERS, question_view
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.runs.questions import Actor
+from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.questions import Answer, Question, QuestionRecord
+from internal.agent.domain.tasks import RunSpec
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import T0, T1, a_task
+
+TASK = Submission("count", RunSpec(), "web")
+ANN, BOB = (Principal(f"lark:app:{name}", name, frozenset({"talk"})) for name in ("ann", "bob"))
+
+
+async def test_data_of_somebody_else_is_not_found(gateway: Gateway) -> None:
+    made = await gateway.submit(TASK, ANN)
+    queries = gateway.queries
+    for call in (
+        partial(queries.task, made.task_id),
+        partial(queries.latest_run, made.task_id),
+        partial(queries.session, made.session_id),
+        partial(queries.messages, made.session_id),
+        partial(queries.events, made.session_id),
+        partial(queries.usage, by="day", session_id=made.session_id),
+    ):
+        await call(principal=ANN)
+        await call(principal=LOCAL_OWNER)
+        with pytest.raises(NotFound):
+            await call(principal=BOB)
+
+
+async def test_lists_contain_the_principals_own_data(gateway: Gateway) -> None:
+    first, second = [await gateway.submit(TASK, person) for person in (ANN, BOB)]
+    queries = gateway.queries
+    assert [task.id for task in await queries.tasks(ANN)] == [first.task_id]
+    assert [task.id for task in await queries.tasks(LOCAL_OWNER)] == [
+        second.task_id,
+        first.task_id,
+    ]
+    assert await queries.tasks(ANN, status="running") == []
+    assert [each.session.id for each in await queries.sessions(BOB)] == [second.session_id]
+    newest = await queries.newest_session(ANN, "web")
+    assert newest is not None
+    assert newest.id == first.session_id
+    assert await queries.newest_session(ANN, "cli") is None
+    assert (await queries.bounds()).head == 4
+
+
+async def test_only_the_owner_reads_rules_roles_and_the_audit_log(gateway: Gateway) -> None:
+    queries = gateway.queries
+    for call in (queries.rules, queries.people, queries.audit_entries):
+        assert await call(LOCAL_OWNER) == []
+        with pytest.raises(Forbidden, match="Only the owner"):
+            await call(ANN)
+
+
+async def test_a_question_is_visible_to_its_submitter_and_in_its_chat(
+    gateway: Gateway, database: Database, stores: Stores
+) -> None:
+    made = await gateway.submit(TASK, ANN)
+    record = QuestionRecord(
+        Question(QuestionId("question-1"), "clarify", "Which?"), made.run_id, made.task_id,
+        made.session_id, ANN.id, "lark:app:oc_1", "operators", T0, T1,
+    )  # fmt: skip
+    await database.write(partial(stores.questions.add, record))
+    queries, name = gateway.queries, record.question.id
+    assert await queries.question(name, ANN) == record
+    assert await queries.question(name, BOB, "lark:app:oc_1") == record
+    with pytest.raises(NotFound, match="no question"):
+        await queries.question(name, BOB)
+    assert await queries.questions(ANN) == [record]
+    assert await queries.questions(BOB) == []
+    assert await queries.open_questions("lark:app:oc_1") == [record]
+
+
+def test_the_view_of_a_question_depends_on_the_actor() -> None:
+    task = a_task(instruction="x" * 500)
+    record = QuestionRecord(
+        Question(QuestionId("question-1"), "clarify", "Which?", options=("red",)),
+        run_id=a_task().id, task_id=task.id, session_id=task.session_id,  # type: ignore[arg-type] # any id
+        principal="local", chat="", audience="operators", asked=T0, expires=T1,
+    )  # fmt: skip
+    view = question_view(record, task, Actor(LOCAL_OWNER, "web"))
+    assert (view.may_answer, view.answer) == (True, None)
+    assert len(view.task) == MAX_TASK_CHARACTERS
+    assert not question_view(record, task, Actor(ANN, "web")).may_answer
+
+    answer = Answer(QuestionId("question-1"), "text", "local", "web", "red", name="Ann", at=T1)
+    answered = question_view(
+        record._replace(status="answered", answer=answer), task, Actor(LOCAL_OWNER, "web")
+    )
+    assert not answered.may_answer
+    assert answered.answer is not None
+    assert (answered.answer.text, answered.answer.name) == ("red", "Ann")

@@ -1,0 +1,186 @@
+"""The transactions behind submit, steer, interrupt, stop and recall."""
+
+from functools import partial
+
+import msgspec
+import pytest
+
+from internal.agent.app.runs.creation import Submission, Submitted, new_task_ids
+from internal.agent.app.task_commands import (
+    INTERRUPTED_REASON,
+    RecallRequest,
+    interrupt_session,
+    mark_handled,
+    recall_message,
+    steer,
+    stop_task,
+    submit_task,
+)
+from internal.agent.domain.chats import InboundMessage, OutgoingMessage
+from internal.agent.domain.errors import Conflict, NotFound, RunStopped
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.tasks import Run, RunSpec, Task
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_facts import T0, T1, claimed
+
+ANN = Principal("lark:app:ou_1", "Ann", frozenset({"talk"}))
+TASK = Submission("count", RunSpec(), "web")
+
+
+class Commands:
+    """Runs the commands on a database."""
+
+    def __init__(self, database: Database, stores: Stores) -> None:
+        self.database, self.stores = database, stores
+
+    async def submit(
+        self, submission: Submission = TASK, principal: Principal = LOCAL_OWNER
+    ) -> Submitted:
+        submitted, _ = await self.database.write(
+            partial(submit_task, self.stores, submission, principal, ids=new_task_ids(), now=T0)
+        )
+        return submitted
+
+    async def running(self) -> Submitted:
+        submitted = await self.submit()
+        await claimed(self.database, self.stores, await self.run(submitted))
+        return submitted
+
+    async def run(self, submitted: Submitted) -> Run:
+        found = await self.database.read(partial(self.stores.runs.get, submitted.run_id))
+        assert found is not None
+        return found
+
+    async def task(self, submitted: Submitted) -> Task:
+        found = await self.database.read(partial(self.stores.tasks.get, submitted.task_id))
+        assert found is not None
+        return found
+
+    async def message(self, message_id: str, text: str) -> Submission:
+        """Return a submission from an accepted chat message."""
+        message = InboundMessage("lark", "app", message_id, "oc_1", ANN.id, "{}", T0)
+        await self.database.write(partial(self.stores.inbox.accept, message))
+        return Submission(text, RunSpec(), "lark", scope="oc_1", message=message)
+
+    async def recall(self, message_id: str) -> tuple[str, str | None]:
+        request = RecallRequest("lark", "app", message_id, ANN.id)
+        result, run_id, _ = await self.database.write(
+            partial(recall_message, self.stores, request, ids=new_task_ids(), now=T1)
+        )
+        return result, run_id
+
+
+@pytest.fixture
+def commands(database: Database, stores: Stores) -> Commands:
+    return Commands(database, stores)
+
+
+async def test_an_idempotency_key_returns_the_first_task(commands: Commands) -> None:
+    keyed = msgspec.structs.replace(TASK, idempotency_key="key")
+    first = await commands.submit(keyed)
+    assert await commands.submit(keyed) == first
+    assert await commands.submit(keyed, ANN) != first
+
+
+async def test_a_scope_has_one_current_session(commands: Commands) -> None:
+    scoped = msgspec.structs.replace(TASK, scope="oc_1")
+    first = await commands.submit(scoped)
+    assert (await commands.submit(scoped)).session_id == first.session_id
+    assert (await commands.submit()).session_id != first.session_id
+
+
+async def test_the_session_of_somebody_else_is_not_found(commands: Commands) -> None:
+    own = await commands.submit()
+    with pytest.raises(NotFound, match="no session"):
+        await commands.submit(msgspec.structs.replace(TASK, session_id=own.session_id), ANN)
+
+
+async def test_a_message_steers_the_active_run_until_it_is_stopped(
+    database: Database, stores: Stores, commands: Commands
+) -> None:
+    first = await commands.running()
+    message = msgspec.structs.replace(TASK, session_id=first.session_id)
+    send = partial(steer, stores, message, LOCAL_OWNER, now=T1)
+    steered, events = await database.write(partial(send, ids=new_task_ids()))
+    assert (steered.taken_as, steered.run_id, events) == ("steering", first.run_id, [])
+
+    stop = RunStopped("local", "web")
+    status, _ = await database.write(
+        partial(stop_task, stores, await commands.task(first), stop, ids=new_task_ids(), now=T1)
+    )
+    assert status == "running"
+    steered, events = await database.write(partial(send, ids=new_task_ids()))
+    assert steered.taken_as == "task"
+    assert steered.task_id != first.task_id
+    assert len(events) == 2
+
+
+async def test_an_interruption_moves_unread_steering_into_the_next_task(
+    database: Database, stores: Stores, commands: Commands
+) -> None:
+    first = await commands.running()
+    message = msgspec.structs.replace(TASK, session_id=first.session_id, instruction="faster")
+    await database.write(partial(steer, stores, message, LOCAL_OWNER, ids=new_task_ids(), now=T1))
+    stop = msgspec.structs.replace(message, instruction="stop")
+    submitted, running, _ = await database.write(
+        partial(interrupt_session, stores, stop, LOCAL_OWNER, ids=new_task_ids(), now=T1)
+    )
+    assert running == first.run_id
+    assert (await commands.task(submitted)).instruction == "faster\n\nstop"
+    requested = (await commands.run(first)).stop
+    assert requested is not None
+    assert requested.reason == INTERRUPTED_REASON
+
+
+async def test_a_queued_task_is_cancelled_and_an_ended_one_cannot_be_stopped(
+    database: Database, stores: Stores, commands: Commands
+) -> None:
+    submitted = await commands.submit()
+    task = await commands.task(submitted)
+    stop = partial(stop_task, stores, task, RunStopped("local", "web"), ids=new_task_ids(), now=T1)
+    status, events = await database.write(stop)
+    assert status == "cancelled"
+    assert [event.event for event in events] == [
+        "workflow.lifecycle.updated",
+        "workflow.result.cancelled",
+    ]
+    assert (await commands.task(submitted)).status == "cancelled"
+    with pytest.raises(Conflict, match="already ended"):
+        await database.write(stop)
+
+
+async def test_a_message_is_marked_as_handled_once(
+    database: Database, stores: Stores, commands: Commands
+) -> None:
+    submission = await commands.message("m1", "hi")
+    assert submission.message is not None
+    reply = OutgoingMessage("m1:note", "lark", "app", "oc_1", "m1", "hello")
+    work = partial(mark_handled, stores, submission.message, [reply], now=T1)
+    assert await database.write(work)
+    assert not await database.write(work)
+    due = await database.read(partial(stores.outbox.list_due, "lark", "app", now="9999", limit=10))
+    assert [each.outgoing for each in due] == [reply]
+
+
+async def test_recalling_a_message_undoes_what_it_started(
+    database: Database, stores: Stores, commands: Commands
+) -> None:
+    assert await commands.recall("unknown") == ("nothing", None)
+
+    first = await commands.message("m1", "count")
+    assert await commands.recall("m1") == ("unqueued", None)
+    assert await commands.recall("m1") == ("nothing", None)
+    with pytest.raises(Conflict):
+        await commands.submit(first, ANN)
+
+    submitted = await commands.submit(await commands.message("m2", "count"), ANN)
+    assert await commands.recall("m2") == ("stopped", None)
+    assert (await commands.task(submitted)).status == "cancelled"
+
+    submitted = await commands.submit(await commands.message("m3", "count"), ANN)
+    await claimed(database, stores, await commands.run(submitted))
+    message = await commands.message("m4", "faster")
+    await database.write(partial(steer, stores, message, ANN, ids=new_task_ids(), now=T1))
+    assert await commands.recall("m4") == ("unsaid", None)
+    assert await commands.recall("m3") == ("stopped", submitted.run_id)
