@@ -91,10 +91,10 @@ class OutboxSender:
             self._poll.wake()  # the chat may have more
 
     async def _deliver(self, pending: PendingMessage) -> None:
-        number, outgoing, _, first_tried = pending
+        number, outgoing, _, first_attempt = pending
         if not await self._delivery.begin_attempt(number):
             return
-        since = None if first_tried is None else datetime.fromisoformat(first_tried)
+        since = None if first_attempt is None else datetime.fromisoformat(first_attempt)
         age = timedelta() if since is None else self._clock.now() - since
         try:
             message_id = await self._send(outgoing, since if age > UNCERTAIN_AFTER else None)
