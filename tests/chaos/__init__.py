@@ -1,1 +1,1 @@
-"""Destruction tests."""
+"""Tests that kill processes at chosen instants and check the data afterwards."""

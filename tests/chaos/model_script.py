@@ -1,7 +1,7 @@
-"""What the model says: a pure function of the conversation, so that a resumed run hears the same.
+"""The replies of the model: a pure function of the request, so that a resumed run gets the same.
 
-A task is named by a letter in its text (`task A`). The replies to it stand in a row; how many of
-them were given is counted in the request itself.
+A task is named by a letter in its text (`task A`) and has a sequence of replies. The request itself
+shows how many of them were given.
 """
 
 import re
@@ -12,7 +12,7 @@ from tests.support.anthropic_server import Call, Reply
 
 MARK = re.compile(r"\btask ([A-Z])\b")
 STEERED = "steered"
-"""What the first reply of task A waits for: that the person has steered, or tried to."""
+"""The hold that delays the first reply of task A until the user has tried to steer."""
 
 Steps = Mapping[str, Sequence[Reply]]
 
@@ -22,7 +22,7 @@ def plan(*steps: str) -> Call:
 
 
 def note(line: str) -> Call:
-    """The side effect: running it twice leaves two lines."""
+    """Return a call with a side effect: running it twice writes two lines."""
     return Call("shell", {"command": f"echo {line} >> ledger.txt"})
 
 
@@ -51,7 +51,7 @@ STEPS: Steps = {
 }
 
 
-def scripted(steps: Steps) -> Callable[[dict[str, Any]], Reply]:
+def scripted_model(steps: Steps) -> Callable[[dict[str, Any]], Reply]:
     """Return the function from a request to the reply."""
 
     def reply(request: dict[str, Any]) -> Reply:

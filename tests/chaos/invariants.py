@@ -1,4 +1,4 @@
-"""What must be true of a data folder after any number of crashes."""
+"""Invariants of a data folder that hold after any number of crashes."""
 
 import json
 import sqlite3
@@ -16,24 +16,24 @@ TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 UNKNOWN = "interrupted, outcome unknown"
 REPEATABLE = {"list_dir", "read_file", "search_files"}
 ACCEPTED = 2
-"""So many events of a run are stored with its task, before it begins."""
+"""The number of events that are stored with a task, before its run starts."""
 WAITING = {"queued", "running", "waiting"}
 
 
-def ended(tasks: Iterable[Mapping[str, Any]]) -> bool:
+def have_ended(tasks: Iterable[Mapping[str, Any]]) -> bool:
     return all(task["status"] not in WAITING for task in tasks)
 
 
 def check_order(ids: Sequence[str]) -> None:
-    """Wire ids only rise."""
+    """Event ids have one epoch and increasing positions."""
     epochs = {wire_id.partition("-")[0] for wire_id in ids}
     positions = [int(wire_id.partition("-")[2]) for wire_id in ids]
     assert len(epochs) == 1
     assert positions == sorted(set(positions))
 
 
-def runs_of(events: Iterable[Envelope]) -> dict[str, list[Envelope]]:
-    """The events of each run, the runs in the order of their first event."""
+def group_by_run(events: Iterable[Envelope]) -> dict[str, list[Envelope]]:
+    """Return the events of each run, with the runs in the order of their first event."""
     runs: dict[str, list[Envelope]] = defaultdict(list)
     for event in events:
         runs[event["run_id"]].append(event)
@@ -41,7 +41,7 @@ def runs_of(events: Iterable[Envelope]) -> dict[str, list[Envelope]]:
 
 
 def check_run(events: Sequence[Envelope]) -> None:
-    """No hole, no double, one terminal event and nothing after it, nothing left open."""
+    """Sequence numbers have no gap, one terminal event is last, nodes and calls are closed."""
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert len({event["event_id"] for event in events}) == len(events)
     assert [event["event"] in TERMINAL for event in events].index(True) == len(events) - 1
@@ -63,25 +63,25 @@ def _check_nodes(events: Sequence[Envelope]) -> None:
 
 
 def _check_calls(events: Sequence[Envelope]) -> None:
-    """Every started call has one result, later; only what is idempotent was started again."""
+    """Every started call has one later result. Only idempotent calls were started again."""
     started: Counter[str] = Counter()
     completed: Counter[str] = Counter()
     for event in events:
         call_id = event.get("payload", {}).get("call_id", "")
         if event["event"] == "workflow.tool.started":
-            assert not completed[call_id], f"{call_id} was run again after it had finished"
+            assert not completed[call_id], f"{call_id} was started again after its result"
             started[call_id] += 1
             if event["payload"]["tool_name"] not in REPEATABLE:
-                assert started[call_id] == 1, f"{call_id} was run again"
+                assert started[call_id] == 1, f"{call_id} was started again"
         elif event["event"] == "workflow.tool.completed":
-            assert started[call_id], f"{call_id} has a result and was never started"
+            assert started[call_id], f"{call_id} has a result but was never started"
             completed[call_id] += 1
     assert set(started) == set(completed)
     assert set(completed.values()) <= {1}
 
 
 def check_ledger(events: Sequence[Envelope], ledger: Path) -> None:
-    """A side effect happened once, or is reported as unknown."""
+    """A side effect happened once, or its call is reported as unknown."""
     lines = Counter(ledger.read_text().split() if ledger.exists() else ())
     notes: dict[str, list[str]] = defaultdict(list)
     for event in events:
@@ -93,35 +93,35 @@ def check_ledger(events: Sequence[Envelope], ledger: Path) -> None:
         for event in events
         if event["event"] == "workflow.tool.completed"
     }
-    assert set(lines) <= set(notes), "a line that no started call wrote"
+    assert set(lines) <= set(notes), "a line without a started call"
     for line, calls in notes.items():
         (call_id,) = calls
         match results[call_id]:
             case None:
-                assert lines[line] == 1, f"{line} stands {lines[line]} times"
+                assert lines[line] == 1, f"{line} was written {lines[line]} times"
             case error:
                 assert error == UNKNOWN, error
-                assert lines[line] <= 1, f"{line} stands {lines[line]} times"
+                assert lines[line] <= 1, f"{line} was written {lines[line]} times"
 
 
 def check_lane(runs: Mapping[str, Sequence[Envelope]], events: Sequence[Envelope]) -> None:
-    """Runs of a lane, in the order of their submission, do not overlap."""
-    at_work = ""
-    begun: list[str] = []
+    """The runs of a lane do not overlap and are in the order of submission."""
+    running = ""
+    started: list[str] = []
     for event in events:
         run_id = event["run_id"]
         if event["seq"] <= ACCEPTED:
             continue
-        if at_work != run_id:
-            assert not at_work, f"{run_id} began before {at_work} had ended"
-            begun.append(run_id)
-        at_work = "" if event["event"] in TERMINAL else run_id
-    assert begun == list(runs)
+        if running != run_id:
+            assert not running, f"{run_id} started before {running} had ended"
+            started.append(run_id)
+        running = "" if event["event"] in TERMINAL else run_id
+    assert started == list(runs)
 
 
 def check_messages(messages: Sequence[Mapping[str, Any]], instructions: Mapping[str, str]) -> None:
-    """Each run's messages stand once and together; every call is answered once, right after it."""
-    assert _squeezed(message["run_id"] for message in messages) == list(instructions)
+    """The messages of each run are contiguous, and each call has one result right after it."""
+    assert _deduplicate(message["run_id"] for message in messages) == list(instructions)
     open_calls: list[str] = []
     for message in messages:
         parts = message["parts"]
@@ -130,27 +130,27 @@ def check_messages(messages: Sequence[Mapping[str, Any]], instructions: Mapping[
         open_calls = [part["call_id"] for part in parts if part["type"] == "tool_call"]
         assert not open_calls or message["role"] == "assistant"
     assert not open_calls
-    for run_id, words in instructions.items():
+    for run_id, text in instructions.items():
         first = next(message for message in messages if message["run_id"] == run_id)
         assert first["role"] == "user"
-        assert words in json.dumps(first["parts"], ensure_ascii=False)
+        assert text in json.dumps(first["parts"], ensure_ascii=False)
 
 
-def _squeezed(names: Iterable[str]) -> list[str]:
-    squeezed: list[str] = []
+def _deduplicate(names: Iterable[str]) -> list[str]:
+    result: list[str] = []
     for name in names:
-        if squeezed[-1:] != [name]:
-            squeezed.append(name)
-    return squeezed
+        if result[-1:] != [name]:
+            result.append(name)
+    return result
 
 
 def check_frames(live: Sequence[SseFrame], replay: Sequence[SseFrame]) -> None:
-    """A reader who came back after each cut got, byte for byte, what the replay gives."""
+    """A reader that reconnected after each crash received the same bytes as a replay."""
     assert [frame.raw for frame in live if frame.id] == [frame.raw for frame in replay if frame.id]
 
 
 def check_file(database: Path) -> None:
-    """The tables agree with one another, and the file is whole. Nobody has it open."""
+    """The tables are consistent and the file is intact. No process may have it open."""
     with closing(sqlite3.connect(database)) as connection:
         ask = connection.execute
         assert ask("pragma integrity_check").fetchall() == [("ok",)]

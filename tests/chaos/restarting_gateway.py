@@ -1,4 +1,4 @@
-"""A data folder and the gateway processes that follow one another on it."""
+"""A gateway that is restarted on the same data folder whenever it dies."""
 
 import asyncio
 import re
@@ -15,17 +15,18 @@ from tests import ROOT
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.http_client import HttpClient, Reply, SseFrame
 
-ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
-LIVES = "none"
+_ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
+NO_CRASH = "none"
+"""The crash plan of a process that does not crash; see `crash_launcher`."""
 
 
 @dataclass
-class Gateway:
-    """One process of `larkspur serve` and its last words."""
+class GatewayProcess:
+    """One process of `larkspur serve` and what it wrote to standard error."""
 
     process: asyncio.subprocess.Process
     count_file: Path
-    said: list[str] = field(default_factory=list)
+    stderr_lines: list[str] = field(default_factory=list)
     client: HttpClient | None = None
 
     @property
@@ -33,35 +34,35 @@ class Gateway:
         return int(self.count_file.read_text() or 0)
 
     async def ready(self, home: Path) -> HttpClient | None:
-        """Return a client as soon as it serves; None when it died before."""
+        """Return a client when it accepts requests, None when it ended before."""
         stderr = self.process.stderr
         assert stderr is not None
         while line := (await stderr.readline()).decode():
-            self.said.append(line)
-            if found := ADDRESS.search(line):
+            self.stderr_lines.append(line)
+            if found := _ADDRESS.search(line):
                 self.client = HttpClient(found[1], int(found[2]), read_token(home))
                 return self.client
         return None
 
-    async def over(self) -> int:
-        """Return the exit code when it has ended."""
+    async def wait(self) -> int:
+        """Wait until it has ended and return the exit code."""
         stderr = self.process.stderr
         assert stderr is not None
         while line := (await stderr.readline()).decode():
-            self.said.append(line)
+            self.stderr_lines.append(line)
         return await self.process.wait()
 
-    async def end(self) -> None:
-        """Be rid of it, if it is still there."""
+    async def kill(self) -> None:
+        """Kill it unless it has ended."""
         if self.process.returncode is None:
             self.process.kill()
-            await self.over()
+            await self.wait()
 
 
-class House:
-    """Starts a gateway by each plan in order; when one dies the next follows at once.
+class RestartingGateway:
+    """Starts one gateway process per crash plan; when one ends, the next starts at once.
 
-    `ask` and `watch` are a person's: they come back whenever the gateway does.
+    `request` and `stream` reconnect whenever a new process accepts requests.
     """
 
     def __init__(self, folder: Path, model: ScriptedAnthropic, environ: dict[str, str]) -> None:
@@ -71,7 +72,7 @@ class House:
         self.workspace.mkdir(parents=True, exist_ok=True)
         (self.workspace / "notes.txt").write_text("a note\n")
         self.model = model
-        self.gateways: list[Gateway] = []
+        self.processes: list[GatewayProcess] = []
         self.codes: list[int] = []
         self._environ = environ
         self._client: HttpClient | None = None
@@ -80,7 +81,7 @@ class House:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment of every process of this house."""
+        """The environment of every process."""
         return {
             **self._environ,
             "LARKSPUR_HOME": str(self.home),
@@ -92,78 +93,78 @@ class House:
             "LARKSPUR_LLM__MODEL": "claude-x",
         }
 
-    async def start(self, *command: str, plan: str = LIVES) -> Gateway:
-        """Start one Larkspur process, in the workspace."""
-        count_file = self.folder / f"commits-{len(self.gateways)}"
+    async def start(self, *command: str, plan: str = NO_CRASH) -> GatewayProcess:
+        """Start a Larkspur process in the workspace."""
+        count_file = self.folder / f"commits-{len(self.processes)}"
         count_file.touch()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.chaos.launch", str(count_file), plan, *command),
+            *(sys.executable, "-m", "tests.chaos.crash_launcher", str(count_file), plan, *command),
             cwd=self.workspace,
             env=self.environ,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        self.gateways.append(Gateway(process, count_file))
-        return self.gateways[-1]
+        self.processes.append(GatewayProcess(process, count_file))
+        return self.processes[-1]
 
     async def serve(self, plans: Sequence[str]) -> None:
-        """Run one gateway after the other; the last one until somebody ends it."""
+        """Run one process after the other, the last one until `close`."""
         for plan in plans:
             if self._closed:
                 return
-            gateway = await self.start("serve", "--port", "0", plan=plan)
-            await self._announce(await gateway.ready(self.home))
-            self.codes.append(await gateway.over())
+            process = await self.start("serve", "--port", "0", plan=plan)
+            await self._announce(await process.ready(self.home))
+            self.codes.append(await process.wait())
             await self._announce(None)
         self._closed = True
         await self._announce(None)
 
     async def close(self) -> None:
-        """End the gateway that serves; no other one follows."""
-        await self.up()
+        """End the current process. No other one is started."""
+        await self.wait_until_up()
         self._closed = True
         self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the newest process."""
-        self.gateways[-1].process.send_signal(number)
+        self.processes[-1].process.send_signal(number)
 
-    async def up(self) -> HttpClient:
-        """Return the client of the gateway that serves now or next."""
+    async def wait_until_up(self) -> HttpClient:
+        """Return the client of the current process, or of the next one."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._client is not None or self._closed)
             assert self._client is not None, "no gateway is left"
             return self._client
 
-    async def gone(self, client: HttpClient) -> None:
-        """Return when another gateway than this one's has taken over, or none is there."""
+    async def wait_until_replaced(self, client: HttpClient) -> None:
+        """Wait until the process of this client has ended."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._client is not client)
 
-    async def ask(self, method: str, path: str, body: object = None) -> Reply:
-        """Send a request until somebody answers it."""
+    async def request(self, method: str, path: str, body: object = None) -> Reply:
+        """Send a request until a process answers it."""
         while True:
-            client = await self.up()
-            reply = await once(client, method, path, body)
+            client = await self.wait_until_up()
+            reply = await try_request(client, method, path, body)
             if reply is not None:
                 return reply
-            await self.gone(client)
+            await self.wait_until_replaced(client)
 
     async def get(self, path: str) -> Any:
-        reply = await self.ask("GET", path)
+        reply = await self.request("GET", path)
         assert reply.status == 200, reply
         return reply.json()
 
-    async def watch(self, query: str) -> AsyncGenerator[SseFrame]:
-        """Yield frames as one reader gets them who always comes back by its cursor."""
+    async def stream(self, query: str) -> AsyncGenerator[SseFrame]:
+        """Yield the frames of a reader that reconnects with its cursor."""
         last = ""
         while True:
-            client = await self.up()
-            async for frame in frames(client, query, last):
+            client = await self.wait_until_up()
+            async for frame in stream_frames(client, query, last):
                 last = frame.id or last
                 yield frame
-            await self.gone(client)
+            await self.wait_until_replaced(client)
 
     async def _announce(self, client: HttpClient | None) -> None:
         async with self._changed:
@@ -171,47 +172,49 @@ class House:
             self._changed.notify_all()
 
 
-async def once(client: HttpClient, method: str, path: str, body: object = None) -> Reply | None:
-    """Send a request; None when there was no whole answer."""
+async def try_request(
+    client: HttpClient, method: str, path: str, body: object = None
+) -> Reply | None:
+    """Send a request. Return None when there was no complete answer."""
     reply: Reply | None = None
     try:
         reply = await client.request(method, path, body)
     except* (OSError, EOFError):
-        pass  # the process died before, or in mid-answer: that is what is tested
+        pass  # the process died before or while it answered
     return reply
 
 
-async def frames(client: HttpClient, query: str, last: str) -> AsyncGenerator[SseFrame]:
-    """Yield the frames of one connection until it is cut."""
+async def stream_frames(client: HttpClient, query: str, last: str) -> AsyncGenerator[SseFrame]:
+    """Yield the frames of one connection until it is closed."""
     headers = {"last-event-id": last} if last else {}
     try:
         async with client.stream(f"{query}&debug=1", headers) as stream:
             while (frame := await stream.frame()) is not None:
                 yield frame
     except (OSError, EOFError):
-        pass  # cut
+        pass  # the process died
 
 
 @asynccontextmanager
-async def open_house(
+async def restarting_gateway(
     folder: Path, model: ScriptedAnthropic, environ: dict[str, str], plans: Sequence[str]
-) -> AsyncGenerator[House]:
-    """Serve by the plans, the last of which lives; leaving ends it in order."""
-    house = House(folder, model, environ)
-    serving = asyncio.create_task(house.serve(plans))
+) -> AsyncGenerator[RestartingGateway]:
+    """Run a process per plan; the last one is stopped when the context is left."""
+    gateway = RestartingGateway(folder, model, environ)
+    serving = asyncio.create_task(gateway.serve(plans))
     try:
-        yield house
+        yield gateway
         async with asyncio.timeout(30):
-            await house.close()
+            await gateway.close()
             await serving
-        # one that was to die may do it only now
-        assert house.codes[-1] == 0 or plans[len(house.codes) - 1] != LIVES
+        # a process with a crash plan may crash only now
+        assert gateway.codes[-1] == 0 or plans[len(gateway.codes) - 1] != NO_CRASH
     except BaseException as error:
-        said = [line for gateway in house.gateways for line in ("---\n", *gateway.said)]
-        error.add_note(f"plans {list(plans)}, codes {house.codes}\n{''.join(said)[-8000:]}")
+        lines = [line for process in gateway.processes for line in ("---\n", *process.stderr_lines)]
+        error.add_note(f"plans {list(plans)}, codes {gateway.codes}\n{''.join(lines)[-8000:]}")
         raise
     finally:
         serving.cancel()
         await asyncio.wait([serving])
-        for gateway in house.gateways:
-            await gateway.end()
+        for process in gateway.processes:
+            await process.kill()

@@ -1,0 +1,74 @@
+"""Start Larkspur so that it crashes at a given commit or time.
+
+`python -m tests.chaos.crash_launcher COUNT_FILE PLAN ARGUMENT…` runs `larkspur ARGUMENT…`.
+COUNT_FILE contains the number of commits of the process. PLAN is
+
+- `none`: it does not crash;
+- `before:N`, `after:N`: SIGKILL immediately before or after the N-th commit of the process;
+- `term:N`: SIGTERM after the N-th commit;
+- `alarm:SECONDS`: killed by the kernel this long after its start.
+
+The product is not changed: only the connection class of the standard library is replaced.
+"""
+
+import itertools
+import os
+import signal
+import sqlite3
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from larkspur.main import main
+
+
+class CrashingConnection(sqlite3.Connection):
+    """A connection that counts the commits of its process and kills it at one of them."""
+
+    counted = itertools.count(1)
+    count_file = -1
+    before = 0
+    after = 0
+    signal = signal.SIGKILL
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql != "commit":
+            return super().execute(sql, *values)
+        number = next(self.counted)
+        if number == self.before:
+            os.kill(os.getpid(), self.signal)
+        cursor = super().execute(sql)
+        os.pwrite(self.count_file, b"%d" % number, 0)
+        if number == self.after:
+            os.kill(os.getpid(), self.signal)
+        return cursor
+
+
+def install_crash(count_file: Path, plan: str) -> None:
+    """Prepare the crash of this process."""
+    CrashingConnection.count_file = os.open(
+        count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+    )
+    kind, _, value = plan.partition(":")
+    match kind:
+        case "none":
+            pass
+        case "before":
+            CrashingConnection.before = int(value)
+        case "after":
+            CrashingConnection.after = int(value)
+        case "term":
+            CrashingConnection.after, CrashingConnection.signal = int(value), signal.SIGTERM
+        case "alarm":
+            # the default action of SIGALRM ends the process without running any Python code
+            signal.setitimer(signal.ITIMER_REAL, float(value))
+        case _:
+            raise SystemExit(f"unknown plan {plan}")
+    sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
+
+
+if __name__ == "__main__":
+    install_crash(Path(sys.argv[1]), sys.argv[2])
+    sys.argv[1:] = sys.argv[3:]
+    sys.exit(main())

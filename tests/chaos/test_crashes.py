@@ -1,0 +1,225 @@
+"""`kill -9` at every commit, during a stream and during a tool: nothing is lost or done twice.
+
+`make test` runs the short form, a dozen crashes in three scenarios; `make chaos` crashes before and
+after every commit. Random plans are seeded with CHAOS_SEED and printed with a failure.
+"""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import invariants
+from tests.chaos.model_script import Steps, final, plan, scripted_model
+from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
+from tests.chaos.scenario import INSTRUCTIONS, list_events, run_scenario
+from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic
+
+SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
+MAX_COMMITS = 56
+"""More commits than the scenario has."""
+
+Environ = dict[str, str]
+
+
+@pytest.mark.parametrize(
+    "plans",
+    [
+        ("before:1", "after:1", "after:3", "before:6"),
+        ("before:13", "before:7", "after:10", "before:12"),
+        ("after:25", "after:1", "before:3", "term:14"),
+    ],
+    ids=" ".join,
+)
+async def test_a_dozen_crashes(tmp_path: Path, environ: Environ, plans: tuple[str, ...]) -> None:
+    await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
+
+
+@pytest.mark.chaos
+async def test_the_crash_numbers_cover_every_commit(tmp_path: Path, environ: Environ) -> None:
+    gateway = await run_scenario(tmp_path, environ, [NO_CRASH])
+    assert 20 < gateway.processes[0].commits < MAX_COMMITS
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("number", range(1, MAX_COMMITS))
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_a_crash_at_a_commit(
+    tmp_path: Path, environ: Environ, side: str, number: int
+) -> None:
+    await run_scenario(tmp_path, environ, [f"{side}:{number}", NO_CRASH])
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("number", range(3, MAX_COMMITS, 4))
+async def test_a_hand_over_at_a_commit(tmp_path: Path, environ: Environ, number: int) -> None:
+    gateway = await run_scenario(tmp_path, environ, [f"term:{number}", NO_CRASH])
+    assert set(gateway.codes) <= {0, 128 + signal.SIGTERM}  # the latter after a second signal
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(16))
+async def test_crashes_during_the_resume(tmp_path: Path, environ: Environ, seed: int) -> None:
+    rng = random.Random(f"{SEED} twice {seed}")  # noqa: S311 - chaos, not a secret
+    plans = [f"{rng.choice(['before', 'after'])}:{rng.randint(3, 30)}"]
+    plans += [f"{rng.choice(['before', 'after'])}:{rng.randint(1, 12)}" for _ in range(3)]
+    await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(16))
+async def test_a_crash_at_a_random_time(tmp_path: Path, environ: Environ, seed: int) -> None:
+    rng = random.Random(f"{SEED} alarm {seed}")  # noqa: S311 - chaos, not a secret
+    plans = [f"alarm:{rng.uniform(0.4, 4.0):.6f}" for _ in range(2)]
+    await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
+
+
+@asynccontextmanager
+async def one_task(
+    folder: Path, environ: Environ, steps: Steps, processes: int = 2
+) -> AsyncGenerator[tuple[RestartingGateway, str, str]]:
+    """Submit task A to a gateway that the test kills; yield gateway, task id and session id."""
+    async with (
+        ScriptedAnthropic(scripted_model(steps), record=False) as model,
+        restarting_gateway(folder, model, environ, [NO_CRASH] * processes) as gateway,
+    ):
+        options = {"permission_mode": "full", "workspace": str(gateway.workspace)}
+        made = await gateway.request(
+            "POST", "/api/tasks", {"task": INSTRUCTIONS["A"], "options": options}
+        )
+        task = made.json()
+        async with asyncio.timeout(90):
+            yield gateway, task["task_id"], task["session_id"]
+
+
+async def wait_for_event(gateway: RestartingGateway, session_id: str, event: str) -> None:
+    """Return when a reader received such an event."""
+    async with aclosing(gateway.stream(f"session_id={session_id}")) as frames:
+        async for frame in frames:
+            if frame.event == event:
+                return
+
+
+async def check_finished_run(
+    gateway: RestartingGateway, session_id: str
+) -> list[invariants.Envelope]:
+    """Wait until the only run has ended, check its invariants and return its events."""
+    async with aclosing(gateway.stream(f"session_id={session_id}")) as frames:
+        async for frame in frames:
+            if frame.event in invariants.TERMINAL:
+                break
+    events = await list_events(gateway, session_id)
+    invariants.check_run(events)
+    invariants.check_ledger(events, gateway.workspace / "ledger.txt")
+    return list(events)
+
+
+class BlockingCommand:
+    """A command that reports its start and then blocks for ever."""
+
+    def __init__(self, folder: Path, line: str) -> None:
+        up, never = f"{line}.up", f"{line}.never"
+        os.mkfifo(folder / up)
+        os.mkfifo(folder / never)
+        # for reading and writing: opening one end must not wait for the other
+        self._end = os.open(folder / up, os.O_RDWR | os.O_NONBLOCK)
+        self.call = Call(
+            "shell", {"command": f"echo {line} >> ledger.txt; echo up > {up}; cat {never}"}
+        )
+
+    async def wait_until_started(self) -> None:
+        loop, up = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._end, up.set)
+        await up.wait()
+        loop.remove_reader(self._end)
+        os.close(self._end)
+
+
+async def test_crashes_during_a_stream_and_a_tool_and_a_stop_during_a_tool(
+    tmp_path: Path, environ: Environ
+) -> None:
+    (tmp_path / "workspace").mkdir()
+    first, second = (BlockingCommand(tmp_path / "workspace", line) for line in ("A1", "A2"))
+    text = "A long first word about it."
+    steps = {
+        "A": (
+            Reply(text=text, pieces=9, calls=[plan("write")], hold="go", after_pieces=4),
+            Reply(calls=[first.call, Call("read_file", {"path": "notes.txt"})]),
+            Reply(calls=[second.call]),
+            final("A"),
+        )
+    }
+    async with one_task(tmp_path, environ, steps, processes=4) as (gateway, _, session_id):
+        await wait_for_event(gateway, session_id, "workflow.node.output.delta")
+        gateway.signal(signal.SIGKILL)
+        gateway.model.release("go")
+        await first.wait_until_started()
+        gateway.signal(signal.SIGKILL)
+        await second.wait_until_started()
+        gateway.signal(signal.SIGTERM)
+        events = await check_finished_run(gateway, session_id)
+        results = [e["payload"] for e in events if e["event"] == "workflow.tool.completed"]
+        unknown = [result for result in results if result.get("error") == invariants.UNKNOWN]
+        assert [result["tool_name"] for result in unknown] == ["shell", "shell"]
+        assert (gateway.workspace / "ledger.txt").read_text().split() == ["A1", "A2"]
+        assert events[-1]["payload"]["final_answer"] == final("A").text
+    assert gateway.codes == [-signal.SIGKILL, -signal.SIGKILL, 0, 0]
+    invariants.check_file(gateway.home / "larkspur.db")
+
+
+async def test_an_acknowledged_stop_survives_a_crash(tmp_path: Path, environ: Environ) -> None:
+    steps = {
+        "A": (
+            Reply(calls=[plan("write")], hold="go"),
+            Reply(calls=[Call("shell", {"command": "echo A1 >> ledger.txt"})]),
+            final("A"),
+        )
+    }
+    async with one_task(tmp_path, environ, steps) as (gateway, task_id, session_id):
+        await gateway.model.until_open(1)
+        stopped = await gateway.request("POST", f"/api/tasks/{task_id}/stop")
+        gateway.signal(signal.SIGKILL)
+        gateway.model.release("go")
+        assert stopped.status == 200, stopped
+        events = await check_finished_run(gateway, session_id)
+        assert events[-1]["event"] == "workflow.result.cancelled"
+        assert events[-1]["payload"]["requested_via"] == "web"
+        assert not (gateway.workspace / "ledger.txt").exists()
+        task = await gateway.get(f"/api/tasks/{task_id}")
+        assert (task["status"], task["run"]["stop_reason"]) == ("cancelled", "user_stop")
+    invariants.check_file(gateway.home / "larkspur.db")
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("number", [4, 9, 14, 18])
+async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
+    tmp_path: Path, environ: Environ, number: int
+) -> None:
+    """It is not resumed: it fails as interrupted when its lease has expired."""
+    folder, short = tmp_path / "workspace", {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": "1"}
+    folder.mkdir()
+    steps = {
+        "A": (
+            Reply(calls=[plan("write")]),
+            Reply(calls=[Call("shell", {"command": "echo A1 >> ledger.txt"})]),
+            Reply(text="never", hang=True),
+        )
+    }
+    async with ScriptedAnthropic(scripted_model(steps), record=False) as model:
+        alone = RestartingGateway(tmp_path, model, short)
+        command = ("-p", INSTRUCTIONS["A"], "--permission-mode", "full")
+        terminal = await alone.start(*command, plan=f"after:{number}")
+        async with asyncio.timeout(60):
+            assert await terminal.wait() == -signal.SIGKILL, terminal.stderr_lines
+        async with restarting_gateway(tmp_path, model, short, [NO_CRASH]) as gateway:
+            (task,) = (await gateway.get("/api/tasks"))["tasks"]
+            async with asyncio.timeout(60):
+                events = await check_finished_run(gateway, task["session_id"])
+            assert events[-1]["payload"]["stop_reason"] == "interrupted"
+            task = await gateway.get(f"/api/tasks/{task['task_id']}")
+            assert (task["status"], task["run"]["status"]) == ("failed", "failed")
