@@ -192,7 +192,7 @@ class LarkChat(ChatService):
         return "button" not in json.dumps(self.sim.card(message_id))
 
     async def approve(self, message_id: str) -> str:
-        response = await self.sim.click(self.sim.people[0], message_id, "Yes, once")
+        response = await self.sim.click(self.sim.people[0], message_id, "Allow once")
         return str(response["toast"]["content"])
 
     def displays(self) -> list[str]:

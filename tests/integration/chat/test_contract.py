@@ -104,7 +104,7 @@ async def test_a_question_is_answered(service: ChatService, tmp_path: Path, way:
         assert not service.is_settled(question)
         match way:
             case "button":
-                assert await service.approve(question) == "Allowed, once"
+                assert await service.approve(question) == "Allowed once"
             case _:
                 await service.say("OK", quoted=question if way == "quote" else "")
         await service.until(lambda: bool(service.replies()))
