@@ -69,7 +69,7 @@ async def test_a_chat_keeps_its_order_and_does_not_block_another(
 
 async def test_commands_are_answered_without_a_run(service: ChatService, tmp_path: Path) -> None:
     async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
-        for text, part in (("/status", "running"), ("/taskfoo", "/tasks"), ("/usage", "nothing")):
+        for text, part in (("/status", "running"), ("/taskfoo", "/tasks"), ("/usage", "no usage")):
             asked = await service.say(text)
             await service.until(partial(has_reply, service, asked))
             assert part in service.replies()[-1][0].lower()
@@ -122,7 +122,7 @@ async def test_a_late_button_names_the_answer(service: ChatService, tmp_path: Pa
         await service.until(lambda: bool(service.replies()))
         await service.say("no", quoted=question)
         await service.until(lambda: len(service.replies()) == 2)
-        assert service.replies()[1][0].startswith("Answered already by you")
+        assert service.replies()[1][0].startswith("Already answered by you")
 
 
 async def test_a_failed_send_is_repeated(service: ChatService, tmp_path: Path) -> None:
