@@ -1,4 +1,4 @@
-"""A whole gateway in the test's process: real database, real tools, real SDK, a scripted model."""
+"""A gateway in the test's process: real database, real tools, real SDK, a scripted model."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -30,7 +30,7 @@ TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 
 @dataclass
 class Core:
-    """A running house and the verbs that tests use."""
+    """A running gateway and what tests do with it."""
 
     house: GatewayHouse
     model: ScriptedAnthropic
@@ -55,13 +55,13 @@ class Core:
     async def answer(
         self, question_id: str, decision: str = "approve", text: str = "", **more: Any
     ) -> QuestionRecord:
-        """Answer a question as the local owner on the page."""
+        """Answer a question as the local owner on the web page."""
         given = msgspec.convert({"decision": decision, "text": text, **more}, AnswerInput)
         who = Actor(LOCAL_OWNER, "web")
         return await self.house.gateway.answer(QuestionId(question_id), given, who)
 
     async def asked(self, submitted: Submitted, number: int = 1) -> dict[str, Any]:
-        """Return the payload of a run's first question, or a later one, once it waits."""
+        """Return the payload of the n-th question of a run once the run waits for the answer."""
         seen: list[dict[str, Any]] = []
 
         def waits(each: dict[str, Any]) -> bool:
@@ -77,7 +77,7 @@ class Core:
     async def until(
         self, session: SessionId, wanted: Callable[[dict[str, Any]], bool]
     ) -> list[dict[str, Any]]:
-        """Return the envelopes of a session up to the first wanted one, ephemerals included."""
+        """Return the envelopes of a session, ephemeral ones included, up to a wanted one."""
         start = Cursor(self.house.broadcaster.epoch, 0)
         seen: list[dict[str, Any]] = []
         async with aclosing(self.house.gateway.watch(frozenset({session}), start)) as batches:
@@ -100,7 +100,7 @@ class Core:
         return await self.house.gateway.queries.latest_run(submitted.task_id, LOCAL_OWNER)
 
     async def durable(self, submitted: Submitted) -> list[dict[str, Any]]:
-        """Return what the log has of a run."""
+        """Return the stored envelopes of a run."""
         rows = await self.house.gateway.queries.events(
             submitted.session_id, LOCAL_OWNER, limit=10_000
         )
@@ -112,7 +112,7 @@ def plan(*steps: str, **more: Any) -> Call:
 
 
 def sound(events: list[dict[str, Any]]) -> None:
-    """Hold what is true of every ended run."""
+    """Check what is true of every ended run."""
     durable = [each for each in events if "seq" in each]
     assert [each["seq"] for each in durable] == list(range(1, len(durable) + 1))
     assert [each["event"] in TERMINAL for each in durable].count(True) == 1
@@ -137,7 +137,7 @@ async def core(
     environ: Mapping[str, str] | None = None,
     model: ScriptedAnthropic | None = None,
 ) -> AsyncGenerator[Core]:
-    """Open a house on a home folder; leaving it hands over what is at work."""
+    """Start a gateway on a home folder; leaving the block hands over the active runs."""
     async with AsyncExitStack() as stack:
         server = (
             await stack.enter_async_context(ScriptedAnthropic(script)) if model is None else model

@@ -1,4 +1,4 @@
-"""Questions through the real chain: a person is asked once, and the run goes on where it paused."""
+"""Questions and answers through a real gateway."""
 
 import asyncio
 from functools import partial
@@ -40,7 +40,7 @@ def touch(name: str) -> Call:
 
 
 def reviewed(*replies: Reply) -> Rules:
-    """A model that plans `look` and `act`, listens to feedback, and touches `acted` when it may."""
+    """A model that plans `look` and `act`, revises its plan, and creates `acted` after approval."""
     return Rules(
         [
             *replies,
@@ -57,7 +57,7 @@ def acted(here: Core, home: Path, session: str) -> bool:
     return (home / "workspaces" / session / "acted").exists()
 
 
-async def test_nothing_is_done_before_a_person_agrees_to_the_plan(home: Path) -> None:
+async def test_nothing_runs_before_the_plan_is_approved(home: Path) -> None:
     async with core(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
@@ -75,7 +75,9 @@ async def test_nothing_is_done_before_a_person_agrees_to_the_plan(home: Path) ->
         assert (answered["decision"], answered["answered_by"]) == ("approve", "local")
 
 
-async def test_feedback_makes_the_next_version_and_asks_again_in_the_same_run(home: Path) -> None:
+async def test_feedback_creates_a_new_plan_version_and_a_new_question_in_the_same_run(
+    home: Path,
+) -> None:
     async with core(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         first = await here.asked(made)
@@ -106,7 +108,7 @@ async def test_feedback_makes_the_next_version_and_asks_again_in_the_same_run(ho
         assert acted(here, home, made.session_id)
 
 
-async def test_a_rejected_plan_ends_the_run_and_no_tool_ran(home: Path) -> None:
+async def test_a_rejected_plan_ends_the_run_without_a_tool_call(home: Path) -> None:
     async with core(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
@@ -142,7 +144,7 @@ def late_sweep(here: Core) -> Recovery:
     return Recovery(house.database, house.stores, broadcaster=house.broadcaster, clock=_Later(here))
 
 
-async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -> None:
+async def test_an_expired_plan_question_rejects_the_plan_with_a_final_answer(home: Path) -> None:
     async with core(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
@@ -159,7 +161,7 @@ async def test_a_plan_that_nobody_looks_at_is_a_no_with_last_words(home: Path) -
             await here.answer(asked["question_id"])
 
 
-async def test_only_complex_plans_are_reviewed_when_that_is_wished(home: Path) -> None:
+async def test_plan_review_can_be_limited_to_complex_plans(home: Path) -> None:
     simple = Rules(
         [
             Reply(text="done", when=When(all_results=2)),
@@ -177,7 +179,7 @@ async def test_only_complex_plans_are_reviewed_when_that_is_wished(home: Path) -
         assert (await here.asked(made))["kind"] == "plan"
 
 
-async def test_an_action_before_the_plan_is_agreed_to_is_not_run_whatever_the_gates(
+async def test_no_action_runs_before_the_plan_is_approved_in_any_gate_mode(
     home: Path,
 ) -> None:
     script = Rules(
@@ -193,7 +195,7 @@ async def test_an_action_before_the_plan_is_agreed_to_is_not_run_whatever_the_ga
         assert not acted(here, home, made.session_id)
 
 
-async def test_pictures_skip_the_review(home: Path) -> None:
+async def test_a_task_with_an_image_skips_the_plan_review(home: Path) -> None:
     script = Rules([Reply(text="a heron")])
     async with core(home, script, {"LARKSPUR_AGENT__PLAN_REVIEW": "always"}) as here:
         seen = await here.house.attachments.put("bird.png", "image/png", b"\x89PNG")
@@ -213,7 +215,7 @@ def two_calls() -> Rules:
     )
 
 
-async def test_calls_are_answered_one_by_one_and_what_is_denied_is_told(home: Path) -> None:
+async def test_calls_are_approved_one_by_one_and_denials_reach_the_model(home: Path) -> None:
     async with core(home, two_calls()) as here:
         made = await here.submit("touch", permission_mode="ask")
         asked = await here.asked(made)
@@ -232,7 +234,7 @@ async def test_calls_are_answered_one_by_one_and_what_is_denied_is_told(home: Pa
         assert events[-1]["payload"]["final_answer"] == "done"
 
 
-async def test_an_edit_is_shown_as_a_diff_before_the_yes(home: Path) -> None:
+async def test_an_approval_question_contains_the_diff_of_an_edit(home: Path) -> None:
     change = Call("write_file", {"path": "notes.md", "content": "one\nthree\n"})
     script = Rules(
         [
@@ -254,7 +256,7 @@ async def test_an_edit_is_shown_as_a_diff_before_the_yes(home: Path) -> None:
 
 
 def again(command: str) -> Rules:
-    """A model that runs a command once for each thing that it is told."""
+    """A model that runs a command for each user message."""
     return Rules(
         [
             Reply(text="done", when=When(results=2)),
@@ -265,7 +267,7 @@ def again(command: str) -> Rules:
 
 
 @pytest.mark.parametrize(("grant", "asked_in_other"), [("session", True), ("rule", False)])
-async def test_a_yes_for_longer_is_a_rule_of_the_session_or_of_the_person(
+async def test_a_lasting_approval_adds_a_rule_for_the_session_or_the_person(
     home: Path, grant: str, *, asked_in_other: bool
 ) -> None:
     async with core(home, again("touch a")) as here:
@@ -291,7 +293,7 @@ async def test_a_yes_for_longer_is_a_rule_of_the_session_or_of_the_person(
         assert ("rule.written", "shell(touch a)") in [(each.action, each.detail) for each in deeds]
 
 
-async def test_a_rule_that_is_taken_back_asks_again(home: Path) -> None:
+async def test_after_a_rule_is_removed_the_call_needs_approval_again(home: Path) -> None:
     async with core(home, again("touch a")) as here:
         gateway = here.house.gateway
         made = await here.submit("once", permission_mode="ask")
@@ -308,7 +310,7 @@ async def test_a_rule_that_is_taken_back_asks_again(home: Path) -> None:
         assert (await here.asked(next_one))["calls"][0]["what"] == "touch a"
 
 
-async def test_no_rule_is_offered_for_what_runs_anything(home: Path) -> None:
+async def test_no_rule_is_offered_for_commands_that_run_other_commands(home: Path) -> None:
     async with core(home, again("sh -c 'touch a'")) as here:
         made = await here.submit("once", permission_mode="ask")
         asked = await here.asked(made)
@@ -324,7 +326,7 @@ async def from_chat(
     here: Core, text: str, name: str, *, direct: bool = False, principal: Principal = TALKER,
     verb: str = "submit", **options: Any,
 ) -> Any:  # fmt: skip
-    """Hand a message of a chat in, as the Lark door does."""
+    """Submit a chat message, as a chat channel does."""
     from internal.agent.app.task_options import TaskOptions, build_run_spec  # noqa: PLC0415 - beside its use
 
     message = InboundMessage(
@@ -359,7 +361,7 @@ def ask_once() -> Rules:
         (LOCAL_OWNER, "", False, None),
     ],
 )
-async def test_who_may_answer_a_question_of_a_chat(
+async def test_only_permitted_people_answer_a_question_of_a_chat(
     home: Path, who: Principal, chat: str, *, direct: bool, error: type[Exception] | None
 ) -> None:
     async with core(home, ask_once()) as here:
@@ -384,7 +386,7 @@ async def test_who_may_answer_a_question_of_a_chat(
         assert [each.principal for each in refused] == ([who.id] if error is Forbidden else [])
 
 
-async def test_a_question_and_its_end_are_promised_to_the_chat(home: Path) -> None:
+async def test_a_question_and_its_closing_are_queued_for_the_chat(home: Path) -> None:
     async with core(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
@@ -403,7 +405,7 @@ async def test_a_question_and_its_end_are_promised_to_the_chat(home: Path) -> No
         assert await here.house.database.read(remote) == "om_1"
 
 
-async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
+async def test_of_two_hundred_concurrent_answers_exactly_one_is_accepted(home: Path) -> None:
     async with core(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
@@ -432,7 +434,7 @@ async def test_of_two_hundred_answers_at_once_one_counts(home: Path) -> None:
         assert len(named(events, "question.answered")) == 1
 
 
-async def test_two_questions_of_one_session_stand_beside_each_other(home: Path) -> None:
+async def test_a_session_can_have_two_open_questions(home: Path) -> None:
     async with core(home, ask_once()) as here:
         one = await from_chat(here, "paint the door", "m1")
         first = await here.asked(one)
@@ -460,7 +462,7 @@ async def test_two_questions_of_one_session_stand_beside_each_other(home: Path) 
         ({"decision": "approve", "items": {"x": True}}, "no meaning for a question"),
     ],
 )
-async def test_an_answer_that_does_not_fit_changes_nothing(
+async def test_an_invalid_answer_changes_nothing(
     home: Path, given: dict[str, Any], sentence: str
 ) -> None:
     async with core(home, ask_once()) as here:
@@ -473,7 +475,7 @@ async def test_an_answer_that_does_not_fit_changes_nothing(
         await here.end_of(made)
 
 
-async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> None:
+async def test_the_message_of_an_answer_is_marked_as_handled(home: Path) -> None:
     async with core(home, ask_once()) as here:
         gateway = here.house.gateway
         made = await from_chat(here, "paint", "m1")
@@ -491,7 +493,7 @@ async def test_a_message_that_answers_is_settled_with_the_answer(home: Path) -> 
         await here.end_of(made)
 
 
-async def test_an_interruption_stops_the_run_and_takes_its_untold_words_along(home: Path) -> None:
+async def test_an_interruption_stops_the_run_and_moves_its_unread_steering(home: Path) -> None:
     slow = Rules(
         [
             Reply(text="new", when=When(last_user="no, the wall")),
@@ -514,7 +516,7 @@ async def test_an_interruption_stops_the_run_and_takes_its_untold_words_along(ho
         assert task.instruction == "in green\n\nno, the wall"
 
 
-async def test_a_stop_is_final_and_what_is_said_after_it_is_the_next_task(home: Path) -> None:
+async def test_a_message_after_a_stop_is_the_next_task(home: Path) -> None:
     slow = Rules(
         [
             Reply(text="hello again", when=When(last_user="are you there?")),
@@ -538,7 +540,7 @@ async def test_a_stop_is_final_and_what_is_said_after_it_is_the_next_task(home: 
         assert sorted(each.instruction for each in tasks) == ["are you there?", "sleep"]
 
 
-async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
+async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
     slow = Rules(
         [
             Reply(text="next", when=When(last_text="for the next one")),
@@ -580,7 +582,7 @@ async def test_a_recalled_message_takes_back_what_it_began(home: Path) -> None:
         assert [each.text for _, _, each, _ in reversed(rows)] == ["for the next one", "next"]
 
 
-async def test_a_stopped_task_is_resumed_and_a_finished_one_is_not(home: Path) -> None:
+async def test_a_stopped_task_can_be_resumed_and_a_completed_one_cannot(home: Path) -> None:
     async with core(home, ask_once()) as here:
         gateway = here.house.gateway
         made = await here.submit("paint")
@@ -597,7 +599,7 @@ async def test_a_stopped_task_is_resumed_and_a_finished_one_is_not(home: Path) -
             await gateway.resume(going.task_id, LOCAL_OWNER, "web")
 
 
-async def test_the_same_question_goes_on_after_a_restart(home: Path) -> None:
+async def test_a_question_stays_open_across_a_restart(home: Path) -> None:
     async with core(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         first = await here.asked(made)
@@ -617,7 +619,7 @@ async def test_the_same_question_goes_on_after_a_restart(home: Path) -> None:
         assert acted(here, home, made.session_id)
 
 
-async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted(
+async def test_deleting_a_session_deletes_its_questions_but_not_the_audit_log(
     home: Path,
 ) -> None:
     async with core(home, ask_once()) as here:
@@ -639,7 +641,7 @@ async def test_what_was_asked_goes_with_its_session_and_who_answered_stays_noted
             await gateway.queries.audit_entries(OPERATOR)
 
 
-async def test_a_call_that_is_too_long_to_show_can_be_read_whole(home: Path) -> None:
+async def test_a_long_call_is_attached_in_full_to_its_question(home: Path) -> None:
     command = "touch a # " + "x" * 30_000
     async with core(home, again(command)) as here:
         made = await here.submit("long", permission_mode="ask")

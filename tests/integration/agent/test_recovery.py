@@ -1,4 +1,4 @@
-"""What becomes of a run when its process, its store, its tools or its time fail it."""
+"""Runs whose process dies, whose store fails or whose question expires."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def sweep(here: Core) -> Recovery:
     )
 
 
-async def test_a_fenced_process_writes_nothing_more(home: Path) -> None:
+async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
     rules = Rules(
         [
             Reply(text="never shown", hold="go", when=When(last_user="work")),
@@ -77,7 +77,7 @@ def beside(here: Core, home: Path) -> dict[str, str]:
     }
 
 
-async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> None:
+async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> None:
     async with core(home, [Reply(hang=True)]) as here:
         here.house.dispatcher.stop()  # its own sweep must not be quicker
         environ = beside(here, home)
@@ -121,7 +121,7 @@ async def test_a_closed_terminals_run_is_ended_as_interrupted(home: Path) -> Non
 
 
 def painter() -> Rules:
-    """A model that asks for a colour, and paints when it is told green."""
+    """A model that asks for a colour and paints after the answer green."""
     return Rules(
         [
             Reply(text="painted", when=When(last_result="green")),
@@ -131,14 +131,14 @@ def painter() -> Rules:
 
 
 async def paint(terminal: TerminalHouse) -> Submitted:
-    """Give a task to a terminal."""
+    """Submit a task to a terminal."""
     brief = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
     owner, lease = terminal.owner, terminal.lease()
     submission = Submission("paint", brief, "cli", owner=owner, lease_until=lease)
     return await terminal.gateway.submit(submission, LOCAL_OWNER)
 
 
-async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Path) -> None:
+async def test_the_gateway_continues_an_answered_run_of_a_closed_terminal(home: Path) -> None:
     async with core(home, painter()) as here:
         async with terminal_house(load(environ=beside(here, home))) as terminal:
             made = await paint(terminal)
@@ -152,7 +152,7 @@ async def test_a_question_of_a_closed_terminal_goes_on_with_whoever_can(home: Pa
         assert events[-1]["payload"]["final_answer"] == "painted"
 
 
-async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: Path) -> None:
+async def test_an_open_terminal_continues_its_own_run_after_any_answer(home: Path) -> None:
     async with (
         core(home, painter()) as here,
         terminal_house(load(environ=beside(here, home))) as terminal,
@@ -167,7 +167,7 @@ async def test_an_open_terminal_goes_on_with_its_own_run_whoever_answers(home: P
         assert (await here.run(made)).owner == terminal.owner
 
 
-async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
+async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:
     rules = Rules([Reply(text="done after all")])
     async with core(home, rules) as here:
         services = here.house.coordinator.services
@@ -184,7 +184,7 @@ async def test_what_a_dead_dispatcher_left_goes_on(home: Path) -> None:
         assert events[-1]["payload"]["final_answer"] == "done after all"
 
 
-async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None:
+async def test_a_run_that_its_owner_dropped_is_requeued(home: Path) -> None:
     async with core(home, [Reply(text="second try")]) as here:
         services, leases = here.house.coordinator.services, here.house.leases
         here.house.dispatcher.stop()
@@ -199,7 +199,7 @@ async def test_what_was_dropped_by_its_owner_is_queued_again(home: Path) -> None
         assert (await here.run(made)).status == "queued"
 
 
-async def test_a_question_that_expires_is_a_no(home: Path) -> None:
+async def test_an_expired_question_is_rejected(home: Path) -> None:
     script = [
         Reply(calls=[Call("request_user", {"question": "which?"})]),
         Reply(text="nobody said"),
@@ -232,7 +232,7 @@ async def test_a_question_that_expires_is_a_no(home: Path) -> None:
             await here.answer(question["question_id"])
 
 
-async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Path) -> None:
+async def test_a_run_fails_after_too_many_attempts_without_progress(home: Path) -> None:
     async with core(home, [Reply(text="never")]) as here:
         services = here.house.coordinator.services
         here.house.dispatcher.stop()
@@ -258,7 +258,7 @@ async def test_a_run_that_kills_its_process_again_and_again_is_given_up(home: Pa
 
 
 class FailingDatabase:
-    """Fills `Database` in front of a real one, and fails every write once it is told to."""
+    """Wraps a real database and fails every write while `full` is set."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -273,7 +273,7 @@ class FailingDatabase:
         return await self._database.read(work)
 
 
-async def test_a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room(home: Path) -> None:
+async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> None:
     rules = Rules(
         [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
     )

@@ -1,4 +1,4 @@
-"""Runs through the real chain: gateway, dispatcher, coordinator, engine, tools, log, watchers."""
+"""Runs through a real gateway with a scripted model: from the submission to the stream."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [each for each in events if each["event"] == f"workflow.{name}"]
 
 
-async def test_a_greeting_needs_no_plan(home: Path) -> None:
+async def test_a_greeting_is_answered_without_a_plan(home: Path) -> None:
     async with core(home, [Reply(text="Hello there", pieces=3)]) as here:
         made = await here.submit("hi")
         events = await here.end_of(made)
@@ -35,7 +35,7 @@ async def test_a_greeting_needs_no_plan(home: Path) -> None:
         assert session.title == "hi"
 
 
-async def test_a_plan_names_the_session_and_tools_do_real_work(home: Path) -> None:
+async def test_the_plan_title_becomes_the_session_title_and_tools_run(home: Path) -> None:
     script = [
         Reply(calls=[plan("write", title="A note")]),
         Reply(calls=[Call("write_file", {"path": "note.md", "content": "lark\n"})]),
@@ -54,7 +54,7 @@ async def test_a_plan_names_the_session_and_tools_do_real_work(home: Path) -> No
         assert session.title == "A note"
 
 
-async def test_an_action_before_the_plan_is_corrected_and_nothing_runs(home: Path) -> None:
+async def test_an_action_before_the_plan_is_rejected_with_a_correction(home: Path) -> None:
     touch = Call("shell", {"command": "touch ran"})
     script = [Reply(calls=[touch]), Reply(calls=[plan()]), Reply(calls=[touch]), Reply(text="ok")]
     async with core(home, script) as here:
@@ -65,7 +65,7 @@ async def test_an_action_before_the_plan_is_corrected_and_nothing_runs(home: Pat
         assert "Call plan first" in named(events, "diagnostic.error")[0]["payload"]["error"]
 
 
-async def test_tasks_of_a_session_follow_each_other_and_sessions_run_side_by_side(
+async def test_tasks_of_a_session_run_in_order_and_sessions_run_concurrently(
     home: Path,
 ) -> None:
     rules = Rules(
@@ -90,7 +90,9 @@ async def test_tasks_of_a_session_follow_each_other_and_sessions_run_side_by_sid
         assert [message["role"] for message in asked[-1]] == ["user", "assistant", "user"]
 
 
-async def test_eight_tools_at_once_and_every_watcher_sees_the_same(home: Path) -> None:
+async def test_eight_concurrent_tools_and_every_subscriber_receives_the_same_events(
+    home: Path,
+) -> None:
     calls = [Call("shell", {"command": f"echo {n}"}) for n in range(8)]
     script = [Reply(calls=[plan()]), Reply(calls=calls), Reply(text="eight")]
     async with core(home, script) as here:
@@ -108,7 +110,7 @@ async def test_eight_tools_at_once_and_every_watcher_sees_the_same(home: Path) -
         ] == [True] * 8
 
 
-async def test_steering_is_taken_before_the_next_model_call(home: Path) -> None:
+async def test_steering_is_delivered_before_the_next_model_call(home: Path) -> None:
     rules = Rules(
         [
             Reply(text="blue it is", when=When(last_text="make it blue")),
@@ -132,7 +134,7 @@ async def test_steering_is_taken_before_the_next_model_call(home: Path) -> None:
         assert events[-1]["payload"]["final_answer"] == "blue it is"
 
 
-async def test_steering_that_comes_too_late_is_the_next_task(home: Path) -> None:
+async def test_late_steering_becomes_the_next_task(home: Path) -> None:
     rules = Rules(
         [
             Reply(text="late words heard", when=When(last_user="too late")),
@@ -152,7 +154,7 @@ async def test_steering_that_comes_too_late_is_the_next_task(home: Path) -> None
         assert answers == ["first answer", "late words heard"]
 
 
-async def test_words_for_a_session_at_rest_are_a_task(home: Path) -> None:
+async def test_a_message_to_an_idle_session_is_a_task(home: Path) -> None:
     async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
         made = await here.submit("begin")
         await here.end_of(made)
@@ -173,7 +175,7 @@ async def test_words_for_a_session_at_rest_are_a_task(home: Path) -> None:
     [Reply(hang=True), Reply(text="some words", pieces=4, after_pieces=2, hang=True)],
     ids=["before the first word", "in mid-reply"],
 )
-async def test_stop_while_the_model_speaks(home: Path, reply: Reply) -> None:
+async def test_a_stop_interrupts_a_model_reply(home: Path, reply: Reply) -> None:
     async with core(home, [reply]) as here:
         made = await here.submit("talk")
         await here.model.until_open(1)
@@ -188,7 +190,7 @@ async def test_stop_while_the_model_speaks(home: Path, reply: Reply) -> None:
             await here.house.gateway.stop(made.task_id, LOCAL_OWNER, "web")
 
 
-async def test_stop_while_a_tool_hangs(home: Path) -> None:
+async def test_a_stop_interrupts_a_hanging_tool(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[Call("shell", {"command": "sleep 600"})])]
     async with core(home, script) as here:
         made = await here.submit("sleep")
@@ -199,7 +201,7 @@ async def test_stop_while_a_tool_hangs(home: Path) -> None:
         assert "unknown" in named(events, "tool.completed")[-1]["payload"]["error"]
 
 
-async def test_stop_before_the_start_and_a_session_that_goes_on(home: Path) -> None:
+async def test_a_queued_task_is_stopped_and_its_session_continues(home: Path) -> None:
     rules = Rules(
         [
             Reply(text="a", hold="go", when=When(last_user="first")),
@@ -220,7 +222,7 @@ async def test_stop_before_the_start_and_a_session_that_goes_on(home: Path) -> N
         ]
 
 
-async def test_the_last_iteration_is_a_final_answer(home: Path) -> None:
+async def test_the_last_iteration_produces_a_final_answer(home: Path) -> None:
     def script(request: dict[str, Any]) -> Reply:
         if request.get("tool_choice", {}).get("type") == "none":
             return Reply(text="that is all I found")
@@ -238,7 +240,7 @@ async def test_the_last_iteration_is_a_final_answer(home: Path) -> None:
         assert (await here.run(made)).status == "completed"
 
 
-async def test_empty_replies_end_in_a_sentence(home: Path) -> None:
+async def test_empty_model_replies_end_the_run_with_a_message(home: Path) -> None:
     async with core(home, [Reply(times=9)]) as here:
         made = await here.submit("say nothing")
         events = await here.end_of(made)
@@ -256,7 +258,7 @@ async def test_empty_replies_end_in_a_sentence(home: Path) -> None:
     ],
     ids=["wrong key", "overloaded", "garbage", "no answer"],
 )
-async def test_a_model_that_fails_fails_the_run_with_a_sentence(
+async def test_a_model_error_fails_the_run_with_its_message(
     home: Path, fault: Fault, sentence: str
 ) -> None:
     async with core(home, [Reply(fault=fault, times=9)]) as here:
@@ -269,7 +271,7 @@ async def test_a_model_that_fails_fails_the_run_with_a_sentence(
         assert "key-for-tests" not in str(events)
 
 
-async def test_a_reply_that_breaks_starts_over(home: Path) -> None:
+async def test_a_broken_model_reply_is_restarted(home: Path) -> None:
     script = [
         Reply(text="half of it", pieces=5, fault=Fault(kind="error_in_stream", after_pieces=2)),
         Reply(text="all of it", pieces=5),
@@ -280,7 +282,7 @@ async def test_a_reply_that_breaks_starts_over(home: Path) -> None:
         assert (await here.run(made)).answer == "all of it"
 
 
-async def test_running_out_of_time(home: Path) -> None:
+async def test_a_run_ends_at_its_time_limit(home: Path) -> None:
     async with core(home, [Reply(hang=True)]) as here:
         made = await here.submit("wait", timeout_seconds=0.3)
         events = await here.end_of(made)
@@ -288,7 +290,7 @@ async def test_running_out_of_time(home: Path) -> None:
         assert events[-1]["payload"]["stop_reason"] == "timeout"
 
 
-async def test_running_out_of_money(home: Path) -> None:
+async def test_a_run_ends_at_its_cost_limit(home: Path) -> None:
     prices = '{"claude-x": {"input": 1000000, "output": 1000000}}'
     async with core(home, [Reply(calls=[plan()])], {"LARKSPUR_LLM__PRICES": prices}) as here:
         made = await here.submit("spend", max_cost=0.5)
@@ -350,7 +352,7 @@ async def test_an_approval_survives_a_restart(home: Path) -> None:
         assert (home / "workspaces" / made.session_id / "ran").read_text() == "once\n"
 
 
-async def test_a_question_for_nobody_is_answered_with_no(home: Path) -> None:
+async def test_a_question_without_people_is_rejected(home: Path) -> None:
     touch = Call("shell", {"command": "touch ran"})
     script = [Reply(calls=[plan()]), Reply(calls=[touch]), Reply(text="could not")]
     async with core(home, script) as here:
@@ -363,7 +365,7 @@ async def test_a_question_for_nobody_is_answered_with_no(home: Path) -> None:
         assert not (home / "workspaces" / made.session_id / "ran").exists()
 
 
-async def test_a_stop_of_a_waiting_run_closes_its_question(home: Path) -> None:
+async def test_stopping_a_waiting_run_closes_its_question(home: Path) -> None:
     script = [Reply(calls=[Call("request_user", {"question": "which?"})])]
     async with core(home, script) as here:
         made = await here.submit("ask", people=True)
@@ -374,7 +376,7 @@ async def test_a_stop_of_a_waiting_run_closes_its_question(home: Path) -> None:
         assert named(events, "question.answered")[0]["payload"]["decision"] == "reject"
 
 
-async def test_what_is_handed_over_goes_on_elsewhere(home: Path) -> None:
+async def test_a_handed_over_run_continues_in_another_process(home: Path) -> None:
     rules = Rules(
         [
             Reply(text="went on", when=When(last_result="unknown")),
@@ -399,7 +401,7 @@ async def test_what_is_handed_over_goes_on_elsewhere(home: Path) -> None:
         assert "execute" in failed
 
 
-async def test_a_small_window_leaves_old_exchanges_out(home: Path) -> None:
+async def test_a_small_context_window_omits_old_exchanges(home: Path) -> None:
     def script(request: dict[str, Any]) -> Reply:
         if len(here.model.requests) > 8:
             return Reply(text="enough")
@@ -424,7 +426,7 @@ async def test_a_small_window_leaves_old_exchanges_out(home: Path) -> None:
         assert events[-1]["payload"]["final_answer"] == "enough"
 
 
-async def test_a_provider_that_finds_it_too_long_is_asked_again_with_less(home: Path) -> None:
+async def test_a_request_that_is_too_long_is_retried_with_less_context(home: Path) -> None:
     too_long = Fault(
         kind="status",
         status=400,
@@ -447,7 +449,7 @@ async def test_a_provider_that_finds_it_too_long_is_asked_again_with_less(home: 
         assert [each["payload"]["reason"] for each in compression] == ["provider_refused"]
 
 
-async def test_what_is_asked_wrongly_is_refused_with_a_sentence(home: Path) -> None:
+async def test_invalid_requests_are_rejected_with_a_message(home: Path) -> None:
     async with core(home, []) as here:
         with pytest.raises(InvalidRequest, match="empty"):
             await here.submit("  \n")
@@ -463,7 +465,7 @@ async def test_what_is_asked_wrongly_is_refused_with_a_sentence(home: Path) -> N
             await here.submit("hi", max_cost=1.0)
 
 
-async def test_a_workspace_that_is_gone_fails_the_run(home: Path) -> None:
+async def test_a_missing_workspace_fails_the_run(home: Path) -> None:
     async with core(home, []) as here:
         made = await here.submit("work", workspace=str(home / "gone"))
         events = await here.end_of(made)

@@ -1,4 +1,4 @@
-"""A stop from any door ends a command with all that it started, wherever that has hidden."""
+"""A stop ends a command with all its child processes, also detached ones."""
 
 import asyncio
 import secrets
@@ -40,9 +40,7 @@ def living(marker: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "door"), [(name, "web") for name in TREES] + MORE_DOORS)
-async def test_a_stop_ends_everything_within_two_seconds(
-    home: Path, name: str, door: Channel
-) -> None:
+async def test_a_stop_ends_the_run_within_two_seconds(home: Path, name: str, door: Channel) -> None:
     tree = TREES[name]
     marker = str(secrets.randbelow(10**9) + 10**9)  # seconds to sleep, and a name for /proc
     command = f"touch kept; sh -c {quoted(tree.replace('{}', marker))}"

@@ -1,4 +1,4 @@
-"""Watchers: every durable event once, in the order of the log, from any place, at any speed."""
+"""Subscriptions: every durable event once, in log order, from any cursor, at any speed."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -20,13 +20,13 @@ from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules, When
 
 LONG = "word " * 300_000
-"""More than a tail holds, however its pieces are joined."""
+"""More text than a live buffer holds."""
 
 
 async def watch(
     here: Core, session: SessionId | None = None, start: int | None = 0
 ) -> AsyncGenerator[list[StreamItem]]:
-    """Watch, one frame at a time: what `until` did not read is there for the next one."""
+    """Watch item by item, so that items `until` did not read remain for the next call."""
     watched = None if session is None else frozenset({session})
     cursor = None if start is None else Cursor(here.house.broadcaster.epoch, start)
     async with aclosing(here.house.gateway.watch(watched, cursor)) as batches:
@@ -36,7 +36,7 @@ async def watch(
 
 
 async def until(batches: AsyncGenerator[list[StreamItem]], event: str) -> list[StreamItem]:
-    """Read a stream up to the first frame or control of that name."""
+    """Read a stream up to the first event or control message of that name."""
     seen: list[StreamItem] = []
     async for batch in batches:
         for shown in batch:
@@ -50,7 +50,7 @@ def positions(seen: list[StreamItem]) -> list[int]:
     return [shown.position for shown in seen if isinstance(shown, EventRecord) and shown.position]
 
 
-async def test_who_comes_late_is_given_what_was_said_so_far(home: Path) -> None:
+async def test_a_late_subscriber_receives_the_text_so_far(home: Path) -> None:
     script = [Reply(text="one two three four", pieces=4, after_pieces=2, hold="rest")]
     async with core(home, script) as here:
         made = await here.submit("count")
@@ -75,7 +75,7 @@ async def test_who_comes_late_is_given_what_was_said_so_far(home: Path) -> None:
                 assert payload["text"] + "".join(words) == "one two three four"
 
 
-async def test_who_is_too_slow_loses_no_durable_event(home: Path) -> None:
+async def test_a_slow_subscriber_loses_no_durable_event(home: Path) -> None:
     script = [
         Reply(text=LONG, pieces=300),
         Reply(text="second"),
@@ -95,7 +95,7 @@ async def test_who_is_too_slow_loses_no_durable_event(home: Path) -> None:
             assert len(positions(seen)) == len(stored)
 
 
-async def test_a_cursor_that_means_nothing_here_resets_the_stream(home: Path) -> None:
+async def test_an_invalid_cursor_resets_the_stream(home: Path) -> None:
     async with core(home, [Reply(text="hello")]) as here:
         made = await here.submit("hi")
         await here.end_of(made)
@@ -113,7 +113,7 @@ async def test_a_cursor_that_means_nothing_here_resets_the_stream(home: Path) ->
             assert positions(seen) == list(range(1, head.position + 1))
 
 
-async def test_a_watcher_from_the_end_sees_only_what_comes(home: Path) -> None:
+async def test_a_subscription_from_the_end_receives_only_new_events(home: Path) -> None:
     async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
         first = await here.submit("one")
         await here.end_of(first)
@@ -126,7 +126,7 @@ async def test_a_watcher_from_the_end_sees_only_what_comes(home: Path) -> None:
             }
 
 
-async def test_closing_ends_every_stream(home: Path) -> None:
+async def test_closing_the_broadcaster_ends_every_stream(home: Path) -> None:
     async with core(home, []) as here:
         streams = [watch(here, None, None) for _ in range(3)]
         for stream in streams:
@@ -137,7 +137,7 @@ async def test_closing_ends_every_stream(home: Path) -> None:
         assert all(isinstance(next(iter(done)).exception(), AssertionError) for done, _ in ended)
 
 
-async def test_runs_of_a_terminal_are_seen_at_the_gateway_in_order(home: Path) -> None:
+async def test_the_gateway_delivers_events_of_a_terminal_in_order(home: Path) -> None:
     rules = Rules(
         [
             Reply(text="from the terminal", pieces=3, when=When(last_user="terminal")),
@@ -185,7 +185,7 @@ async def in_terminal(here: Core, terminal: TerminalHouse, text: str) -> Submitt
     return await terminal.gateway.submit(submission, LOCAL_OWNER)
 
 
-async def test_a_terminals_run_is_nobody_elses(home: Path) -> None:
+async def test_the_dispatcher_leaves_runs_of_a_terminal_alone(home: Path) -> None:
     async with core(home, [Reply(text="mine"), Reply(text="the gateway's")]) as here:
         environ = {
             "LARKSPUR_HOME": str(home),
@@ -204,7 +204,7 @@ async def test_a_terminals_run_is_nobody_elses(home: Path) -> None:
             assert (run.status, run.owner) == ("completed", terminal.owner)
 
 
-async def test_words_alone_do_not_move_a_cursor(home: Path) -> None:
+async def test_ephemeral_events_do_not_move_the_cursor(home: Path) -> None:
     script = [Reply(text=LONG, pieces=300, after_pieces=1, hold="rest")]
     async with core(home, script) as here:
         made = await here.submit("talk")

@@ -97,16 +97,13 @@ class ToolExecutor:
 
         The start of all calls is stored before the first one runs.
         """
-        specs = {tool.name: tool for tool in turn.config.tools}
         turn.mark_started([call.call_id for call in calls])
-        started = [
-            await self._started(call, turn.iteration, specs[call.name].risk) for call in calls
-        ]
+        started = [await self._started(turn, call) for call in calls]
         await context.stream.commit(*started, turn=turn)
         slots = asyncio.Semaphore(self._concurrency)
         async with asyncio.TaskGroup() as batch:
             for call in calls:
-                batch.create_task(self._run_one(context, turn, call, specs[call.name], slots))
+                batch.create_task(self._run_one(context, turn, call, slots))
 
     async def preview(self, context: RunContext, turn: Turn) -> None:
         """Add previews to the calls of an open approval question."""
@@ -134,46 +131,42 @@ class ToolExecutor:
             whole = await self._attachments.put("call.txt", "text/plain; charset=utf-8", content)
         return Preview(truncate_json(escape_invisible(diff), share * 3 // 10), whole)
 
-    async def _started(self, call: ToolCall, iteration: int, risk: str) -> ToolStarted:
+    async def _started(self, turn: Turn, call: ToolCall) -> ToolStarted:
         """Return the start event; arguments too long for an event are attached in full."""
-        shown = truncate_arguments(call.arguments)
-        whole: tuple[Attachment, ...] = ()
-        if shown != call.arguments:
+        arguments = truncate_arguments(call.arguments)
+        attachments: tuple[Attachment, ...] = ()
+        if arguments != call.arguments:
             content = msgspec.json.encode(call.arguments)
-            whole = (await self._attachments.put("arguments.json", "application/json", content),)
+            full = await self._attachments.put("arguments.json", "application/json", content)
+            attachments = (full,)
         return ToolStarted(
             call_id=call.call_id,
             tool_name=call.name,
-            arguments=shown,
-            iteration=iteration,
-            risk=risk,
-            attachments=whole,
+            arguments=arguments,
+            iteration=turn.iteration,
+            risk=_spec(turn.config, call).risk,
+            attachments=attachments,
         )
 
     async def _run_one(
-        self,
-        context: RunContext,
-        turn: Turn,
-        call: ToolCall,
-        spec: ToolSpec,
-        slots: asyncio.Semaphore,
+        self, context: RunContext, turn: Turn, call: ToolCall, slots: asyncio.Semaphore
     ) -> None:
         async with slots:
-            begun = self._clock.monotonic()
+            started_at = self._clock.monotonic()
             error = ""
             outcome = ToolOutcome("")
             try:
-                outcome = await self._call(context, call, spec, turn.config.workspace)
+                outcome = await self._call(context, turn.config, call)
             except ToolError as failure:
                 error = str(failure)
             outcome = await self._attach_long_text(outcome)
-            milliseconds = round((self._clock.monotonic() - begun) * 1000)
+            duration_ms = round((self._clock.monotonic() - started_at) * 1000)
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
             events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,
-                duration_ms=milliseconds,
+                duration_ms=duration_ms,
                 result="" if error else truncate_json(text, MAX_RESULT_BYTES),
                 error=truncate_json(error, MAX_RESULT_BYTES) if error else UNSET,
                 attachments=outcome.attachments,
@@ -181,18 +174,18 @@ class ToolExecutor:
             )
             await context.stream.emit(completed, *events, turn=turn)
 
-    async def _call(
-        self, context: RunContext, call: ToolCall, spec: ToolSpec, workspace: str
-    ) -> ToolOutcome:
+    async def _call(self, context: RunContext, config: RunConfig, call: ToolCall) -> ToolOutcome:
         """Run one call.
 
         Raises:
             ToolError: the call failed, timed out or crashed. The message is for the model.
         """
-        seconds = spec.timeout_seconds or self._timeout
+        seconds = _spec(config, call).timeout_seconds or self._timeout
         progress = ToolOutputStream(context.stream, call.call_id)
         ids = context.ids
-        where = CallContext(ids.session_id, ids.run_id, call.call_id, workspace, progress.write)
+        where = CallContext(
+            ids.session_id, ids.run_id, call.call_id, config.workspace, progress.write
+        )
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
@@ -215,6 +208,11 @@ class ToolExecutor:
         whole = outcome.text.encode("utf-8", "replace")
         kept = await self._attachments.put("result.txt", "text/plain; charset=utf-8", whole)
         return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
+
+
+def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:
+    """Return the specification of a call that passed the review, so its tool exists."""
+    return next(spec for spec in config.tools if spec.name == call.name)
 
 
 def _ignore_output(_text: str) -> None:

@@ -1,4 +1,4 @@
-"""Codes that give rights, and rights that are taken away again, on a real database."""
+"""Pairing codes and roles, on a real database."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def access(database: Database, stores: Stores, hands: Hands) -> Access:
     return Access(database, stores, hands)
 
 
-async def test_a_code_gives_its_right_once(access: Access) -> None:
+async def test_a_code_grants_its_role_once(access: Access) -> None:
     code, expires = await access.create_code("operate", LOCAL_OWNER, "cli")
     assert expires == "2026-01-31T08:10:00.000Z"
     assert await access.get_rights(ANN) == frozenset()
@@ -56,7 +56,7 @@ async def test_a_code_gives_its_right_once(access: Access) -> None:
     assert await access.get_rights(BOB) == frozenset()
 
 
-async def test_a_code_is_over_after_ten_minutes(access: Access, hands: Hands) -> None:
+async def test_a_code_expires_after_ten_minutes(access: Access, hands: Hands) -> None:
     early, _ = await access.create_code("owner", LOCAL_OWNER, "cli")
     late, _ = await access.create_code("talk", LOCAL_OWNER, "cli")
     hands.turn(minutes=9, seconds=59)
@@ -67,7 +67,7 @@ async def test_a_code_is_over_after_ten_minutes(access: Access, hands: Hands) ->
     assert await access.get_rights(ANN) == {"talk"}
 
 
-async def test_two_people_with_one_code_are_one_and_a_refusal(access: Access) -> None:
+async def test_of_two_people_with_one_code_one_is_refused(access: Access) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
 
     async def attempt(who: str) -> bool:
@@ -82,7 +82,7 @@ async def test_two_people_with_one_code_are_one_and_a_refusal(access: Access) ->
     assert sorted(each.result() for each in attempts) == [False, True]
 
 
-async def test_the_sixth_wrong_try_is_not_looked_at(access: Access, hands: Hands) -> None:
+async def test_the_sixth_wrong_code_is_not_checked(access: Access, hands: Hands) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
     for _ in range(5):
         with pytest.raises(WrongCode):
@@ -96,7 +96,7 @@ async def test_the_sixth_wrong_try_is_not_looked_at(access: Access, hands: Hands
     assert await access.redeem_code(fresh, ANN, "Ann", "lark") == "talk"
 
 
-async def test_twenty_wrong_tries_of_all_close_the_door_for_ten_minutes(
+async def test_twenty_wrong_codes_overall_block_pairing_for_ten_minutes(
     access: Access, hands: Hands
 ) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
@@ -110,7 +110,7 @@ async def test_twenty_wrong_tries_of_all_close_the_door_for_ten_minutes(
     assert await access.redeem_code(fresh, ANN, "Ann", "lark") == "operate"
 
 
-async def test_wrong_tries_are_counted_by_what_is_on_disk(
+async def test_wrong_codes_are_counted_across_restarts(
     database: Database, stores: Stores, hands: Hands
 ) -> None:
     for _ in range(5):
@@ -120,14 +120,14 @@ async def test_wrong_tries_are_counted_by_what_is_on_disk(
         await Access(database, stores, hands).redeem_code("22222222", ANN, "Ann", "lark")
 
 
-async def test_a_smaller_right_takes_nothing_away(access: Access) -> None:
+async def test_a_smaller_role_does_not_reduce_rights(access: Access) -> None:
     for role in ("owner", "talk"):
         code, _ = await access.create_code(role, LOCAL_OWNER, "cli")
         assert await access.redeem_code(code, ANN, "Ann", "lark") == "owner"
     assert await access.get_rights(ANN) == {"talk", "operate", "owner"}
 
 
-async def test_what_was_given_is_taken_away(access: Access) -> None:
+async def test_a_role_can_be_removed(access: Access) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
     await access.redeem_code(code, ANN, "Ann", "lark")
     await access.remove_role(ANN, LOCAL_OWNER, "web")
@@ -136,7 +136,7 @@ async def test_what_was_given_is_taken_away(access: Access) -> None:
         await access.remove_role(ANN, LOCAL_OWNER, "web")
 
 
-async def test_only_the_owner_gives_and_takes(access: Access) -> None:
+async def test_only_the_owner_creates_codes_and_removes_roles(access: Access) -> None:
     operator = Principal(ANN, roles=frozenset({"talk", "operate"}))
     with pytest.raises(Forbidden):
         await access.create_code("operate", operator, "lark")
@@ -144,7 +144,7 @@ async def test_only_the_owner_gives_and_takes(access: Access) -> None:
         await access.remove_role(BOB, operator, "lark")
 
 
-async def test_every_deed_is_noted_and_no_code_is_kept(
+async def test_every_change_is_audited_and_no_code_is_stored(
     access: Access, database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
@@ -166,7 +166,7 @@ async def test_every_deed_is_noted_and_no_code_is_kept(
     assert code not in str(deeds)
 
 
-async def test_a_code_that_others_read_is_used_up_for_nothing(
+async def test_a_code_that_others_can_read_is_revoked(
     access: Access, database: Database, stores: Stores
 ) -> None:
     code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")

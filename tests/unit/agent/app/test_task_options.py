@@ -1,4 +1,4 @@
-"""Briefing: what a door asks for, the settings, and who may ask for what."""
+"""Task options: the settings, the choices of the submitter, and who may choose what."""
 
 import dataclasses
 from typing import Any
@@ -44,7 +44,7 @@ def brief(principal: Principal = LOCAL_OWNER, **options: Any) -> RunSpec:
 
 
 @pytest.mark.parametrize("principal", [LOCAL_OWNER, TALKER])
-def test_without_options_the_settings_hold(principal: Principal) -> None:
+def test_without_options_the_settings_apply(principal: Principal) -> None:
     assert brief(principal) == RunSpec(
         profile=Profile(),
         policy=DEFAULTS.policy,
@@ -57,7 +57,7 @@ def test_without_options_the_settings_hold(principal: Principal) -> None:
     )
 
 
-def test_options_are_taken() -> None:
+def test_options_override_the_settings() -> None:
     made = brief(
         workspace="/elsewhere",
         permission_mode="full",
@@ -75,13 +75,13 @@ def test_options_are_taken() -> None:
     assert (made.workspace, made.model) == ("/elsewhere", "claude-x-5")
 
 
-def test_a_profile_brings_its_model_unless_one_is_asked_for() -> None:
+def test_the_model_of_the_profile_is_used_unless_one_is_chosen() -> None:
     assert build_run_spec(DEFAULTS, TaskOptions(), TALKER, "reader").model == "claude-small"
     made = build_run_spec(DEFAULTS, TaskOptions(model="claude-x"), TALKER, "reader")
     assert (made.profile, made.model) == (READER, "claude-x")
 
 
-def test_an_unknown_profile_is_told_those_that_are_known() -> None:
+def test_the_error_of_an_unknown_profile_lists_the_profiles() -> None:
     with pytest.raises(
         InvalidRequest, match=r"There is no profile x{80}\. Profiles: default, reader\."
     ):
@@ -98,16 +98,14 @@ def test_an_unknown_profile_is_told_those_that_are_known() -> None:
         {"permission_mode": "accept-edits"},
     ],
 )
-def test_only_the_owner_widens_what_is_allowed(
-    principal: Principal, options: dict[str, Any]
-) -> None:
+def test_only_the_owner_widens_permissions(principal: Principal, options: dict[str, Any]) -> None:
     with pytest.raises(Forbidden, match="Only the owner may"):
         brief(principal, **options)
     brief(LOCAL_OWNER, **options)
 
 
 @pytest.mark.parametrize("mode", UNPRIVILEGED_MODES)
-def test_anyone_may_narrow_what_is_allowed(mode: Mode) -> None:
+def test_everybody_may_narrow_permissions(mode: Mode) -> None:
     made = brief(TALKER, permission_mode=mode, deny=["shell"])
     assert made.policy.mode is mode
     assert "shell" in made.policy.deny
@@ -127,19 +125,19 @@ def test_anyone_may_narrow_what_is_allowed(mode: Mode) -> None:
         ({"deny": ["Not A Rule"]}, "Not A Rule"),
     ],
 )
-def test_bad_values_are_named(options: dict[str, Any], sentence: str) -> None:
+def test_invalid_values_are_rejected_by_name(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         brief(**options)
     assert sentence in str(refused.value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_number_is_refused(value: float) -> None:
+def test_nan_and_infinity_are_rejected(value: float) -> None:
     with pytest.raises(InvalidRequest, match="max_cost must be above 0"):
         build_run_spec(DEFAULTS, TaskOptions(max_cost=value), LOCAL_OWNER)
 
 
-def test_a_settings_workspace_must_be_absolute_too() -> None:
+def test_the_workspace_of_the_settings_must_be_absolute() -> None:
     crooked = TaskDefaults(
         {"default": Profile()},
         Policy(),
@@ -155,12 +153,12 @@ def test_a_settings_workspace_must_be_absolute_too() -> None:
         build_run_spec(crooked, TaskOptions(), TALKER)
 
 
-def test_unknown_options_are_refused() -> None:
+def test_unknown_options_are_rejected() -> None:
     with pytest.raises(msgspec.ValidationError, match="`sudo`"):
         msgspec.convert({"sudo": True}, TaskOptions)
 
 
-def test_people_may_ask_for_more_review_but_only_the_owner_for_less() -> None:
+def test_only_the_owner_reduces_plan_review() -> None:
     strict = dataclasses.replace(DEFAULTS, plan_review="complex")
 
     def review(principal: Principal, wanted: PlanReview) -> str:

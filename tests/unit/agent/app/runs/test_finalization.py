@@ -1,4 +1,4 @@
-"""Open ends: what a log says was begun and not finished is closed, the inner ones first."""
+"""Unfinished work: the events that close what a log leaves open, inner nodes first."""
 
 from internal.agent.app.runs.finalization import INTERRUPTED, UNKNOWN, find_unfinished_work
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
@@ -68,13 +68,13 @@ def unknown(*call_ids: str) -> list[Event]:
     ]
 
 
-def test_of_a_finished_log_nothing_is_open() -> None:
+def test_a_finished_log_has_no_unfinished_work() -> None:
     assert find_unfinished_work([]) == []
     events = [begun("execute"), begun("iter:1"), called("a"), returned("a"), done("iter:1")]
     assert find_unfinished_work(log(*events, failed("iter:2:say"), done("execute"))) == []
 
 
-def test_calls_are_closed_then_nodes_from_the_inside() -> None:
+def test_calls_are_closed_first_and_then_nodes_from_the_inside() -> None:
     events = [begun("prepare"), done("prepare"), begun("execute"), begun("iter:1"), done("iter:1")]
     events2 = [begun("iter:2"), called("a"), called("b"), returned("a"), called("c")]
     assert find_unfinished_work(log(*events, *events2)) == [
@@ -88,13 +88,13 @@ def test_calls_that_run_again_stay_open() -> None:
     assert find_unfinished_work(events, frozenset({"a"})) == [*unknown("b"), *closed("execute")]
 
 
-def test_the_reason_may_be_another() -> None:
+def test_the_error_can_be_chosen() -> None:
     assert find_unfinished_work(log(begun("execute")), error="stopped") == closed(
         "execute", error="stopped"
     )
 
 
-def test_steps_of_the_plan_and_other_events_are_left_alone() -> None:
+def test_plan_steps_and_other_events_are_ignored() -> None:
     events = log(
         LifecycleUpdated(status="running", phase="execute"),
         NodeStarted(node_id="step:1", step_index=1, step_description="Look"),
@@ -102,14 +102,14 @@ def test_steps_of_the_plan_and_other_events_are_left_alone() -> None:
     assert find_unfinished_work(events) == []
 
 
-def test_a_node_that_failed_and_began_again_is_open_once() -> None:
+def test_a_restarted_node_is_closed_once() -> None:
     events = log(begun("execute"), begun("iter:1"), failed("iter:1"), begun("iter:1"))
     assert find_unfinished_work(events) == closed("iter:1", "execute")
     again = log(*[begun("execute"), begun("execute")])
     assert find_unfinished_work(again) == closed("execute")
 
 
-def test_what_was_closed_is_closed() -> None:
+def test_closing_twice_finds_nothing() -> None:
     events: list[Event] = [begun("execute"), begun("iter:1"), called("a")]
     closing = find_unfinished_work(log(*events))
     assert find_unfinished_work(log(*events, *closing)) == []
