@@ -15,7 +15,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("prefix", ["sqlite:///", ""])
-async def test_an_address_names_a_file(path: Path, prefix: str) -> None:
+async def test_paths_and_sqlite_urls(path: Path, prefix: str) -> None:
     async with open_database(f"{prefix}{path}"):
         assert path.name in file_contents(path.parent)
 
@@ -33,7 +33,7 @@ async def test_an_address_names_a_file(path: Path, prefix: str) -> None:
         ("larkspur\0.db", "does not name a file"),
     ],
 )
-async def test_addresses_that_name_nothing_here(address: str, words: str) -> None:
+async def test_unsupported_urls(address: str, words: str) -> None:
     with pytest.raises(StoreCorrupt, match=words):
         async with open_database(address):
             pass

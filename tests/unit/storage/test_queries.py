@@ -1,4 +1,4 @@
-"""The named statements: each is used, each has an index, each is fit for both databases."""
+"""The named statements: all are used, use an index, and run on both kinds of database."""
 
 import re
 import sqlite3
@@ -42,7 +42,7 @@ def test_every_statement_exists_and_every_query_is_used() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in SUMS])
-def test_no_query_walks_through_a_table(connection: sqlite3.Connection, name: str) -> None:
+def test_no_query_scans_a_table(connection: sqlite3.Connection, name: str) -> None:
     sql = queries.load()[name]
     values = dict.fromkeys(map(str, range(1, 33)))
 
@@ -52,13 +52,13 @@ def test_no_query_walks_through_a_table(connection: sqlite3.Connection, name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_values_are_numbered_without_a_hole(name: str) -> None:
+def test_parameters_are_numbered_without_gaps(name: str) -> None:
     numbers = {int(number) for number in re.findall(r"\$(\d+)", queries.load()[name])}
     assert numbers == set(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_query_is_one_that_postgresql_takes_too(name: str) -> None:
+def test_queries_avoid_what_postgresql_does_not_support(name: str) -> None:
     sql = queries.load()[name].lower()
     for word in ("rowid", "json", "offset", "for update", "insert or", "replace into", "ifnull",
                  "glob", "pragma", "strftime", '"', "`", "?"):  # fmt: skip
@@ -66,13 +66,13 @@ def test_a_query_is_one_that_postgresql_takes_too(name: str) -> None:
     assert not re.search(r"\$\d+ is (not )?null", sql), "PostgreSQL wants a cast there"
 
 
-def test_two_statements_of_one_name_are_refused() -> None:
+def test_duplicate_names_are_rejected() -> None:
     twice = "-- name: a\nselect 1;\n\n-- name: a\nselect 2;\n"
     with pytest.raises(ValueError, match="unique name"):
         queries.parse(twice)
 
 
-def test_a_statement_without_a_name_is_refused() -> None:
+def test_a_statement_without_a_name_is_rejected() -> None:
     with pytest.raises(ValueError, match="unique name"):
         queries.parse("-- name: a\nselect 1;\n\nselect 2;\n")
 

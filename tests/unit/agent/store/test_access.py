@@ -1,4 +1,4 @@
-"""Rules that people wrote, the rights they were given, the codes that give them, their deeds."""
+"""Permission rules, roles, pairing codes and the audit log."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ def a_rule(place: str, rule: str) -> PermissionRule:
     return PermissionRule(0, place, rule, "local", "web", "question-1", T0)
 
 
-async def test_a_rule_holds_in_its_place(database: Database, stores: Stores) -> None:
+async def test_rules_are_listed_by_scope(database: Database, stores: Stores) -> None:
     for place, rule in (
         ("session-1", "shell(git log *)"),
         ("principal:local", "shell(make *)"),
@@ -32,7 +32,7 @@ async def test_a_rule_holds_in_its_place(database: Database, stores: Stores) -> 
     assert [each.rule for each in kept] == ["shell(ls)", "shell(make *)", "shell(git log *)"]
 
 
-async def test_a_rule_is_taken_back_once(database: Database, stores: Stores) -> None:
+async def test_a_rule_is_removed_once(database: Database, stores: Stores) -> None:
     await database.write(partial(stores.permission_rules.add, a_rule("session-1", "shell(ls)")))
     (kept,) = await database.read(lambda: stores.permission_rules.list_page(10))
 
@@ -41,7 +41,9 @@ async def test_a_rule_is_taken_back_once(database: Database, stores: Stores) -> 
     assert await database.read(lambda: stores.permission_rules.list_for("session-1", "")) == []
 
 
-async def test_a_code_gives_its_right_once_and_in_time(database: Database, stores: Stores) -> None:
+async def test_a_pairing_code_is_redeemed_once_before_it_expires(
+    database: Database, stores: Stores
+) -> None:
     await database.write(
         lambda: stores.roles.add_pairing_code("hash", "operate", now=T0, expires=T1)
     )
@@ -53,7 +55,7 @@ async def test_a_code_gives_its_right_once_and_in_time(database: Database, store
     assert await database.write(lambda: stores.roles.redeem_pairing_code("late", T1)) is None
 
 
-async def test_people_are_kept_until_removed(database: Database, stores: Stores) -> None:
+async def test_roles_are_stored_until_removed(database: Database, stores: Stores) -> None:
     ana = RoleAssignment("lark:a:ou_1", "Ana", "talk", "lark", T0)
     await database.write(lambda: stores.roles.assign(ana))
     await database.write(lambda: stores.roles.assign(ana._replace(role="operate", created=T1)))
@@ -70,7 +72,9 @@ async def test_people_are_kept_until_removed(database: Database, stores: Stores)
     assert await database.read(lambda: stores.roles.get("lark:a:ou_1")) is None
 
 
-async def test_deeds_are_counted_since_an_instant(database: Database, stores: Stores) -> None:
+async def test_audit_entries_are_counted_since_a_timestamp(
+    database: Database, stores: Stores
+) -> None:
     for at, who in ((T0, "ana"), (T1, "ana"), (T2, "bo")):
         deed = AuditEntry(at, who, "lark", "pairing.refused", "code", HOSTILE)
         await database.write(partial(stores.audit.add, deed))

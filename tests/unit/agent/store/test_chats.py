@@ -1,4 +1,4 @@
-"""The wishes of chats, and which message showed which question."""
+"""Chat settings, and the question of a sent message."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1
 CHAT, OTHER = "lark:cli_a:oc_1", "lark:cli_a:oc_2"
 
 
-async def test_the_last_wish_of_a_chat_counts(database: Database, stores: Stores) -> None:
+async def test_chat_settings_are_replaced(database: Database, stores: Stores) -> None:
     assert await database.read(partial(stores.chats.get_settings, CHAT)) == ChatSettings()
     for wish in (
         ChatSettings("always"),
@@ -25,7 +25,7 @@ async def test_the_last_wish_of_a_chat_counts(database: Database, stores: Stores
     assert await database.read(partial(stores.chats.get_settings, OTHER)) == ChatSettings()
 
 
-async def test_a_message_tells_which_question_it_is(database: Database, stores: Stores) -> None:
+async def test_the_question_of_a_sent_message_is_found(database: Database, stores: Stores) -> None:
     question = OutgoingMessage(
         "question-1:asked", "lark", "cli_a", "oc_1", "om_0", "May I?", question_id="question-1"
     )

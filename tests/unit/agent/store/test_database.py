@@ -1,4 +1,4 @@
-"""What `Database` promises about pieces of work, whichever database it is."""
+"""The contract of `Database`, on every kind of database."""
 
 import asyncio
 import threading
@@ -34,12 +34,12 @@ def add(stores: Stores, *names: str, then: Exception | None = None) -> Callable[
     return work
 
 
-async def test_a_work_returns_its_result(database: Database, stores: Stores) -> None:
+async def test_the_result_of_the_work_is_returned(database: Database, stores: Stores) -> None:
     assert await database.write(add(stores, "a", "b")) == "b"
     assert await ids(database, stores) == ["a", "b"]
 
 
-async def test_a_failing_work_is_rolled_back_alone(database: Database, stores: Stores) -> None:
+async def test_failing_work_is_rolled_back_alone(database: Database, stores: Stores) -> None:
     works = [
         add(stores, "a"),
         add(stores, "b", then=Overslept("late")),
@@ -65,7 +65,7 @@ async def outcome(writing: object) -> object:
         return error
 
 
-async def test_works_are_done_in_the_order_of_the_calls(database: Database, stores: Stores) -> None:
+async def test_work_is_executed_in_call_order(database: Database, stores: Stores) -> None:
     order: list[int] = []
 
     def work(number: int) -> Write[None]:
@@ -79,7 +79,7 @@ async def test_works_are_done_in_the_order_of_the_calls(database: Database, stor
     assert order == list(range(50))
 
 
-async def test_a_later_work_sees_what_an_earlier_one_of_its_commit_did(
+async def test_later_work_sees_the_rows_of_earlier_work_in_the_same_commit(
     database: Database, stores: Stores
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
@@ -113,7 +113,7 @@ async def test_a_cancelled_caller_does_not_undo_its_work(
     assert await ids(database, stores) == ["behind", "queued", "slow"]
 
 
-async def test_a_read_sees_one_state(database: Database, stores: Stores) -> None:
+async def test_a_read_sees_one_snapshot(database: Database, stores: Stores) -> None:
     looked, go = threading.Event(), threading.Event()
 
     def twice() -> Read[tuple[bool, bool]]:
@@ -132,14 +132,14 @@ async def test_a_read_sees_one_state(database: Database, stores: Stores) -> None
     assert await ids(database, stores) == ["a"]
 
 
-async def test_a_read_may_not_write(database: Database, stores: Stores) -> None:
+async def test_a_read_cannot_write(database: Database, stores: Stores) -> None:
     with pytest.raises(StoreError):
         await database.read(add(stores, "a"))
 
     assert await ids(database, stores) == []
 
 
-async def test_what_a_read_raises_is_raised(database: Database, stores: Stores) -> None:
+async def test_an_exception_in_a_read_is_raised(database: Database, stores: Stores) -> None:
     def work() -> Read[None]:
         yield from stores.events.get_bounds()
         raise Overslept("late")
@@ -149,7 +149,7 @@ async def test_what_a_read_raises_is_raised(database: Database, stores: Stores) 
     assert await ids(database, stores) == [], "the reader goes on"
 
 
-async def test_a_work_without_statements(database: Database) -> None:
+async def test_work_without_statements(database: Database) -> None:
     def work() -> Write[int]:
         yield from ()
         return 7
@@ -158,9 +158,7 @@ async def test_a_work_without_statements(database: Database) -> None:
     assert await database.read(work) == 7
 
 
-async def test_a_wrong_statement_is_the_fault_of_its_work(
-    database: Database, stores: Stores
-) -> None:
+async def test_an_invalid_statement_fails_its_work_only(database: Database, stores: Stores) -> None:
     def wrong(statement: Statement | Batch) -> Write[None]:
         yield from stores.sessions.add(a_session("a"))
         yield statement

@@ -1,4 +1,4 @@
-"""The event log: numbers without a hole, positions that order everything, both under the fence."""
+"""The event log: sequence numbers, positions and fences."""
 
 import re
 from functools import partial
@@ -29,7 +29,7 @@ from tests.support.store_facts import (
 A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
 
 
-async def test_numbers_of_a_run_start_at_one_and_have_no_hole(
+async def test_sequence_numbers_start_at_one_without_gaps(
     database: Database, stores: Stores
 ) -> None:
     run = await running(database, stores, a_run())
@@ -46,7 +46,7 @@ async def test_numbers_of_a_run_start_at_one_and_have_no_hole(
 
 
 @pytest.mark.parametrize("fence", [0, 2])
-async def test_a_wrong_fence_numbers_nothing(
+async def test_a_wrong_fence_reserves_no_numbers(
     database: Database, stores: Stores, fence: int
 ) -> None:
     run = await running(database, stores, a_run())
@@ -58,7 +58,7 @@ async def test_a_wrong_fence_numbers_nothing(
     assert await database.write(lambda: stores.events.reserve_seqs(run.id, 1, 1)) == 1
 
 
-async def test_only_a_running_run_numbers_under_its_fence(
+async def test_only_a_running_run_reserves_numbers_with_its_fence(
     database: Database, stores: Stores
 ) -> None:
     run = await running(database, stores, a_run())
@@ -70,9 +70,7 @@ async def test_only_a_running_run_numbers_under_its_fence(
         await database.write(lambda: stores.events.reserve_seqs(RunId("run-unknown"), 1, 0))
 
 
-async def test_a_resting_run_is_numbered_by_anybody_a_running_one_by_nobody_else(
-    database: Database, stores: Stores
-) -> None:
+async def test_numbers_of_an_idle_run_need_no_fence(database: Database, stores: Stores) -> None:
     run = await queued(database, stores, a_run())
     assert await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 2)) == 1
 
@@ -89,7 +87,7 @@ async def test_a_resting_run_is_numbered_by_anybody_a_running_one_by_nobody_else
         await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 1))
 
 
-async def test_positions_rise_over_all_sessions(database: Database, stores: Stores) -> None:
+async def test_positions_increase_over_all_sessions(database: Database, stores: Stores) -> None:
     one = await running(database, stores, a_run("run-1", A))
     two = await running(database, stores, a_run("run-2", B))
 
@@ -122,7 +120,7 @@ async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
     assert last == {kinds[0]: every[2], kinds[1]: every[1], "workflow.result.final": None}
 
 
-async def test_what_is_stored_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+async def test_a_stored_event_is_returned_unchanged(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
     event = OutputDelta(node_id="iter:1:say", k=1, n=1, text='半角 \0 " 😀')
     (appended,) = await database.write(partial(append, stores, run, 1, event))
@@ -136,7 +134,7 @@ async def test_what_is_stored_comes_back_as_it_was(database: Database, stores: S
     assert stored == appended
 
 
-async def test_one_number_of_a_run_is_stored_once(database: Database, stores: Stores) -> None:
+async def test_a_sequence_number_is_stored_once(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
     await database.write(partial(append, stores, run, 1, RUNNING))
 
@@ -151,7 +149,7 @@ async def test_one_number_of_a_run_is_stored_once(database: Database, stores: St
     assert (await database.read(stores.events.get_bounds)).head == 1
 
 
-async def test_events_behind_a_position(database: Database, stores: Stores) -> None:
+async def test_events_after_a_position(database: Database, stores: Stores) -> None:
     runs = [await running(database, stores, a_run(f"run-{s}", s)) for s in (A, B, C)]
     for run in (*runs, *runs):
         await database.write(partial(say, stores, run, 2))  # A12 B34 C56 A78 B910 C1112

@@ -1,4 +1,4 @@
-"""The inbox: what was received once is kept once, and taken in once."""
+"""The inbox."""
 
 from collections.abc import Callable
 from functools import partial
@@ -55,7 +55,9 @@ async def test_a_message_is_accepted_once(
     assert select("select raw, status from inbox order by number")[0] == (message.raw, "accepted")
 
 
-async def test_steering_is_told_in_order_of_arrival(database: Database, stores: Stores) -> None:
+async def test_steering_is_delivered_in_order_of_arrival(
+    database: Database, stores: Stores
+) -> None:
     for text in ("c", "a", "b"):
         await take(database, stores, said(text))
     await take(database, stores, said("start"), steer=False)
@@ -74,7 +76,7 @@ async def test_steering_is_told_in_order_of_arrival(database: Database, stores: 
     assert await untold(database, stores) == [waiting[2]]
 
 
-async def test_an_accepted_message_is_taken_in_once(
+async def test_an_accepted_message_is_assigned_once(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     raw = '{"content": "{}"}'
@@ -91,7 +93,7 @@ async def test_an_accepted_message_is_taken_in_once(
     assert await untold(database, stores, NEXT) == []
 
 
-async def test_words_that_no_database_takes_are_made_harmless(
+async def test_invalid_characters_of_a_message_are_replaced(
     database: Database, stores: Stores
 ) -> None:
     raw = '{"text":"' + HOSTILE.replace("\0", "\\u0000").replace("\a", "\\u0007") + '"}'
@@ -100,7 +102,7 @@ async def test_words_that_no_database_takes_are_made_harmless(
     assert [words.text for words in await untold(database, stores)] == [HARMLESS]
 
 
-async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
+async def test_delivered_steering_is_handled_and_undelivered_steering_is_reassigned(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     await take(database, stores, said("start"), steer=False)
@@ -122,9 +124,7 @@ async def test_what_a_run_took_is_handled_and_what_it_did_not_take_moves_on(
     assert select("select distinct status from inbox") == [("handled",)]
 
 
-async def test_steering_that_is_not_told_is_never_handled(
-    database: Database, stores: Stores
-) -> None:
+async def test_undelivered_steering_is_not_handled(database: Database, stores: Stores) -> None:
     await take(database, stores, said("late"))
 
     await database.write(lambda: stores.inbox.mark_handled(RUN))
@@ -132,7 +132,9 @@ async def test_steering_that_is_not_told_is_never_handled(
     assert [words.text for words in await untold(database, stores)] == ["late"]
 
 
-async def test_what_was_accepted_waits_to_be_taken_in(database: Database, stores: Stores) -> None:
+async def test_accepted_messages_are_listed_until_assigned(
+    database: Database, stores: Stores
+) -> None:
     messages = [said(text, channel="lark", app="a") for text in ("one", "two", "three")]
     for message in (*messages, said("other", channel="lark", app="b"), said("web")):
         await database.write(partial(stores.inbox.accept, message))

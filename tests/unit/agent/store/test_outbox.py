@@ -1,4 +1,4 @@
-"""The outbox and the showings: one reply, one writer a card, each chat in order."""
+"""The outbox."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ async def due(database: Database, stores: Stores, now: str = T1) -> list[Pending
     return await database.read(lambda: stores.outbox.list_due("lark", "app", now=now, limit=10))
 
 
-async def test_a_promise_is_made_once(database: Database, stores: Stores) -> None:
+async def test_a_message_is_added_once(database: Database, stores: Stores) -> None:
     first = msgspec.structs.replace(
         reply(1), body=HOSTILE, error=HOSTILE, stop_reason="final_answer"
     )
@@ -40,9 +40,7 @@ async def test_a_promise_is_made_once(database: Database, stores: Stores) -> Non
     assert (number, attempts, first_attempt) == (1, 0, None)
 
 
-async def test_a_chat_is_served_in_order_and_none_waits_for_another(
-    database: Database, stores: Stores
-) -> None:
+async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: Stores) -> None:
     await promised(database, stores, reply(1), reply(2), reply(3, "other"), reply(4, app="app-2"))
 
     async def numbers(now: str = T1) -> list[int]:
@@ -62,9 +60,7 @@ async def test_a_chat_is_served_in_order_and_none_waits_for_another(
     assert await numbers(T2) == [2, 3]
 
 
-async def test_what_is_given_up_is_seen_and_blocks_nobody(
-    database: Database, stores: Stores
-) -> None:
+async def test_dead_letters_are_listed_and_do_not_block(database: Database, stores: Stores) -> None:
     await promised(database, stores, reply(1), reply(2), reply(3))
     assert await database.write(
         lambda: stores.outbox.give_up(1, "no such chat", T1, unconfirmed=False)
@@ -78,7 +74,7 @@ async def test_what_is_given_up_is_seen_and_blocks_nobody(
     ]
 
 
-async def test_a_showing_has_one_owner(database: Database, stores: Stores) -> None:
+async def test_a_run_display_has_one_owner(database: Database, stores: Stores) -> None:
     async def claim(owner: str, now: str, until: str = T2) -> RunDisplay | None:
         return await database.write(
             lambda: stores.run_displays.claim(RUN, DOOR, owner, lease_until=until, now=now)
@@ -101,7 +97,7 @@ async def test_a_showing_has_one_owner(database: Database, stores: Stores) -> No
     assert await claim("two", T3, "2028") is None
 
 
-async def test_a_showing_whose_owner_died_is_found(database: Database, stores: Stores) -> None:
+async def test_an_abandoned_run_display_is_listed(database: Database, stores: Stores) -> None:
     for run, owner, until in (("run-1", "dead", T1), ("run-2", "alive", T3)):
         claim = partial(
             stores.run_displays.claim, RunId(run), DOOR, owner, lease_until=until, now=T0

@@ -1,4 +1,4 @@
-"""Questions: open until the first answer; plans: one row for each version."""
+"""Questions and plans."""
 
 from collections.abc import Callable
 from functools import partial
@@ -47,7 +47,7 @@ async def get(database: Database, stores: Stores, name: str = "q") -> QuestionRe
     return await database.read(lambda: stores.questions.get(QuestionId(name)))
 
 
-async def test_a_question_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+async def test_a_stored_question_is_returned_unchanged(database: Database, stores: Stores) -> None:
     assert await get(database, stores) is None
     stored = await ask(database, stores)
     assert await get(database, stores) == stored
@@ -96,7 +96,7 @@ async def test_open_and_expired_questions(database: Database, stores: Stores) ->
     assert await database.read(lambda: stores.questions.list_expired(T3)) == [late, early]
 
 
-async def test_questions_are_paged_newest_first_and_by_whose_they_are(
+async def test_pages_of_questions_are_newest_first_and_filtered(
     database: Database, stores: Stores
 ) -> None:
     first, second = await ask(database, stores, "a", T0), await ask(database, stores, "b", T1)
@@ -135,7 +135,7 @@ async def test_a_run_that_ends_closes_its_questions(database: Database, stores: 
     assert not await database.write(lambda: stores.questions.close(an_answer(), T2))
 
 
-async def test_plans_are_kept_by_version(
+async def test_plans_are_stored_by_version(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     first, second = (Plan(n, "goal", "complex", number_steps(["look"])) for n in (1, 2))

@@ -1,4 +1,4 @@
-"""Runs: one a lane, each under a lease and a fence, with a checkpoint to go on from."""
+"""Runs: lanes, leases, fences, checkpoints and results."""
 
 import asyncio
 from functools import partial
@@ -45,7 +45,7 @@ async def ready(database: Database, stores: Stores, owner: str = "worker") -> li
     return [run.id for run in await database.read(lambda: stores.runs.list_ready(owner, 99))]
 
 
-async def test_a_run_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+async def test_a_stored_run_is_returned_unchanged(database: Database, stores: Stores) -> None:
     run = a_run(
         fence=3, last_seq=5, attempt=2, parent_run_id=RunId("run-0"), owner="terminal-7",
         terminal=True, usage=Usage(1, 2, 3, 4),
@@ -79,7 +79,7 @@ async def test_a_claim_raises_fence_and_attempt(database: Database, stores: Stor
     assert await take(database, stores, a_run("run-unknown")) is None
 
 
-async def test_a_lane_runs_one_at_a_time_in_order_of_arrival(
+async def test_one_run_of_a_lane_is_running_in_order_of_arrival(
     database: Database, stores: Stores
 ) -> None:
     first, second, third = [
@@ -101,7 +101,7 @@ async def test_a_lane_runs_one_at_a_time_in_order_of_arrival(
     assert await take(database, stores, second) is not None
 
 
-async def test_of_many_who_claim_one_lane_one_gets_it(database: Database, stores: Stores) -> None:
+async def test_concurrent_claims_of_a_lane_succeed_once(database: Database, stores: Stores) -> None:
     runs = [await queued(database, stores, a_run(f"run-{n}")) for n in range(5)]
 
     async with asyncio.TaskGroup() as tasks:
@@ -114,7 +114,7 @@ async def test_of_many_who_claim_one_lane_one_gets_it(database: Database, stores
     assert [run.id for claim in claims if (run := claim.result())] == ["run-0"]
 
 
-async def test_the_same_session_has_several_lanes(database: Database, stores: Stores) -> None:
+async def test_a_session_can_have_several_lanes(database: Database, stores: Stores) -> None:
     chat = await queued(database, stores, a_run("run-1"))
     background = await queued(database, stores, a_run("run-2", lane="task-2"))
 
@@ -123,14 +123,14 @@ async def test_the_same_session_has_several_lanes(database: Database, stores: St
     assert await take(database, stores, chat) is not None
 
 
-async def test_ready_gives_no_more_than_asked(database: Database, stores: Stores) -> None:
+async def test_list_ready_respects_its_limit(database: Database, stores: Stores) -> None:
     for number in range(3):
         await queued(database, stores, a_run(f"run-{number}", f"session-{number}"))
 
     assert len(await database.read(lambda: stores.runs.list_ready("worker", 2))) == 2
 
 
-async def test_a_terminals_run_is_taken_by_its_owner_alone(
+async def test_a_terminal_run_is_claimed_by_its_owner_only(
     database: Database, stores: Stores
 ) -> None:
     run = a_run(owner="terminal", terminal=True)
@@ -145,7 +145,7 @@ async def test_a_terminals_run_is_taken_by_its_owner_alone(
 
 
 @pytest.mark.parametrize("way", ["requeue", "pause"])
-async def test_a_run_that_rested_comes_before_the_others_of_its_lane(
+async def test_a_resumed_run_is_ahead_of_its_lane(
     database: Database, stores: Stores, way: str
 ) -> None:
     run = await running(database, stores, a_run("run-1"))
@@ -171,9 +171,7 @@ async def test_a_run_that_rested_comes_before_the_others_of_its_lane(
     assert (again.fence, again.attempt) == (2, 2)
 
 
-async def test_attempts_are_counted_from_the_last_that_got_further(
-    database: Database, stores: Stores
-) -> None:
+async def test_progress_resets_the_attempts(database: Database, stores: Stores) -> None:
     run = await queued(database, stores, a_run())
 
     async def attempts(*points: CheckpointDelta) -> int:
@@ -189,9 +187,7 @@ async def test_attempts_are_counted_from_the_last_that_got_further(
     assert await attempts(CheckpointDelta(b"{}", 1, ())) == 2
 
 
-async def test_runs_that_go_on_start_before_new_ones_of_all_lanes(
-    database: Database, stores: Stores
-) -> None:
+async def test_resumed_runs_start_before_new_runs(database: Database, stores: Stores) -> None:
     new = await queued(database, stores, a_run("run-1", "session-1"))
     woken = await running(database, stores, a_run("run-2", "session-2"))
     handed = await running(database, stores, a_run("run-3", "session-3"))
@@ -205,7 +201,7 @@ async def test_runs_that_go_on_start_before_new_ones_of_all_lanes(
 
 
 @pytest.mark.parametrize("way", ["requeue", "pause"])
-async def test_a_terminals_run_stays_its_own_when_it_rests(
+async def test_a_waiting_terminal_run_keeps_its_owner(
     database: Database, stores: Stores, way: str
 ) -> None:
     run = await running(database, stores, a_run(owner="terminal", terminal=True), "terminal")
@@ -216,7 +212,7 @@ async def test_a_terminals_run_stays_its_own_when_it_rests(
     assert (await get(database, stores, run)).owner == "terminal"
 
 
-async def test_a_fenced_process_changes_nothing(database: Database, stores: Stores) -> None:
+async def test_an_outdated_fence_changes_nothing(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
 
     assert not await database.write(lambda: stores.runs.requeue(run.id, run.fence - 1))
@@ -227,7 +223,7 @@ async def test_a_fenced_process_changes_nothing(database: Database, stores: Stor
     assert await get(database, stores, run) == run
 
 
-async def test_leases_are_lost_when_nobody_renews_them(database: Database, stores: Stores) -> None:
+async def test_leases_expire_unless_renewed(database: Database, stores: Stores) -> None:
     mine = await running(database, stores, a_run("run-1", "session-1"))
     terminals = a_run("run-2", "session-2", owner="terminal", terminal=True)
     await queued(database, stores, terminals, T1)
@@ -248,7 +244,7 @@ async def test_leases_are_lost_when_nobody_renews_them(database: Database, store
     assert await lost("2027") == [terminals.id]
 
 
-async def test_the_runs_of_an_owner(database: Database, stores: Stores) -> None:
+async def test_running_runs_of_an_owner(database: Database, stores: Stores) -> None:
     mine = await running(database, stores, a_run("run-1", "session-1"))
     await running(database, stores, a_run("run-2", "session-2"), "another")
     await queued(database, stores, a_run("run-3", "session-3", owner="worker", terminal=True))
@@ -256,7 +252,7 @@ async def test_the_runs_of_an_owner(database: Database, stores: Stores) -> None:
     assert await database.read(lambda: stores.runs.list_owned("worker")) == [mine]
 
 
-async def test_what_a_session_is_doing(database: Database, stores: Stores) -> None:
+async def test_active_and_unfinished_runs_of_a_session(database: Database, stores: Stores) -> None:
     async def active() -> str | None:
         run = await database.read(lambda: stores.runs.get_active(SESSION))
         return None if run is None else run.id
@@ -280,7 +276,7 @@ async def test_what_a_session_is_doing(database: Database, stores: Stores) -> No
     assert await unfinished() == ["run-8"]
 
 
-async def test_the_first_request_to_stop_stays(database: Database, stores: Stores) -> None:
+async def test_the_first_stop_request_is_kept(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
     await running(database, stores, a_run("run-2", "session-2"))
     asked, later = StopRequest("ana", "web", "enough"), StopRequest("bo", "cli")
@@ -297,7 +293,7 @@ async def test_the_first_request_to_stop_stays(database: Database, stores: Store
     assert not await database.write(lambda: stores.runs.request_stop(waiting.id, asked))
 
 
-async def test_how_a_run_ended(database: Database, stores: Stores) -> None:
+async def test_the_result_of_a_run_is_stored_once(database: Database, stores: Stores) -> None:
     run = await running(database, stores, a_run())
     end = RunEnd("failed", "error", Usage(1, 2, 3, 4), 0.1, HOSTILE, HOSTILE, T2)
 
@@ -310,7 +306,7 @@ async def test_how_a_run_ended(database: Database, stores: Stores) -> None:
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence, end)), "once"
 
 
-async def test_a_resting_run_can_be_ended(database: Database, stores: Stores) -> None:
+async def test_an_idle_run_can_be_ended(database: Database, stores: Stores) -> None:
     run = await queued(database, stores, a_run())
     end = ended("cancelled", "user_stop")
 
@@ -319,7 +315,7 @@ async def test_a_resting_run_can_be_ended(database: Database, stores: Stores) ->
     assert (await get(database, stores, run)).status == "cancelled"
 
 
-async def test_a_checkpoint_is_the_head_and_every_message(
+async def test_a_checkpoint_is_the_turn_and_all_messages(
     database: Database, stores: Stores
 ) -> None:
     run = await running(database, stores, a_run())
@@ -352,7 +348,7 @@ async def test_a_checkpoint_is_the_head_and_every_message(
         (ended("failed", "interrupted"), True),
     ],
 )
-async def test_only_a_failed_run_can_still_be_resumed(
+async def test_the_checkpoint_of_a_failed_run_is_kept(
     database: Database, stores: Stores, end: RunEnd, kept: bool
 ) -> None:
     run = await running(database, stores, a_run())
@@ -367,7 +363,7 @@ async def test_only_a_failed_run_can_still_be_resumed(
     assert left == ((b"{}", [b"1", b"2"]) if kept else None)
 
 
-async def test_an_answered_run_belongs_to_its_terminal_while_that_is_open(
+async def test_an_answered_run_keeps_a_terminal_with_a_valid_lease(
     database: Database, stores: Stores
 ) -> None:
     for number, (lease, kept) in enumerate(((T2, True), (T0, False)), 1):
@@ -384,7 +380,7 @@ async def test_an_answered_run_belongs_to_its_terminal_while_that_is_open(
         assert (woken.terminal, woken.owner) == (kept, "repl" if kept else "")
 
 
-async def test_a_run_of_nobody_is_adopted_once(database: Database, stores: Stores) -> None:
+async def test_a_run_without_owner_is_adopted_once(database: Database, stores: Stores) -> None:
     run = await queued(database, stores, a_run())
     assert await database.write(lambda: stores.runs.adopt(run.id, "a", T2))
     assert not await database.write(lambda: stores.runs.adopt(run.id, "b", T2))

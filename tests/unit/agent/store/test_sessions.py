@@ -34,7 +34,7 @@ from tests.support.store_facts import (  # fmt: skip
 SESSION, RUN = SessionId("session-1"), RunId("run-1")
 
 
-async def test_a_session_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+async def test_a_stored_session_is_returned_unchanged(database: Database, stores: Stores) -> None:
     session = a_session(title="数羊", channel="cli", owner="ana", created=T0, updated=T1)
     await database.write(lambda: stores.sessions.add(session))
 
@@ -62,7 +62,7 @@ async def test_the_newest_session_of_an_owner_in_a_channel(
     assert await database.read(lambda: stores.sessions.get_newest("local", "lark")) is None
 
 
-async def test_pages_are_last_active_first(database: Database, stores: Stores) -> None:
+async def test_pages_are_most_recently_active_first(database: Database, stores: Stores) -> None:
     a, b, c = (
         a_session("session-a", updated=T1),
         a_session("session-b", updated=T2),
@@ -109,7 +109,7 @@ async def test_titles(database: Database, stores: Stores) -> None:
     assert not await database.write(lambda: stores.sessions.set_title_if_empty(unknown, "x"))
 
 
-async def test_messages_come_back_as_they_were(database: Database, stores: Stores) -> None:
+async def test_stored_messages_are_returned_unchanged(database: Database, stores: Stores) -> None:
     await database.write(lambda: stores.sessions.add(a_session()))
     asked = Message("user", (Image("image/png", "aGk="), Text("半角 \0")))
     calls = Message(
@@ -135,7 +135,9 @@ async def test_messages_come_back_as_they_were(database: Database, stores: Store
     assert session.updated == T2, "never back in time"
 
 
-async def test_a_message_with_a_lone_surrogate_is_kept(database: Database, stores: Stores) -> None:
+async def test_lone_surrogates_of_a_message_are_replaced(
+    database: Database, stores: Stores
+) -> None:
     call = ToolCall("c", "shell", {"k\ud800": ["\udc00", {"x": "\ud83d\ude00"}], "n": 1})
 
     await database.write(
@@ -180,7 +182,7 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
         await database.write(work)
 
 
-async def test_a_deleted_session_leaves_nothing_behind(
+async def test_deleting_a_session_deletes_all_its_rows(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     def counts() -> dict[str, int]:
@@ -203,7 +205,7 @@ async def test_a_deleted_session_leaves_nothing_behind(
     assert not await database.write(lambda: stores.sessions.delete(SESSION))
 
 
-async def test_the_newest_session_of_a_scope_is_at_hand(database: Database, stores: Stores) -> None:
+async def test_the_newest_session_of_a_scope_is_current(database: Database, stores: Stores) -> None:
     for name, scope, created in (("1", "chat", T0), ("2", "chat", T1), ("3", "other", T2)):
         session = a_session(f"session-{name}", channel="lark", scope=scope, created=created)
         await database.write(partial(stores.sessions.add, session))

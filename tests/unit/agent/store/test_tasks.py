@@ -1,4 +1,4 @@
-"""Tasks: kept as they were submitted, found again by id, key and page."""
+"""Tasks."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2, a_session, 
 LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "oc_1", "om_1")
 
 
-async def test_a_task_comes_back_as_it_was(database: Database, stores: Stores) -> None:
+async def test_a_stored_task_is_returned_unchanged(database: Database, stores: Stores) -> None:
     task = a_task(
         kind="background", lane="task-1", origin=ANA, instruction="半角 😀\n\ttabs \x1b[0m",
         brief=RunSpec(
@@ -33,7 +33,7 @@ async def test_a_task_comes_back_as_it_was(database: Database, stores: Stores) -
     assert await database.read(lambda: stores.tasks.get(TaskId("task-unknown"))) is None
 
 
-async def test_text_that_no_database_takes_is_made_harmless(
+async def test_invalid_characters_of_an_instruction_are_replaced(
     database: Database, stores: Stores
 ) -> None:
     origin = Origin("web", "local", chat_id=HOSTILE)
@@ -48,7 +48,9 @@ async def test_text_that_no_database_takes_is_made_harmless(
     assert (stored.origin.chat_id, stored.brief.workspace) == (in_json, in_json)
 
 
-async def test_a_key_names_one_task_of_a_principal(database: Database, stores: Stores) -> None:
+async def test_an_idempotency_key_belongs_to_one_task_of_a_principal(
+    database: Database, stores: Stores
+) -> None:
     await database.write(lambda: stores.tasks.add(a_task("task-1"), "key"))
 
     with pytest.raises(Conflict):
@@ -120,7 +122,9 @@ async def test_a_status_is_stored(database: Database, stores: Stores) -> None:
     assert (stored.status, stored.stop_reason) == ("failed", "timeout")
 
 
-async def test_a_task_makes_its_session_active(database: Database, stores: Stores) -> None:
+async def test_adding_a_task_updates_the_activity_of_its_session(
+    database: Database, stores: Stores
+) -> None:
     session = a_session(updated=T1)
     await database.write(lambda: stores.sessions.add(session))
 

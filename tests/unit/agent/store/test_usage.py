@@ -1,4 +1,4 @@
-"""Costs: what a run used, model by model."""
+"""Usage and its sums."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from internal.agent.store.usage import UsageSum
 from tests.support.store_facts import T0, T1
 
 
-async def test_costs_are_added(
+async def test_usage_is_stored(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
     session, run = SessionId("session-1"), RunId("run-1")
@@ -32,9 +32,7 @@ async def test_costs_are_added(
     ]
 
 
-async def test_costs_are_summed_by_day_session_and_model(
-    database: Database, stores: Stores
-) -> None:
+async def test_sums_by_day_session_and_model(database: Database, stores: Stores) -> None:
     mine, other, run = SessionId("session-1"), SessionId("session-2"), RunId("run-1")
     for session, owner in ((mine, "me"), (other, "you")):
         kept = Session(session, "", "cli", owner, T0, T0)

@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "larkspur.db"
 
 
-async def test_names_that_look_like_parts_of_a_url(tmp_path: Path) -> None:
+async def test_file_names_with_url_syntax(tmp_path: Path) -> None:
     path = tmp_path / "100%41?mode=ro#半角 .db"
     await create_database(path, sessions=1)
     assert list(file_contents(tmp_path)) == [path.name]

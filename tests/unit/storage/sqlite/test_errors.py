@@ -1,4 +1,4 @@
-"""What SQLite reports becomes a sentence; some reports end all writing."""
+"""Translation of SQLite's exceptions."""
 
 import sqlite3
 from pathlib import Path
@@ -36,7 +36,7 @@ def reported(code: int, message: str = "as it says") -> sqlite3.Error:
         (sqlite3.SQLITE_IOERR_CORRUPTFS, "reports an error", True),
     ],
 )
-def test_disk_file_and_lock(code: int, words: str, permanent: bool) -> None:
+def test_failures_of_disk_file_and_lock(code: int, words: str, permanent: bool) -> None:
     error = reported(code)
     assert errors.is_environment(error)
     assert errors.is_permanent(error) is permanent
@@ -54,13 +54,13 @@ def test_disk_file_and_lock(code: int, words: str, permanent: bool) -> None:
         (sqlite3.SQLITE_TOOBIG, StoreError),
     ],
 )
-def test_the_fault_of_a_statement(code: int, kind: type[Exception]) -> None:
+def test_failures_of_a_statement(code: int, kind: type[Exception]) -> None:
     error = reported(code)
     assert not errors.is_environment(error)
     assert type(errors.statement_error(error, "insert_run")) is kind
 
 
-def test_what_is_not_known_is_still_a_sentence() -> None:
+def test_unknown_errors_have_a_message() -> None:
     error = sqlite3.InterfaceError("bad value")
     assert str(errors.unavailable(error, PATH)) == "The database larkspur.db failed: bad value."
     assert str(errors.statement_error(error, "run")) == "The statement run failed: bad value."

@@ -77,7 +77,7 @@ def another_program_with_a_log(path: Path) -> None:
         (another_program_with_a_log, "another program"),
     ],
 )
-async def test_a_foreign_file_is_left_alone(
+async def test_a_file_of_another_program_is_rejected(
     path: Path, make_foreign: Callable[[Path], None], words: str
 ) -> None:
     make_foreign(path)
@@ -86,7 +86,7 @@ async def test_a_foreign_file_is_left_alone(
 
 
 @pytest.mark.parametrize("version", [1, 4])
-async def test_database_of_an_unreleased_version_is_rejected(path: Path, version: int) -> None:
+async def test_a_database_of_an_unreleased_version_is_rejected(path: Path, version: int) -> None:
     create_unreleased_database(path, version)
 
     sentence = await refused(path)
@@ -97,7 +97,7 @@ async def test_database_of_an_unreleased_version_is_rejected(path: Path, version
     )
 
 
-async def test_a_newer_database_is_left_alone(path: Path) -> None:
+async def test_a_newer_schema_is_rejected(path: Path) -> None:
     await create_database(path)
     newer = NEWEST + 1
     execute(
@@ -113,7 +113,7 @@ async def test_a_newer_database_is_left_alone(path: Path) -> None:
     )
 
 
-async def test_a_newer_database_that_was_not_closed_is_left_alone(path: Path) -> None:
+async def test_a_newer_schema_in_the_log_is_rejected(path: Path) -> None:
     """Its version stands in the log beside the file, not yet in the file's header."""
     origin = path.with_name("origin")
     origin.mkdir()
@@ -149,7 +149,7 @@ def without_tables(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_off, overwritten, overwritten_start, without_tables])
-async def test_a_damaged_database_is_left_alone(path: Path, damage: Callable[[Path], None]) -> None:
+async def test_a_damaged_database_is_rejected(path: Path, damage: Callable[[Path], None]) -> None:
     await create_database(path, sessions=200)
     damage(path)
 
@@ -159,7 +159,7 @@ async def test_a_damaged_database_is_left_alone(path: Path, damage: Callable[[Pa
     assert "\n" not in sentence
 
 
-async def test_damage_beside_a_log_is_left_alone(path: Path) -> None:
+async def test_a_damaged_database_with_a_log_is_rejected(path: Path) -> None:
     """As after kill -9: the file was overwritten and a log is still beside it."""
     async with open_database(path) as database:
         await database.write(lambda: STORES.sessions.add(a_session()))
@@ -182,14 +182,14 @@ async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     assert file_contents(tmp_path) == {}
 
 
-async def test_something_else_in_its_place(path: Path) -> None:
+async def test_a_path_that_is_not_a_regular_file(path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(StoreUnavailable, match="it is not a regular file"):
         async with open_database(path):
             pass
 
 
-async def test_a_folder_in_its_place(tmp_path: Path) -> None:
+async def test_a_path_that_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="it is not a regular file"):
         async with open_database(tmp_path):
             pass
@@ -215,7 +215,7 @@ for path in sys.argv[1:]:
 """
 
 
-async def test_what_may_not_be_written_is_said(tmp_path: Path) -> None:
+async def test_files_and_folders_that_are_not_writable(tmp_path: Path) -> None:
     locked, shared = tmp_path / "locked", tmp_path / "shared"
     for folder in (locked, shared):
         folder.mkdir()

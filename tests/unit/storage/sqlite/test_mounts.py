@@ -34,5 +34,5 @@ def test_the_deepest_and_newest_mount_counts(folder: str, name: str) -> None:
     assert file_system_of(Path(folder), MOUNTS) == name
 
 
-def test_folders_of_this_machine_are_local(tmp_path: Path) -> None:
+def test_the_temporary_folder_is_local(tmp_path: Path) -> None:
     assert find_network_file_system(tmp_path) is None

@@ -1,4 +1,4 @@
-"""Several processes and one file: writing side by side, killed, copied while they write."""
+"""Several processes on one file: concurrent writes, kills and copies."""
 
 import asyncio
 import os
@@ -82,7 +82,7 @@ def assert_whole(events: list[Ack]) -> None:
         assert [position for *_, position in run] == sorted(position for *_, position in run)
 
 
-async def test_two_processes_write_one_file_and_a_third_follows(path: Path) -> None:
+async def test_two_processes_write_and_a_third_reads(path: Path) -> None:
     followed: list[EventRecord] = []
 
     async with (
@@ -104,7 +104,7 @@ async def test_two_processes_write_one_file_and_a_third_follows(path: Path) -> N
 
 
 @pytest.mark.parametrize("told", [1, 40, 400])
-async def test_a_killed_process_loses_nothing_that_it_acknowledged(path: Path, told: int) -> None:
+async def test_acknowledged_writes_survive_a_kill(path: Path, told: int) -> None:
     async with flooding(path, "a", 8, 10_000) as process:
         acknowledged = await acks(process, told)
         process.kill()
@@ -120,7 +120,7 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(path: Path, t
     assert set(acknowledged) <= set(events)
 
 
-async def test_copies_of_the_folder_open_as_they_are(path: Path, tmp_path: Path) -> None:
+async def test_copies_of_the_folder_can_be_opened(path: Path, tmp_path: Path) -> None:
     """A copy is taken while the process stands still: a snapshot of one instant, any instant."""
     acknowledged: list[Ack] = []
     async with flooding(path, "a", 8, 10_000) as process:
@@ -147,7 +147,7 @@ def copy_standing(pid: int, path: Path, copy: Path) -> None:
     os.kill(pid, signal.SIGCONT)
 
 
-async def test_a_process_waits_while_another_holds_the_file(path: Path) -> None:
+async def test_a_writer_waits_for_the_lock_of_another_process(path: Path) -> None:
     async with open_database(path) as database:
         run = await running(database, STORES, a_run())
         with closing(sqlite3.connect(path, isolation_level=None)) as other:

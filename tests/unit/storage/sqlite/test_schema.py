@@ -33,7 +33,7 @@ def open_to_others(path: Path) -> None:
     path.chmod(0o644)
 
 
-async def test_the_file_is_private_and_ours(path: Path) -> None:
+async def test_mode_and_settings_of_a_new_file(path: Path) -> None:
     async with open_database(path) as database:
         await database.write(lambda: STORES.sessions.add(a_session()))
         private = {f"larkspur.db{suffix}": 0o600 for suffix in ("", "-wal", "-shm")}
@@ -47,7 +47,7 @@ async def test_the_file_is_private_and_ours(path: Path) -> None:
         assert settings == [APPLICATION_ID, NEWEST, "wal", "ok"]
 
 
-async def test_a_file_open_to_others_is_closed_to_them(path: Path) -> None:
+async def test_the_mode_of_an_existing_file_is_corrected(path: Path) -> None:
     await create_database(path)
     open_to_others(path)
 
@@ -65,7 +65,7 @@ async def test_an_empty_file_becomes_a_database(path: Path) -> None:
     assert file_contents(path.parent)[path.name]
 
 
-async def test_the_epoch_of_the_log_stays(path: Path) -> None:
+async def test_the_epoch_of_the_log_is_permanent(path: Path) -> None:
     epochs = set()
     for _ in range(3):
         async with open_database(path) as database:
@@ -77,7 +77,7 @@ async def test_the_epoch_of_the_log_stays(path: Path) -> None:
         assert (await database.read(STORES.events.get_bounds)).epoch not in epochs
 
 
-async def test_many_open_one_new_file_at_once(path: Path) -> None:
+async def test_concurrent_creation(path: Path) -> None:
     async def open_and_say(number: int) -> str:
         async with open_database(path) as database:
             run = await running(database, STORES, a_run(f"run-{number}", f"session-{number}"))
@@ -93,7 +93,7 @@ async def test_many_open_one_new_file_at_once(path: Path) -> None:
         assert len(await database.read(lambda: STORES.events.list_after(0, None, 99))) == 6
 
 
-async def test_a_file_whose_maker_died_before_the_log_was_on(path: Path) -> None:
+async def test_wal_mode_is_enabled_after_an_interrupted_creation(path: Path) -> None:
     await create_database(path)
     execute(path, "pragma journal_mode = delete")
 
@@ -102,7 +102,7 @@ async def test_a_file_whose_maker_died_before_the_log_was_on(path: Path) -> None
         assert path.with_name("larkspur.db-wal").exists()
 
 
-async def test_who_looks_at_the_file_makes_us_wait_for_the_log(path: Path) -> None:
+async def test_enabling_wal_mode_waits_for_readers(path: Path) -> None:
     await create_database(path)
     execute(path, "pragma journal_mode = delete")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -114,7 +114,7 @@ async def test_who_looks_at_the_file_makes_us_wait_for_the_log(path: Path) -> No
     await opening
 
 
-async def test_a_maker_that_died_in_its_commit_is_rolled_back(path: Path) -> None:
+async def test_an_interrupted_creation_is_rolled_back(path: Path) -> None:
     """A rollback journal lies beside the file: the lock is taken, SQLite rolls back, we go on."""
     origin = path.with_name("origin.db")
     await create_database(origin)

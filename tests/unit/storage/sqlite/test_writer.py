@@ -1,4 +1,4 @@
-"""The writer: many works share a commit; when disk or file fail, everybody is told."""
+"""The writer: group commit, and failures of disk and file."""
 
 import asyncio
 import sqlite3
@@ -61,7 +61,7 @@ class Held:
             await self._holding
 
 
-async def test_works_that_wait_together_share_a_commit(database: SqliteDatabase) -> None:
+async def test_concurrent_writes_share_a_commit(database: SqliteDatabase) -> None:
     async with asyncio.TaskGroup() as tasks, Held(database):
         before = database.commits
         for number in range(300):
@@ -71,14 +71,14 @@ async def test_works_that_wait_together_share_a_commit(database: SqliteDatabase)
     assert database.commits - before < 30, "one for all that came in the time of a group"
 
 
-async def test_a_work_alone_has_a_commit_of_its_own(database: SqliteDatabase) -> None:
+async def test_sequential_writes_have_one_commit_each(database: SqliteDatabase) -> None:
     before = database.commits
     for number in range(5):
         await database.write(add(f"session-{number}"))
     assert database.commits - before == 5
 
 
-async def test_what_was_put_before_the_end_is_written(path: Path) -> None:
+async def test_writes_queued_before_close_are_completed(path: Path) -> None:
     async with open_database(path) as database:
         writes = [
             asyncio.create_task(database.write(add(f"session-{number}"))) for number in range(99)
@@ -90,7 +90,7 @@ async def test_what_was_put_before_the_end_is_written(path: Path) -> None:
         assert await count(database) == 99
 
 
-async def test_a_closed_database_says_so(path: Path) -> None:
+async def test_a_closed_database_raises(path: Path) -> None:
     async with open_database(path) as database:
         pass
 
@@ -100,7 +100,7 @@ async def test_a_closed_database_says_so(path: Path) -> None:
         await count(database)
 
 
-async def test_a_full_disk_fails_the_whole_group_and_nothing_is_written(
+async def test_a_full_disk_fails_the_whole_group(
     database: SqliteDatabase,
 ) -> None:
     await database.write(add("before"))
@@ -128,7 +128,7 @@ async def failure(database: SqliteDatabase, work: Callable[[], Write[None]]) -> 
     return str(failed.value)
 
 
-async def test_damage_ends_all_writing(path: Path) -> None:
+async def test_no_write_after_damage(path: Path) -> None:
     async with open_database(path) as database:
         for number in range(50):
             await database.write(add(f"session-{number}", "x" * 500))
@@ -152,7 +152,7 @@ def move(path: Path, to: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
-async def test_a_file_that_was_replaced_is_not_written(path: Path, suffix: str) -> None:
+async def test_no_write_after_the_file_was_moved(path: Path, suffix: str) -> None:
     file, elsewhere = path.with_name(path.name + suffix), path.with_name("elsewhere")
     async with open_database(path) as database:
         await database.write(add("before"))
@@ -203,7 +203,7 @@ async def limited(path: Path, before: int, after: int) -> tuple[str, str]:
     return written, sentence
 
 
-async def test_a_disk_that_refuses_is_said_and_nothing_is_lost(path: Path) -> None:
+async def test_a_failed_write_of_the_kernel_loses_no_acknowledged_row(path: Path) -> None:
     """A real write fails in the kernel: a file may not grow beyond the limit of its process."""
     written, sentence = await limited(path, 400_000, 400_000)
 
@@ -214,7 +214,7 @@ async def test_a_disk_that_refuses_is_said_and_nothing_is_lost(path: Path) -> No
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
 
 
-async def test_a_file_that_could_not_be_made_is_made_later(path: Path) -> None:
+async def test_an_interrupted_creation_is_repeated_later(path: Path) -> None:
     written, sentence = await limited(path, 50_000, 50_000)
     assert written == "made"
     assert sentence.startswith(f"The disk of the database {path} reports an error")
