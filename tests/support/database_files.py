@@ -7,7 +7,7 @@ from pathlib import Path
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from tests.support.store_facts import a_session
+from tests.support.store_records import a_session
 
 
 async def create_database(path: Path, sessions: int = 0) -> None:

@@ -17,7 +17,7 @@ from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
 from internal.observability.clock import SystemClock
-from tests.support.store_facts import T1
+from tests.support.store_records import T1
 
 DONE = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
 

@@ -12,7 +12,7 @@ from internal.agent.domain.tasks import StopRequest
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.storage.sqlite.database import SqliteDatabase
-from tests.support.store_facts import a_run, running
+from tests.support.store_records import a_run, add_running_run
 from tests.unit.dispatch.conftest import DispatchParts
 
 
@@ -22,7 +22,7 @@ async def test_expiry_is_the_end_of_a_lease_that_starts_now(parts: DispatchParts
 
 
 async def test_a_stop_request_cancels_the_run(parts: DispatchParts) -> None:
-    run = await running(parts.database, parts.stores, a_run(), "worker")
+    run = await add_running_run(parts.database, parts.stores, a_run(), "worker")
     active = ActiveRuns()
     live = active.add(run)
     stop = StopRequest("ana", "web", "enough")
@@ -36,7 +36,7 @@ async def test_a_stop_request_cancels_the_run(parts: DispatchParts) -> None:
 
 
 async def test_leases_are_renewed_before_they_expire(parts: DispatchParts) -> None:
-    run = await running(parts.database, parts.stores, a_run(), "worker")
+    run = await add_running_run(parts.database, parts.stores, a_run(), "worker")
     now = parts.leases.expiry()  # later than the lease of the claim
     keeper = parts.lease_keeper("worker", 0.3)
     assert await expired(parts.database, parts.stores, now) == [run.id]

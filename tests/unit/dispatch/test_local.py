@@ -8,7 +8,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId
 from internal.dispatch.local import LocalDispatcher
-from tests.support.store_facts import a_run, queued
+from tests.support.store_records import a_run, add_run
 from tests.unit.dispatch.conftest import DispatchParts
 
 
@@ -35,8 +35,8 @@ async def stop(dispatcher: LocalDispatcher, running: asyncio.Task[None]) -> None
 
 async def test_runs_of_a_lane_are_executed_one_after_the_other(parts: DispatchParts) -> None:
     for number in (1, 2, 3):
-        await queued(parts.database, parts.stores, a_run(f"run-{number}", lane="one"))
-    await queued(parts.database, parts.stores, a_run("run-4", lane="two"))
+        await add_run(parts.database, parts.stores, a_run(f"run-{number}", lane="one"))
+    await add_run(parts.database, parts.stores, a_run("run-4", lane="two"))
     dispatcher = dispatcher_of(parts)
 
     async with background_task(dispatcher.run(parts.coordinator)) as running:
@@ -55,7 +55,7 @@ async def test_runs_of_a_lane_are_executed_one_after_the_other(parts: DispatchPa
 @pytest.mark.parametrize("concurrency", [1, 2])
 async def test_concurrency_limits_the_active_runs(parts: DispatchParts, concurrency: int) -> None:
     for number in range(3):
-        await queued(parts.database, parts.stores, a_run(f"run-{number}", lane=str(number)))
+        await add_run(parts.database, parts.stores, a_run(f"run-{number}", lane=str(number)))
     dispatcher = dispatcher_of(parts, concurrency)
 
     async with background_task(dispatcher.run(parts.coordinator)) as running:
@@ -70,7 +70,7 @@ async def test_concurrency_limits_the_active_runs(parts: DispatchParts, concurre
 
 
 async def test_stop_hands_over_the_active_runs(parts: DispatchParts) -> None:
-    await queued(parts.database, parts.stores, a_run())
+    await add_run(parts.database, parts.stores, a_run())
     dispatcher = dispatcher_of(parts)
     states = [dispatcher.is_stopping]
 
@@ -84,7 +84,7 @@ async def test_stop_hands_over_the_active_runs(parts: DispatchParts) -> None:
 
 
 async def test_cancel_reaches_runs_of_this_process_only(parts: DispatchParts) -> None:
-    await queued(parts.database, parts.stores, a_run())
+    await add_run(parts.database, parts.stores, a_run())
     dispatcher = dispatcher_of(parts)
     reason = RunStopped("local", "cli")
 

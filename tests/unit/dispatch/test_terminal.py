@@ -6,7 +6,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import NotFound, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.dispatch.terminal import TerminalDispatcher
-from tests.support.store_facts import T3, a_run, queued, running
+from tests.support.store_records import T3, a_run, add_run, add_running_run
 from tests.unit.dispatch.conftest import DONE, DispatchParts
 
 RUN = RunId("run-1")
@@ -19,7 +19,7 @@ def dispatcher_of(parts: DispatchParts) -> TerminalDispatcher:
 
 
 async def test_own_run_is_executed(parts: DispatchParts) -> None:
-    await queued(parts.database, parts.stores, a_run(owner="worker", terminal=True), T3)
+    await add_run(parts.database, parts.stores, a_run(owner="worker", terminal=True), T3)
     parts.coordinator.gate.set()
 
     await dispatcher_of(parts).execute(RUN, parts.coordinator)
@@ -28,9 +28,9 @@ async def test_own_run_is_executed(parts: DispatchParts) -> None:
 
 
 async def test_run_waits_for_its_lane(parts: DispatchParts) -> None:
-    first = await running(parts.database, parts.stores, a_run("run-0", lane="one"), "other")
+    first = await add_running_run(parts.database, parts.stores, a_run("run-0", lane="one"), "other")
     run = a_run(owner="worker", terminal=True, lane="one")
-    await queued(parts.database, parts.stores, run, T3)
+    await add_run(parts.database, parts.stores, run, T3)
     parts.coordinator.gate.set()
     dispatcher = dispatcher_of(parts)
 
@@ -43,7 +43,7 @@ async def test_run_waits_for_its_lane(parts: DispatchParts) -> None:
 
 
 async def test_run_of_another_owner_is_left_alone(parts: DispatchParts) -> None:
-    run = await running(parts.database, parts.stores, a_run(), "other")
+    run = await add_running_run(parts.database, parts.stores, a_run(), "other")
     await dispatcher_of(parts).execute(run.id, parts.coordinator)
     assert parts.coordinator.log == []
 
@@ -54,7 +54,7 @@ async def test_unknown_run(parts: DispatchParts) -> None:
 
 
 async def test_cancel(parts: DispatchParts) -> None:
-    await queued(parts.database, parts.stores, a_run(owner="worker", terminal=True), T3)
+    await add_run(parts.database, parts.stores, a_run(owner="worker", terminal=True), T3)
     dispatcher = dispatcher_of(parts)
     assert not dispatcher.cancel(RUN, RunStopped("local", "cli"))
 
@@ -65,7 +65,7 @@ async def test_cancel(parts: DispatchParts) -> None:
 
 
 async def test_adopt_and_release(parts: DispatchParts) -> None:
-    await queued(parts.database, parts.stores, a_run())
+    await add_run(parts.database, parts.stores, a_run())
     dispatcher = dispatcher_of(parts)
 
     assert await dispatcher.adopt(RUN)

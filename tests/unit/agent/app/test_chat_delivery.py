@@ -15,7 +15,7 @@ from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
-from tests.support.store_facts import T0, a_run, a_session, a_task, append
+from tests.support.store_records import T0, a_run, a_session, a_task, append
 
 MESSAGE = InboundMessage("echo", "a", "m1", "chat", "echo:a:mei", "{}", T0)
 REPLY = OutgoingMessage("m1:note", "echo", "a", "chat", "m1", "hello")

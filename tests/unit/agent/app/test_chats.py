@@ -10,7 +10,7 @@ from internal.agent.app.chats import Chats
 from internal.agent.domain.chats import ChatSettings
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from tests.support.store_facts import T0, a_run, a_session, a_task
+from tests.support.store_records import T0, a_run, a_session, a_task
 
 
 @pytest.fixture

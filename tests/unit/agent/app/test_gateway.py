@@ -9,7 +9,7 @@ from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import claimed
+from tests.support.store_records import claim_run
 from tests.support.web_app import IdleDispatcher
 
 TASK = Submission("count", RunSpec(), "web")
@@ -42,7 +42,7 @@ async def test_a_running_task_is_stopped_through_the_dispatcher(
 ) -> None:
     made = await gateway.submit(TASK, ANN)
     run = await gateway.queries.latest_run(made.task_id, ANN)
-    await claimed(database, stores, run)
+    await claim_run(database, stores, run)
     assert await gateway.stop(made.task_id, ANN, "lark") == "running"
     ((run_id, reason),) = dispatcher.left
     assert run_id == run.id

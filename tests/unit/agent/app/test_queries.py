@@ -15,7 +15,7 @@ from internal.agent.domain.questions import Answer, Question, QuestionRecord
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, T1, a_task
+from tests.support.store_records import T0, T1, a_task
 
 TASK = Submission("count", RunSpec(), "web")
 ANN, BOB = (Principal(f"lark:app:{name}", name, frozenset({"talk"})) for name in ("ann", "bob"))

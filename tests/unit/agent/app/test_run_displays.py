@@ -12,7 +12,7 @@ from internal.agent.domain.tasks import Origin
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
-from tests.support.store_facts import T0, a_run, a_session, a_task
+from tests.support.store_records import T0, a_run, a_session, a_task
 
 RUN = RunId("run-1")
 ONE, TWO = DisplayHolder("echo:a", "one"), DisplayHolder("echo:a", "two")

@@ -22,7 +22,7 @@ from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Run, RunSpec, Task
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, T1, claimed
+from tests.support.store_records import T0, T1, claim_run
 
 ANN = Principal("lark:app:ou_1", "Ann", frozenset({"talk"}))
 TASK = Submission("count", RunSpec(), "web")
@@ -44,7 +44,7 @@ class Commands:
 
     async def running(self) -> Submitted:
         submitted = await self.submit()
-        await claimed(self.database, self.stores, await self.run(submitted))
+        await claim_run(self.database, self.stores, await self.run(submitted))
         return submitted
 
     async def run(self, submitted: Submitted) -> Run:
@@ -179,7 +179,7 @@ async def test_recalling_a_message_undoes_what_it_started(
     assert (await commands.task(submitted)).status == "cancelled"
 
     submitted = await commands.submit(await commands.message("m3", "count"), ANN)
-    await claimed(database, stores, await commands.run(submitted))
+    await claim_run(database, stores, await commands.run(submitted))
     message = await commands.message("m4", "faster")
     await database.write(partial(steer, stores, message, ANN, ids=new_task_ids(), now=T1))
     assert await commands.recall("m4") == ("unsaid", None)

@@ -5,7 +5,7 @@ from functools import partial
 from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2
+from tests.support.store_records import CLEANED, HOSTILE, T0, T1, T2
 
 
 def a_rule(place: str, rule: str) -> PermissionRule:
@@ -66,7 +66,7 @@ async def test_roles_are_stored_until_removed(database: Database, stores: Stores
         role="operate", created=T1
     )
     everybody = await database.read(stores.roles.list_all)
-    assert [each.name for each in everybody] == ["Ana", HARMLESS]
+    assert [each.name for each in everybody] == ["Ana", CLEANED]
     assert await database.write(lambda: stores.roles.remove("lark:a:ou_1"))
     assert not await database.write(lambda: stores.roles.remove("lark:a:ou_1"))
     assert await database.read(lambda: stores.roles.get("lark:a:ou_1")) is None
@@ -87,4 +87,4 @@ async def test_audit_entries_are_counted_since_a_timestamp(
     assert await database.read(lambda: stores.audit.count(None, "pairing.refused", T1)) == 2
     newest = await database.read(lambda: stores.audit.list_page(2))
     assert [each.action for each in newest] == ["pairing.taken", "pairing.refused"]
-    assert newest[1].detail == HARMLESS
+    assert newest[1].detail == CLEANED

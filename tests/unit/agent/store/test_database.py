@@ -11,7 +11,7 @@ from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Batch, Database, Read, Statement, Write
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, a_session
+from tests.support.store_records import T0, a_session
 
 
 class Overslept(Exception):

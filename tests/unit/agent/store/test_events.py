@@ -14,16 +14,16 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.events import LogBounds
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import (
+from tests.support.store_records import (
     RUNNING,
     T0,
     T1,
     a_run,
     a_session,
+    add_run,
+    add_running_run,
     append,
-    queued,
-    running,
-    say,
+    append_events,
 )
 
 A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
@@ -32,7 +32,7 @@ A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
 async def test_sequence_numbers_start_at_one_without_gaps(
     database: Database, stores: Stores
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
 
     firsts = [
         await database.write(partial(stores.events.reserve_seqs, run.id, run.fence, count))
@@ -49,7 +49,7 @@ async def test_sequence_numbers_start_at_one_without_gaps(
 async def test_a_wrong_fence_reserves_no_numbers(
     database: Database, stores: Stores, fence: int
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     assert run.fence == 1
 
     with pytest.raises(LeaseLost):
@@ -61,7 +61,7 @@ async def test_a_wrong_fence_reserves_no_numbers(
 async def test_only_a_running_run_reserves_numbers_with_its_fence(
     database: Database, stores: Stores
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     await database.write(lambda: stores.runs.pause(run.id, run.fence))
 
     with pytest.raises(LeaseLost):
@@ -71,10 +71,10 @@ async def test_only_a_running_run_reserves_numbers_with_its_fence(
 
 
 async def test_numbers_of_an_idle_run_need_no_fence(database: Database, stores: Stores) -> None:
-    run = await queued(database, stores, a_run())
+    run = await add_run(database, stores, a_run())
     assert await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 2)) == 1
 
-    run = await running(database, stores, a_run("run-2", "session-2"))
+    run = await add_running_run(database, stores, a_run("run-2", "session-2"))
     with pytest.raises(Conflict):
         await database.write(lambda: stores.events.reserve_seqs_of_idle_run(run.id, 1))
 
@@ -88,11 +88,11 @@ async def test_numbers_of_an_idle_run_need_no_fence(database: Database, stores: 
 
 
 async def test_positions_increase_over_all_sessions(database: Database, stores: Stores) -> None:
-    one = await running(database, stores, a_run("run-1", A))
-    two = await running(database, stores, a_run("run-2", B))
+    one = await add_running_run(database, stores, a_run("run-1", A))
+    two = await add_running_run(database, stores, a_run("run-2", B))
 
     positions = [
-        await database.write(partial(say, stores, run, count))
+        await database.write(partial(append_events, stores, run, count))
         for run, count in ((one, 2), (two, 1), (one, 1))
     ]
 
@@ -101,8 +101,8 @@ async def test_positions_increase_over_all_sessions(database: Database, stores: 
 
 
 async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
-    run = await running(database, stores, a_run())
-    other = await running(database, stores, a_run("run-2", "session-2"))
+    run = await add_running_run(database, stores, a_run())
+    other = await add_running_run(database, stores, a_run("run-2", "session-2"))
     started = NodeStarted(node_id="iter:1", kind="iteration")
     completed = NodeCompleted(node_id="iter:1", duration_ms=1)
     kinds = (started.name, completed.name)
@@ -121,7 +121,7 @@ async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
 
 
 async def test_a_stored_event_is_returned_unchanged(database: Database, stores: Stores) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     event = OutputDelta(node_id="iter:1:say", k=1, n=1, text='半角 \0 " 😀')
     (appended,) = await database.write(partial(append, stores, run, 1, event))
 
@@ -135,7 +135,7 @@ async def test_a_stored_event_is_returned_unchanged(database: Database, stores: 
 
 
 async def test_a_sequence_number_is_stored_once(database: Database, stores: Stores) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     await database.write(partial(append, stores, run, 1, RUNNING))
 
     def append_twice() -> Write[None]:
@@ -150,9 +150,9 @@ async def test_a_sequence_number_is_stored_once(database: Database, stores: Stor
 
 
 async def test_events_after_a_position(database: Database, stores: Stores) -> None:
-    runs = [await running(database, stores, a_run(f"run-{s}", s)) for s in (A, B, C)]
+    runs = [await add_running_run(database, stores, a_run(f"run-{s}", s)) for s in (A, B, C)]
     for run in (*runs, *runs):
-        await database.write(partial(say, stores, run, 2))  # A12 B34 C56 A78 B910 C1112
+        await database.write(partial(append_events, stores, run, 2))  # A12 B34 C56 A78 B910 C1112
 
     async def positions(after: int, sessions: list[SessionId] | None, limit: int = 99) -> list[int]:
         events = await database.read(lambda: stores.events.list_after(after, sessions, limit))
@@ -176,8 +176,8 @@ async def test_the_bounds_of_the_log(database: Database, stores: Stores) -> None
 
     for session in (A, B):
         await database.write(partial(stores.sessions.add, a_session(session)))
-        run = await running(database, stores, a_run(f"run-{session}", session))
-        await database.write(partial(say, stores, run, 3))
+        run = await add_running_run(database, stores, a_run(f"run-{session}", session))
+        await database.write(partial(append_events, stores, run, 3))
         end = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
         await database.write(partial(stores.runs.end, run.id, run.fence, end))
     assert await database.read(stores.events.get_bounds) == LogBounds(epoch, 6, 1)

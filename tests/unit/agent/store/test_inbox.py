@@ -13,7 +13,7 @@ from internal.agent.domain.tasks import Channel
 from internal.agent.store.database import Database, Row
 from internal.agent.store.inbox import Steering
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import HARMLESS, HOSTILE, T0
+from tests.support.store_records import CLEANED, HOSTILE, T0
 
 SESSION, RUN, NEXT = SessionId("session-1"), RunId("run-1"), RunId("run-2")
 
@@ -99,7 +99,7 @@ async def test_invalid_characters_of_a_message_are_replaced(
     raw = '{"text":"' + HOSTILE.replace("\0", "\\u0000").replace("\a", "\\u0007") + '"}'
     await take(database, stores, InboundMessage("web", "", "msg-1", "", "ana", raw, T0))
 
-    assert [words.text for words in await untold(database, stores)] == [HARMLESS]
+    assert [words.text for words in await untold(database, stores)] == [CLEANED]
 
 
 async def test_delivered_steering_is_handled_and_undelivered_steering_is_reassigned(

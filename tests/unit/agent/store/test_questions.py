@@ -17,7 +17,7 @@ from internal.agent.domain.questions import (
 )
 from internal.agent.store.database import Database, Read, Row
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, T1, T2, T3
+from tests.support.store_records import T0, T1, T2, T3
 
 SESSION, RUN = SessionId("session-1"), RunId("run-1")
 

@@ -11,17 +11,17 @@ from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database
 from internal.agent.store.runs import CheckpointDelta, RunEnd
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import (  # fmt: skip
-    HARMLESS,
+from tests.support.store_records import (
+    CLEANED,
     HOSTILE,
     T0,
     T1,
     T2,
     T3,
     a_run,
-    claimed,
-    queued,
-    running,
+    add_run,
+    add_running_run,
+    claim_run,
 )
 
 SESSION = SessionId("session-1")
@@ -50,7 +50,7 @@ async def test_a_stored_run_is_returned_unchanged(database: Database, stores: St
         fence=3, last_seq=5, attempt=2, parent_run_id=RunId("run-0"), owner="terminal-7",
         terminal=True, usage=Usage(1, 2, 3, 4),
     )  # fmt: skip
-    await queued(database, stores, run)
+    await add_run(database, stores, run)
 
     assert await get(database, stores, run) == run
     assert await database.read(lambda: stores.runs.get_by_task(TaskId("task-1"))) == run
@@ -60,7 +60,7 @@ async def test_a_stored_run_is_returned_unchanged(database: Database, stores: St
 
 async def test_the_newest_run_of_a_task(database: Database, stores: Stores) -> None:
     for number in (3, 1, 2):
-        await queued(database, stores, a_run(f"run-{number}", task_id=TaskId("task-1")))
+        await add_run(database, stores, a_run(f"run-{number}", task_id=TaskId("task-1")))
 
     newest = await database.read(lambda: stores.runs.get_by_task(TaskId("task-1")))
 
@@ -69,7 +69,7 @@ async def test_the_newest_run_of_a_task(database: Database, stores: Stores) -> N
 
 
 async def test_a_claim_raises_fence_and_attempt(database: Database, stores: Stores) -> None:
-    run = await queued(database, stores, a_run(fence=4, attempt=1))
+    run = await add_run(database, stores, a_run(fence=4, attempt=1))
 
     taken = await take(database, stores, run)
 
@@ -83,9 +83,9 @@ async def test_one_run_of_a_lane_is_running_in_order_of_arrival(
     database: Database, stores: Stores
 ) -> None:
     first, second, third = [
-        await queued(database, stores, a_run(f"run-{name}")) for name in ("c", "a", "b")
+        await add_run(database, stores, a_run(f"run-{name}")) for name in ("c", "a", "b")
     ]
-    other = await queued(database, stores, a_run("run-other", "session-2"))
+    other = await add_run(database, stores, a_run("run-other", "session-2"))
     assert await ready(database, stores) == [first.id, other.id]
 
     assert await take(database, stores, second) is None
@@ -102,7 +102,7 @@ async def test_one_run_of_a_lane_is_running_in_order_of_arrival(
 
 
 async def test_concurrent_claims_of_a_lane_succeed_once(database: Database, stores: Stores) -> None:
-    runs = [await queued(database, stores, a_run(f"run-{n}")) for n in range(5)]
+    runs = [await add_run(database, stores, a_run(f"run-{n}")) for n in range(5)]
 
     async with asyncio.TaskGroup() as tasks:
         claims = [
@@ -115,8 +115,8 @@ async def test_concurrent_claims_of_a_lane_succeed_once(database: Database, stor
 
 
 async def test_a_session_can_have_several_lanes(database: Database, stores: Stores) -> None:
-    chat = await queued(database, stores, a_run("run-1"))
-    background = await queued(database, stores, a_run("run-2", lane="task-2"))
+    chat = await add_run(database, stores, a_run("run-1"))
+    background = await add_run(database, stores, a_run("run-2", lane="task-2"))
 
     assert await ready(database, stores) == [chat.id, background.id]
     assert await take(database, stores, background) is not None
@@ -125,7 +125,7 @@ async def test_a_session_can_have_several_lanes(database: Database, stores: Stor
 
 async def test_list_ready_respects_its_limit(database: Database, stores: Stores) -> None:
     for number in range(3):
-        await queued(database, stores, a_run(f"run-{number}", f"session-{number}"))
+        await add_run(database, stores, a_run(f"run-{number}", f"session-{number}"))
 
     assert len(await database.read(lambda: stores.runs.list_ready("worker", 2))) == 2
 
@@ -134,8 +134,8 @@ async def test_a_terminal_run_is_claimed_by_its_owner_only(
     database: Database, stores: Stores
 ) -> None:
     run = a_run(owner="terminal", terminal=True)
-    await queued(database, stores, run, T1)
-    behind = await queued(database, stores, a_run("run-2"))
+    await add_run(database, stores, run, T1)
+    behind = await add_run(database, stores, a_run("run-2"))
 
     assert await ready(database, stores) == []
     assert await take(database, stores, run) is None
@@ -148,8 +148,8 @@ async def test_a_terminal_run_is_claimed_by_its_owner_only(
 async def test_a_resumed_run_is_ahead_of_its_lane(
     database: Database, stores: Stores, way: str
 ) -> None:
-    run = await running(database, stores, a_run("run-1"))
-    behind = await queued(database, stores, a_run("run-2"))
+    run = await add_running_run(database, stores, a_run("run-1"))
+    behind = await add_run(database, stores, a_run("run-2"))
 
     if way == "requeue":
         assert await database.write(lambda: stores.runs.requeue(run.id, run.fence))
@@ -157,8 +157,8 @@ async def test_a_resumed_run_is_ahead_of_its_lane(
         assert await database.write(lambda: stores.runs.pause(run.id, run.fence))
         assert (await get(database, stores, run)).status == "waiting"
         assert await ready(database, stores) == [behind.id], "a waiting run frees its lane"
-        later = await queued(database, stores, a_run("run-3"))
-        behind = await claimed(database, stores, behind)
+        later = await add_run(database, stores, a_run("run-3"))
+        behind = await claim_run(database, stores, behind)
         assert await database.write(lambda: stores.runs.queue_waiting(run.id, T0))
         assert await ready(database, stores) == []
         await database.write(lambda: stores.runs.end(behind.id, behind.fence, ended()))
@@ -167,15 +167,15 @@ async def test_a_resumed_run_is_ahead_of_its_lane(
     rested = await get(database, stores, run)
     assert (rested.status, rested.owner, rested.fence) == ("queued", "", 1)
     assert await take(database, stores, behind) is None
-    again = await claimed(database, stores, run)
+    again = await claim_run(database, stores, run)
     assert (again.fence, again.attempt) == (2, 2)
 
 
 async def test_progress_resets_the_attempts(database: Database, stores: Stores) -> None:
-    run = await queued(database, stores, a_run())
+    run = await add_run(database, stores, a_run())
 
     async def attempts(*points: CheckpointDelta) -> int:
-        again = await claimed(database, stores, run)
+        again = await claim_run(database, stores, run)
         for point in points:
             await database.write(partial(stores.runs.save_checkpoint, run.id, point))
         await database.write(lambda: stores.runs.requeue(run.id, again.fence))
@@ -188,9 +188,9 @@ async def test_progress_resets_the_attempts(database: Database, stores: Stores) 
 
 
 async def test_resumed_runs_start_before_new_runs(database: Database, stores: Stores) -> None:
-    new = await queued(database, stores, a_run("run-1", "session-1"))
-    woken = await running(database, stores, a_run("run-2", "session-2"))
-    handed = await running(database, stores, a_run("run-3", "session-3"))
+    new = await add_run(database, stores, a_run("run-1", "session-1"))
+    woken = await add_running_run(database, stores, a_run("run-2", "session-2"))
+    handed = await add_running_run(database, stores, a_run("run-3", "session-3"))
 
     await database.write(lambda: stores.runs.requeue(handed.id, handed.fence))
     await database.write(lambda: stores.runs.pause(woken.id, woken.fence))
@@ -204,7 +204,9 @@ async def test_resumed_runs_start_before_new_runs(database: Database, stores: St
 async def test_a_waiting_terminal_run_keeps_its_owner(
     database: Database, stores: Stores, way: str
 ) -> None:
-    run = await running(database, stores, a_run(owner="terminal", terminal=True), "terminal")
+    run = await add_running_run(
+        database, stores, a_run(owner="terminal", terminal=True), "terminal"
+    )
     rest = stores.runs.requeue if way == "requeue" else stores.runs.pause
 
     assert await database.write(lambda: rest(run.id, run.fence))
@@ -213,7 +215,7 @@ async def test_a_waiting_terminal_run_keeps_its_owner(
 
 
 async def test_an_outdated_fence_changes_nothing(database: Database, stores: Stores) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
 
     assert not await database.write(lambda: stores.runs.requeue(run.id, run.fence - 1))
     assert not await database.write(lambda: stores.runs.pause(run.id, run.fence + 1))
@@ -224,10 +226,10 @@ async def test_an_outdated_fence_changes_nothing(database: Database, stores: Sto
 
 
 async def test_leases_expire_unless_renewed(database: Database, stores: Stores) -> None:
-    mine = await running(database, stores, a_run("run-1", "session-1"))
+    mine = await add_running_run(database, stores, a_run("run-1", "session-1"))
     terminals = a_run("run-2", "session-2", owner="terminal", terminal=True)
-    await queued(database, stores, terminals, T1)
-    await queued(database, stores, a_run("run-3", "session-3"))
+    await add_run(database, stores, terminals, T1)
+    await add_run(database, stores, a_run("run-3", "session-3"))
 
     async def lost(now: str) -> list[str]:
         return [run.id for run in await database.read(lambda: stores.runs.list_expired(now))]
@@ -245,9 +247,9 @@ async def test_leases_expire_unless_renewed(database: Database, stores: Stores) 
 
 
 async def test_running_runs_of_an_owner(database: Database, stores: Stores) -> None:
-    mine = await running(database, stores, a_run("run-1", "session-1"))
-    await running(database, stores, a_run("run-2", "session-2"), "another")
-    await queued(database, stores, a_run("run-3", "session-3", owner="worker", terminal=True))
+    mine = await add_running_run(database, stores, a_run("run-1", "session-1"))
+    await add_running_run(database, stores, a_run("run-2", "session-2"), "another")
+    await add_run(database, stores, a_run("run-3", "session-3", owner="worker", terminal=True))
 
     assert await database.read(lambda: stores.runs.list_owned("worker")) == [mine]
 
@@ -262,11 +264,11 @@ async def test_active_and_unfinished_runs_of_a_session(database: Database, store
 
     assert await active() is None
     assert await unfinished() == []
-    first = await queued(database, stores, a_run("run-9"))
-    await queued(database, stores, a_run("run-8"))
+    first = await add_run(database, stores, a_run("run-9"))
+    await add_run(database, stores, a_run("run-8"))
     assert await active() == "run-9"
 
-    first = await claimed(database, stores, first)
+    first = await claim_run(database, stores, first)
     assert await active() == "run-9"
     await database.write(lambda: stores.runs.pause(first.id, first.fence))
     assert await active() == "run-8"
@@ -277,8 +279,8 @@ async def test_active_and_unfinished_runs_of_a_session(database: Database, store
 
 
 async def test_the_first_stop_request_is_kept(database: Database, stores: Stores) -> None:
-    run = await running(database, stores, a_run())
-    await running(database, stores, a_run("run-2", "session-2"))
+    run = await add_running_run(database, stores, a_run())
+    await add_running_run(database, stores, a_run("run-2", "session-2"))
     asked, later = StopRequest("ana", "web", "enough"), StopRequest("bo", "cli")
 
     assert await database.write(lambda: stores.runs.request_stop(run.id, asked))
@@ -289,12 +291,12 @@ async def test_the_first_stop_request_is_kept(database: Database, stores: Stores
     ]
     assert await database.read(lambda: stores.runs.list_stop_requests("another")) == []
     assert (await get(database, stores, run)).stop == asked
-    waiting = await queued(database, stores, a_run("run-3"))
+    waiting = await add_run(database, stores, a_run("run-3"))
     assert not await database.write(lambda: stores.runs.request_stop(waiting.id, asked))
 
 
 async def test_the_result_of_a_run_is_stored_once(database: Database, stores: Stores) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     end = RunEnd("failed", "error", Usage(1, 2, 3, 4), 0.1, HOSTILE, HOSTILE, T2)
 
     assert await database.write(lambda: stores.runs.end(run.id, run.fence, end))
@@ -302,12 +304,12 @@ async def test_the_result_of_a_run_is_stored_once(database: Database, stores: St
     stored = await get(database, stores, run)
     assert (stored.status, stored.stop_reason) == ("failed", "error")
     assert (stored.usage, stored.cost) == (Usage(1, 2, 3, 4), 0.1)
-    assert (stored.answer, stored.error) == (HARMLESS, HARMLESS)
+    assert (stored.answer, stored.error) == (CLEANED, CLEANED)
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence, end)), "once"
 
 
 async def test_an_idle_run_can_be_ended(database: Database, stores: Stores) -> None:
-    run = await queued(database, stores, a_run())
+    run = await add_run(database, stores, a_run())
     end = ended("cancelled", "user_stop")
 
     assert await database.write(lambda: stores.runs.end(run.id, run.fence, end))
@@ -318,8 +320,8 @@ async def test_an_idle_run_can_be_ended(database: Database, stores: Stores) -> N
 async def test_a_checkpoint_is_the_turn_and_all_messages(
     database: Database, stores: Stores
 ) -> None:
-    run = await running(database, stores, a_run())
-    other = await running(database, stores, a_run("run-2", "session-2"))
+    run = await add_running_run(database, stores, a_run())
+    other = await add_running_run(database, stores, a_run("run-2", "session-2"))
 
     async def keep(point: CheckpointDelta, of: Run = run) -> tuple[bytes, list[bytes]] | None:
         await database.write(lambda: stores.runs.save_checkpoint(of.id, point))
@@ -351,7 +353,7 @@ async def test_a_checkpoint_is_the_turn_and_all_messages(
 async def test_the_checkpoint_of_a_failed_run_is_kept(
     database: Database, stores: Stores, end: RunEnd, kept: bool
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     point = CheckpointDelta(b"{}", 0, (b"1", b"2"))
     await database.write(lambda: stores.runs.save_checkpoint(run.id, point))
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, end))
@@ -368,7 +370,7 @@ async def test_an_answered_run_keeps_a_terminal_with_a_valid_lease(
 ) -> None:
     for number, (lease, kept) in enumerate(((T2, True), (T0, False)), 1):
         run = a_run(f"run-{number}", f"session-{number}", owner="repl", terminal=True)
-        await queued(database, stores, run, lease)
+        await add_run(database, stores, run, lease)
         taken = await database.write(
             partial(stores.runs.claim, run.id, "repl", lease_until=lease, now=T0)
         )
@@ -381,7 +383,7 @@ async def test_an_answered_run_keeps_a_terminal_with_a_valid_lease(
 
 
 async def test_a_run_without_owner_is_adopted_once(database: Database, stores: Stores) -> None:
-    run = await queued(database, stores, a_run())
+    run = await add_run(database, stores, a_run())
     assert await database.write(lambda: stores.runs.adopt(run.id, "a", T2))
     assert not await database.write(lambda: stores.runs.adopt(run.id, "b", T2))
     assert (

@@ -17,8 +17,8 @@ from internal.agent.store.access import PermissionRule
 from internal.agent.store.database import Database, Row
 from internal.agent.store.runs import CheckpointDelta, RunEnd
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import (  # fmt: skip
-    HARMLESS,
+from tests.support.store_records import (
+    CLEANED,
     HOSTILE,
     T0,
     T1,
@@ -27,8 +27,8 @@ from tests.support.store_facts import (  # fmt: skip
     a_run,
     a_session,
     a_task,
-    running,
-    say,
+    add_running_run,
+    append_events,
 )
 
 SESSION, RUN = SessionId("session-1"), RunId("run-1")
@@ -100,7 +100,7 @@ async def test_titles(database: Database, stores: Stores) -> None:
         return session.title, session.updated
 
     assert await database.write(lambda: stores.sessions.set_title_if_empty(SESSION, HOSTILE))
-    assert await title() == (HARMLESS, T0)
+    assert await title() == (CLEANED, T0)
     assert not await database.write(lambda: stores.sessions.set_title_if_empty(SESSION, "second"))
     assert await database.write(lambda: stores.sessions.rename(SESSION, "third", T1))
     assert await title() == ("third", T1)
@@ -162,13 +162,13 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
     await database.write(lambda: stores.sessions.add(session))
     task, run = a_task(f"task-{number}", session.id), a_run(f"run-{number}", session.id)
     await database.write(lambda: stores.tasks.add(task, None))
-    run = await running(database, stores, run)
+    run = await add_running_run(database, stores, run)
     question = Question(QuestionId(f"question-{number}"), "clarify", "?")
     asked = QuestionRecord(question, run.id, task.id, session.id, "local", "", "operators", T0, T1)
     received = InboundMessage("web", "", f"msg-{number}", "", "local", '{"text":"hi"}', T0)
     said = Message("user", (Text("hi"),))
     for work in (
-        lambda: say(stores, run, 2),
+        lambda: append_events(stores, run, 2),
         lambda: stores.runs.save_checkpoint(run.id, CheckpointDelta(b"{}", 0, (b"1",))),
         lambda: stores.sessions.add_messages(session.id, run.id, [said], now=T1),
         lambda: stores.questions.add(asked),

@@ -11,7 +11,7 @@ from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status
 from internal.agent.domain.usage import RunLimits
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import HARMLESS, HOSTILE, T0, T1, T2, a_session, a_task
+from tests.support.store_records import CLEANED, HOSTILE, T0, T1, T2, a_session, a_task
 
 LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "oc_1", "om_1")
 
@@ -43,7 +43,7 @@ async def test_invalid_characters_of_an_instruction_are_replaced(
     stored = await database.read(lambda: stores.tasks.get(task.id))
 
     assert stored is not None
-    assert stored.instruction == HARMLESS
+    assert stored.instruction == CLEANED
     in_json = HOSTILE.replace("\ud83d", "\ufffd")  # JSON escapes a NUL
     assert (stored.origin.chat_id, stored.brief.workspace) == (in_json, in_json)
 

@@ -9,7 +9,7 @@ from internal.agent.domain.usage import Usage, UsageKey
 from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
 from internal.agent.store.usage import UsageSum
-from tests.support.store_facts import T0, T1
+from tests.support.store_records import T0, T1
 
 
 async def test_usage_is_stored(

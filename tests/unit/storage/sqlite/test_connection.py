@@ -11,7 +11,7 @@ from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.connection import connect, connect_read_only
 from tests.support.database_files import create_database, file_contents
-from tests.support.store_facts import a_session
+from tests.support.store_records import a_session
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.support.database_files import (
     execute,
     file_contents,
 )
-from tests.support.store_facts import a_session
+from tests.support.store_records import a_session
 
 STORES = Stores()
 NEWEST = len(migrations("sqlite"))

@@ -17,7 +17,7 @@ import pytest
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from tests.support.store_facts import a_run, running, say
+from tests.support.store_records import a_run, add_running_run, append_events
 
 STORES = Stores()
 Ack = tuple[str, int, int]  # run, seq, position
@@ -29,13 +29,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def flooding(
+async def event_writer(
     path: Path, name: str, writers: int, each: int
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     command = (
         sys.executable,
         "-m",
-        "tests.support.sqlite_flood",
+        "tests.support.event_writer",
         path,
         name,
         str(writers),
@@ -51,12 +51,12 @@ async def flooding(
 
 
 async def acks(process: asyncio.subprocess.Process, count: int | None = None) -> list[Ack]:
-    """Read what the process says was acknowledged: `count` lines, or all until its end."""
+    """Read `count` acknowledged events of a process, or all until its end."""
     assert process.stdout is not None
     found: list[Ack] = []
     while count is None or len(found) < count:
         line = await process.stdout.readline()
-        if not line.endswith(b"\n"):  # killed in mid-line, or at its end
+        if not line.endswith(b"\n"):  # killed while writing a line, or at the end
             break
         run, seq, position = line.split()
         found.append((run.decode(), int(seq), int(position)))
@@ -64,7 +64,7 @@ async def acks(process: asyncio.subprocess.Process, count: int | None = None) ->
 
 
 def stored(path: Path) -> list[Ack]:
-    """Check the whole file and return all events, by position."""
+    """Check the integrity of the file and return all events by position."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
         return connection.execute(
@@ -72,8 +72,8 @@ def stored(path: Path) -> list[Ack]:
         ).fetchall()
 
 
-def assert_whole(events: list[Ack]) -> None:
-    """Positions without a double, the numbers of each run without a hole, both in one order."""
+def assert_complete(events: list[Ack]) -> None:
+    """Check that positions and the sequence numbers of each run have no gaps and the same order."""
     positions = [position for _, _, position in events]
     assert positions == list(range(1, len(events) + 1))
     for _, group in groupby(sorted(events), key=lambda event: event[0]):
@@ -86,8 +86,8 @@ async def test_two_processes_write_and_a_third_reads(path: Path) -> None:
     followed: list[EventRecord] = []
 
     async with (
-        flooding(path, "a", 8, 60) as one,
-        flooding(path, "b", 8, 60) as two,
+        event_writer(path, "a", 8, 60) as one,
+        event_writer(path, "b", 8, 60) as two,
         open_database(path) as database,
         asyncio.TaskGroup() as tasks,
     ):
@@ -96,34 +96,34 @@ async def test_two_processes_write_and_a_third_reads(path: Path) -> None:
             last = followed[-1].position if followed else 0
             followed += await database.read(partial(STORES.events.list_after, last, None, 50))
 
-    told = [ack for end in ends for ack in end.result()]
+    acknowledged = [ack for end in ends for ack in end.result()]
     events = stored(path)
-    assert_whole(events)
-    assert sorted(told) == sorted(events)
+    assert_complete(events)
+    assert sorted(acknowledged) == sorted(events)
     assert [(e.run_id, e.seq, e.position) for e in followed] == events, "visible in order"
 
 
-@pytest.mark.parametrize("told", [1, 40, 400])
-async def test_acknowledged_writes_survive_a_kill(path: Path, told: int) -> None:
-    async with flooding(path, "a", 8, 10_000) as process:
-        acknowledged = await acks(process, told)
+@pytest.mark.parametrize("count", [1, 40, 400])
+async def test_acknowledged_writes_survive_a_kill(path: Path, count: int) -> None:
+    async with event_writer(path, "a", 8, 10_000) as process:
+        acknowledged = await acks(process, count)
         process.kill()
         acknowledged += await acks(process)
         assert await process.wait() == -signal.SIGKILL
 
     async with open_database(path) as database:
-        run = await running(database, STORES, a_run())
-        await database.write(lambda: say(STORES, run))
+        run = await add_running_run(database, STORES, a_run())
+        await database.write(lambda: append_events(STORES, run))
     events = stored(path)
-    assert_whole(events)
-    assert len(acknowledged) >= told
+    assert_complete(events)
+    assert len(acknowledged) >= count
     assert set(acknowledged) <= set(events)
 
 
 async def test_copies_of_the_folder_can_be_opened(path: Path, tmp_path: Path) -> None:
     """A copy is taken while the process stands still: a snapshot of one instant, any instant."""
     acknowledged: list[Ack] = []
-    async with flooding(path, "a", 8, 10_000) as process:
+    async with event_writer(path, "a", 8, 10_000) as process:
         for number in range(8):
             acknowledged += await acks(process, 150)
             copy = tmp_path / f"copy-{number}"
@@ -132,7 +132,7 @@ async def test_copies_of_the_folder_can_be_opened(path: Path, tmp_path: Path) ->
             async with open_database(copy / path.name) as database:
                 head = (await database.read(STORES.events.get_bounds)).head
             events = stored(copy / path.name)
-            assert_whole(events)
+            assert_complete(events)
             assert head == len(events)
             assert set(acknowledged) <= set(events)
 
@@ -149,10 +149,10 @@ def copy_standing(pid: int, path: Path, copy: Path) -> None:
 
 async def test_a_writer_waits_for_the_lock_of_another_process(path: Path) -> None:
     async with open_database(path) as database:
-        run = await running(database, STORES, a_run())
+        run = await add_running_run(database, STORES, a_run())
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("begin immediate")
-            writing = asyncio.create_task(database.write(lambda: say(STORES, run)))
+            writing = asyncio.create_task(database.write(lambda: append_events(STORES, run)))
             assert (await database.read(STORES.events.get_bounds)).head == 0, "readers do not wait"
             assert not writing.done()
             other.execute("commit")

@@ -14,7 +14,7 @@ from internal.storage.database_url import open_database
 from internal.storage.migrations import migrations
 from internal.storage.sqlite.file_check import APPLICATION_ID
 from tests.support.database_files import create_database, execute, file_contents
-from tests.support.store_facts import a_run, a_session, running, say
+from tests.support.store_records import a_run, a_session, add_running_run, append_events
 
 STORES = Stores()
 NEWEST = len(migrations("sqlite"))
@@ -80,8 +80,10 @@ async def test_the_epoch_of_the_log_is_permanent(path: Path) -> None:
 async def test_concurrent_creation(path: Path) -> None:
     async def open_and_say(number: int) -> str:
         async with open_database(path) as database:
-            run = await running(database, STORES, a_run(f"run-{number}", f"session-{number}"))
-            await database.write(lambda: say(STORES, run))
+            run = await add_running_run(
+                database, STORES, a_run(f"run-{number}", f"session-{number}")
+            )
+            await database.write(lambda: append_events(STORES, run))
             return (await database.read(STORES.events.get_bounds)).epoch
 
     async with asyncio.TaskGroup() as tasks:

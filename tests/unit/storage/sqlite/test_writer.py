@@ -15,7 +15,7 @@ from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
-from tests.support.store_facts import a_session
+from tests.support.store_records import a_session
 
 STORES = Stores()
 
@@ -90,16 +90,6 @@ async def test_writes_queued_before_close_are_completed(path: Path) -> None:
         assert await count(database) == 99
 
 
-async def test_a_closed_database_raises(path: Path) -> None:
-    async with open_database(path) as database:
-        pass
-
-    with pytest.raises(StoreUnavailable, match="closed"):
-        await database.write(add("a"))
-    with pytest.raises(StoreUnavailable, match="closed"):
-        await count(database)
-
-
 async def test_a_full_disk_fails_the_whole_group(
     database: SqliteDatabase,
 ) -> None:
@@ -171,7 +161,7 @@ import asyncio, resource, sys
 from internal.agent.domain.errors import StoreUnavailable
 from internal.storage.database_url import open_database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import a_session
+from tests.support.store_records import a_session
 
 async def fill(path, limit_before, limit):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_before, limit_before))

@@ -11,7 +11,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import RUNNING, a_run, append, running
+from tests.support.store_records import RUNNING, a_run, add_running_run, append
 
 
 async def store(database: Database, stores: Stores, run: Run, seq: int) -> list[EventRecord]:
@@ -33,7 +33,7 @@ async def read(broadcaster: EventBroadcaster, start: Cursor | None, count: int) 
 async def test_a_stream_starts_with_the_stored_events_after_the_cursor(
     database: Database, stores: Stores, broadcaster: EventBroadcaster
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     first = await store(database, stores, run, 1)
     second = await store(database, stores, run, 2)
     broadcaster.publish([*first, *second])
@@ -49,7 +49,7 @@ async def test_a_stream_starts_with_the_stored_events_after_the_cursor(
 async def test_an_unknown_cursor_resets_the_stream(
     database: Database, stores: Stores, broadcaster: EventBroadcaster
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     broadcaster.publish(await store(database, stores, run, 1))
     for start, reason in (
         (Cursor("other", 1), "unknown_epoch"),
@@ -64,7 +64,7 @@ async def test_an_unknown_cursor_resets_the_stream(
 async def test_events_of_another_process_are_delivered_in_log_order(
     database: Database, stores: Stores, broadcaster: EventBroadcaster
 ) -> None:
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     async with aclosing(broadcaster.watch(None, None)) as batches:
         items = await anext(batches)
         items += await anext(batches)

@@ -10,7 +10,7 @@ from internal.agent.domain.errors import LeaseLost, RunHandedOver, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, T1, a_run, a_task, queued
+from tests.support.store_records import T0, T1, a_run, a_task, add_run
 
 
 async def test_a_run_is_cancelled_once_and_the_first_reason_counts() -> None:
@@ -56,7 +56,7 @@ async def test_a_claim_and_a_requeue_change_the_task_as_well(
 ) -> None:
     task = a_task()
     await database.write(lambda: stores.tasks.add(task, None))
-    run = await queued(database, stores, a_run())
+    run = await add_run(database, stores, a_run())
     claim = partial(claim_run, stores, run.id, "one", lease_until=T1, now=T0)
 
     claimed = await database.write(claim)

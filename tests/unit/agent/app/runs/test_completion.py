@@ -4,7 +4,7 @@ from internal.agent.app.runs.completion import summarize
 from internal.agent.domain.messages import user_message
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.usage import Usage
-from tests.support.store_facts import T1, a_task
+from tests.support.store_records import T1, a_task
 
 
 def test_a_run_without_a_turn_leaves_its_instruction_and_its_error() -> None:

@@ -22,13 +22,13 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, RunSpec
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import HARMLESS, HOSTILE, T0, a_task
+from tests.support.store_records import CLEANED, HOSTILE, T0, a_task
 
 SUBMISSION = Submission("count", RunSpec(), "web")
 
 
 def test_an_instruction_can_be_stored() -> None:
-    assert clean_instruction(HOSTILE) == HARMLESS.replace("half \ufffd", "half ?")
+    assert clean_instruction(HOSTILE) == CLEANED.replace("half \ufffd", "half ?")
     for text, message in (
         (" \n", "empty"),
         ("x" * (MAX_INSTRUCTION_CHARACTERS + 1), "200,001 characters; the maximum is 200,000"),

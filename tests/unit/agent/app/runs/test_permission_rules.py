@@ -12,7 +12,7 @@ from internal.agent.domain.questions import Answer, Grant, Question, QuestionRec
 from internal.agent.store.access import PermissionRule
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, T1, a_session, a_task
+from tests.support.store_records import T0, T1, a_session, a_task
 
 QUESTION = QuestionRecord(
     Question(QuestionId("question-1"), "approval", "Allow?"), RunId("run-1"), TaskId("task-1"),

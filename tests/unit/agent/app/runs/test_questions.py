@@ -21,7 +21,7 @@ from internal.agent.domain.questions import Answer, Audience, Question, Question
 from internal.agent.domain.tasks import Origin
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import T0, T1, T2, a_run, a_session, a_task, running
+from tests.support.store_records import T0, T1, T2, a_run, a_session, a_task, add_running_run
 
 CHAT = "lark:app:oc_1"
 ASKER = Principal("lark:app:ou_1", "Ann", frozenset({"talk"}))
@@ -82,7 +82,7 @@ async def question(database: Database, stores: Stores) -> QuestionRecord:
     asked, origin = record(), Origin("lark", ASKER.id, "app", "oc_1", "om_1")
     await database.write(lambda: stores.sessions.add(a_session()))
     await database.write(lambda: stores.tasks.add(a_task(origin=origin), None))
-    run = await running(database, stores, a_run())
+    run = await add_running_run(database, stores, a_run())
     await database.write(lambda: stores.runs.pause(run.id, run.fence))
     await database.write(lambda: stores.questions.add(asked))
     return asked

@@ -12,7 +12,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_facts import a_run, a_session, a_task, running
+from tests.support.store_records import a_run, a_session, a_task, add_running_run
 
 
 class FixedClock:
@@ -35,7 +35,7 @@ async def lost(database: Database, stores: Stores, *, terminal: bool = False) ->
     await database.write(lambda: stores.sessions.add(a_session()))
     await database.write(lambda: stores.tasks.add(a_task(), None))
     owner = "worker" if terminal else ""
-    return await running(database, stores, a_run(terminal=terminal, owner=owner))
+    return await add_running_run(database, stores, a_run(terminal=terminal, owner=owner))
 
 
 async def get(database: Database, stores: Stores, run: Run) -> Run:

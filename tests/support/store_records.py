@@ -1,4 +1,4 @@
-"""Facts that the contracts store: small makers, every field of which can be named."""
+"""Records for store tests. Every field can be overridden by keyword."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ T1 = "2026-01-31T08:00:01.000Z"
 T2 = "2026-01-31T08:00:02.000Z"
 T3 = "2026-01-31T08:00:03.000Z"
 
-# Text that breaks careless programs: NUL and other control characters, a lone surrogate, quotes.
+# NUL and other control characters, a lone surrogate, quotes, and the text after storing it.
 HOSTILE = "nul \0 bell \a half \ud83d 半角 '; drop table runs; -- \u2028"
-HARMLESS = "nul \ufffd bell \a half \ufffd 半角 '; drop table runs; -- \u2028"
+CLEANED = "nul \ufffd bell \a half \ufffd 半角 '; drop table runs; -- \u2028"
 
 
 def a_session(session_id: str = "session-1", **fields: Any) -> Session:
@@ -51,26 +51,28 @@ def append(stores: Stores, run: Run, first_seq: int, *events: Event) -> Write[li
     return (yield from stores.events.append(ids, first_seq, [(event, T0) for event in events]))
 
 
-def say(stores: Stores, run: Run, count: int = 1) -> Write[list[int]]:
+def append_events(stores: Stores, run: Run, count: int = 1) -> Write[list[int]]:
     """Number and append events of a running run; return their positions."""
     seq = yield from stores.events.reserve_seqs(run.id, run.fence, count)
     records = yield from append(stores, run, seq, *(count * [RUNNING]))
     return [record.position for record in records]
 
 
-async def queued(database: Database, stores: Stores, run: Run, lease_until: str = "") -> Run:
-    """Store a run as queued."""
+async def add_run(database: Database, stores: Stores, run: Run, lease_until: str = "") -> Run:
+    """Insert a queued run."""
     await database.write(lambda: stores.runs.add(run, T0, lease_until))
     return run
 
 
-async def claimed(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
+async def claim_run(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
     """Claim a queued run."""
     taken = await database.write(lambda: stores.runs.claim(run.id, owner, lease_until=T1, now=T0))
     assert taken is not None
     return taken
 
 
-async def running(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
-    """Store a run and claim it."""
-    return await claimed(database, stores, await queued(database, stores, run), owner)
+async def add_running_run(
+    database: Database, stores: Stores, run: Run, owner: str = "worker"
+) -> Run:
+    """Insert a run and claim it."""
+    return await claim_run(database, stores, await add_run(database, stores, run), owner)

@@ -1,0 +1,43 @@
+"""Opening, reading and closing a SQLite database."""
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.store.stores import Stores
+from internal.storage.sqlite.database import SqliteDatabase
+from tests.support.store_records import a_session
+
+STORES = Stores()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "larkspur.db"
+
+
+async def test_a_closed_database_raises(path: Path) -> None:
+    database = await SqliteDatabase.open(path)
+    await database.close()
+
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await database.write(partial(STORES.sessions.add, a_session()))
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await database.read(STORES.events.get_bounds)
+
+
+async def test_a_read_does_not_wait_for_a_lock(path: Path) -> None:
+    database = await SqliteDatabase.open(path)
+    try:
+        await database.write(partial(STORES.sessions.add, a_session()))
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            session = await database.read(partial(STORES.sessions.get, a_session().id))
+            assert session == a_session()
+        assert database.commits == 1
+    finally:
+        await database.close()
