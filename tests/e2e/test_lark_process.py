@@ -64,7 +64,7 @@ class Served:
 async def served(
     folder: Path, sim: LarkSim, model: ScriptedAnthropic, plan: str = "none", **more: str
 ) -> AsyncGenerator[Served]:
-    """Start a gateway with Lark on; it dies by `plan` (see tests/chaos/launch.py)."""
+    """Start a gateway with Lark on; it dies by `plan` (see tests/chaos/crash_launcher.py)."""
     home = prepare(folder / "home")
     environ = {
         "LARKSPUR_HOME": str(home),
@@ -82,7 +82,7 @@ async def served(
     }
     (folder / "count").touch()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.chaos.launch", str(folder / "count"), plan),
+        *(sys.executable, "-m", "tests.chaos.crash_launcher", str(folder / "count"), plan),
         *("serve", "--port", "0"),
         cwd=folder,
         env=environ,

@@ -1,4 +1,4 @@
-"""A gateway with its Lark door, and a simulated Lark that it talks to over real sockets."""
+"""A gateway with the Lark channel, connected to a simulated Lark over real sockets."""
 
 import asyncio
 import json
@@ -22,16 +22,16 @@ APP = App("cli_larkspur_test", "the-secret")
 PACE = ConnectionTimeouts(first_delay=0.1, max_delay=0.5, stable_after=5.0)
 CONFIG = ClientConfig()
 QUIET = ChatRules(react_emoji="off", progress="off")
-"""Rules under which a run shows nothing but its reply."""
+"""Rules with which a run has no display besides its reply."""
 
 
 @dataclass
-class Rig:
-    """What tests hold: the simulated Lark, the house, the door."""
+class LarkRig:
+    """The simulated Lark, the gateway and its channel."""
 
     sim: LarkSim
     core: Core
-    door: ChatChannel
+    channel: ChatChannel
     transport: LarkTransport
 
     @property
@@ -51,21 +51,21 @@ class Rig:
         return await self.sim.send_text(self.person, self.dm, text, **more)
 
     def from_bot(self, chat: Chat | None = None) -> list[ChatMessage]:
-        """Return what the bot wrote in a chat, the direct one by default, oldest first."""
+        """Return the bot's messages in a chat, by default the direct one, oldest first."""
         messages = self.sim.messages(chat or self.dm)
         return [one for one in messages if one.sender_type == "app" and not one.deleted]
 
     def replies(self, chat: Chat | None = None) -> list[str]:
-        """Return the words of the bot's messages, progress left out."""
+        """Return the texts of the bot's messages without those that show progress."""
         shown = [shown_text(self.sim, one) for one in self.from_bot(chat)]
         return [text for text in shown if text is not None]
 
     async def until_replies(self, count: int, chat: Chat | None = None) -> list[str]:
-        """Return the replies as soon as there are so many."""
+        """Return the replies as soon as there are `count`."""
         try:
             await self.sim.until(lambda _: len(self.replies(chat)) >= count)
         except TimeoutError as error:
-            error.add_note(f"replies: {self.replies(chat)}; health: {self.door.health}")
+            error.add_note(f"replies: {self.replies(chat)}; health: {self.channel.health}")
             raise
         return self.replies(chat)
 
@@ -73,23 +73,23 @@ class Rig:
         await self.sim.until(lambda _: bool(self.sim.lark.delivery.connections))
 
     async def settled(self) -> None:
-        """Return when nothing is left to hear, to take in, to run or to send."""
-        house = self.core.house
+        """Return when nothing is left to receive, to process, to run or to send."""
+        app = self.core.house
         while True:
-            accepted = await house.database.read(
-                lambda: house.stores.inbox.list_accepted("lark", APP.app_id, 10)
+            accepted = await app.database.read(
+                lambda: app.stores.inbox.list_accepted("lark", APP.app_id, 10)
             )
-            due = await house.database.read(
-                lambda: house.stores.outbox.list_due("lark", APP.app_id, now="9999", limit=10)
+            due = await app.database.read(
+                lambda: app.stores.outbox.list_due("lark", APP.app_id, now="9999", limit=10)
             )
             heard = all(push.done for push in self.sim.pushes)
-            if heard and not accepted and not due and not house.dispatcher.active_count:
+            if heard and not accepted and not due and not app.dispatcher.active_count:
                 return
             await self.sim.lark.changed_within(0.05)
 
 
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return what a message of the bot says; None for one that shows progress."""
+    """Return the text of a message of the bot; None for one that shows progress."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}
         if "header" in card:
@@ -104,22 +104,22 @@ def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
 
 
 @asynccontextmanager
-async def rig(
+async def open_rig(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
     rules: ChatRules = QUIET,
     *,
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
-) -> AsyncGenerator[Rig]:
-    """Open all of it, connected; leaving closes it in order."""
+) -> AsyncGenerator[LarkRig]:
+    """Open a simulated Lark and a gateway, connected; leaving closes them in order."""
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
         gateway = await stack.enter_async_context(core(home, script, environ))
         transport = lark_transport(gateway, sim, rules)
-        async with lark(gateway, sim, rules, transport=transport) as door:
-            yield Rig(sim, gateway, door, transport)
+        async with open_lark(gateway, sim, rules, transport=transport) as channel:
+            yield LarkRig(sim, gateway, channel, transport)
 
 
 def lark_transport(
@@ -131,7 +131,7 @@ def lark_transport(
 
 
 @asynccontextmanager
-async def lark(
+async def open_lark(
     gateway: Core,
     sim: LarkSim,
     rules: ChatRules = QUIET,
@@ -139,19 +139,19 @@ async def lark(
     *,
     transport: LarkTransport | None = None,
 ) -> AsyncGenerator[ChatChannel]:
-    """Open the Lark door of a house."""
+    """Run the Lark channel of a gateway, connected."""
     house = gateway.house
     app = ChatApp(house.gateway, house.defaults, house.clock)
     transport = transport or lark_transport(gateway, sim, rules, secret)
-    door = ChatChannel(app, rules, transport)
-    running = asyncio.create_task(door.run())
+    channel = ChatChannel(app, rules, transport)
+    running = asyncio.create_task(channel.run())
     try:
         if secret == APP.secret:
             connected = asyncio.create_task(
                 sim.until(lambda _: bool(sim.lark.delivery.connections), 60)
             )
             await asyncio.wait([running, connected], return_when=asyncio.FIRST_COMPLETED)
-        yield door
+        yield channel
     finally:
-        door.stop()
+        channel.stop()
         await running

@@ -13,7 +13,7 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Reply
-from tests.support.lark_gateway import APP, rig
+from tests.support.lark_gateway import APP, open_rig
 
 PACE = ConnectionTimeouts(
     first_delay=0.1, max_delay=0.3, stable_after=5.0, discovery=0.5, handshake=3.0
@@ -53,7 +53,7 @@ class Link:
         return self.connection.state.why
 
 
-async def test_it_connects_takes_events_and_stops(caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_connects_receives_events_and_stops(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with LarkSim([APP]) as sim:
         async with Link(sim) as link:
@@ -70,7 +70,7 @@ async def test_it_connects_takes_events_and_stops(caplog: pytest.LogCaptureFixtu
         assert not re.search("(?:ticket|access_key)=[^•]", record.getMessage())
 
 
-async def test_a_handler_that_raises_is_asked_again(tmp_path: Path) -> None:
+async def test_an_event_whose_handler_raises_is_redelivered(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=500.0) as sim, Link(sim) as link:
         await link.until("connected")
         link.fails = True
@@ -81,7 +81,7 @@ async def test_a_handler_that_raises_is_asked_again(tmp_path: Path) -> None:
         assert len(link.took) == 1
 
 
-async def test_a_dropped_socket_comes_back_and_says_why() -> None:
+async def test_a_dropped_connection_is_restored_and_its_reason_reported() -> None:
     async with LarkSim([APP]) as sim, Link(sim) as link:
         await link.until("connected")
         since = link.connection.state.since
@@ -92,7 +92,7 @@ async def test_a_dropped_socket_comes_back_and_says_why() -> None:
         await sim.until(lambda _: len(sim.lark.delivery.connections) == 1)
 
 
-async def test_silence_is_noticed() -> None:
+async def test_a_silent_connection_is_replaced() -> None:
     async with LarkSim([APP], config=ClientConfig(PingInterval=1)) as sim, Link(sim) as link:
         await link.until("connected")
         sim.set_faults(pongs=False)
@@ -101,7 +101,7 @@ async def test_silence_is_noticed() -> None:
         await link.until("connected")
 
 
-async def test_a_half_open_socket_is_left() -> None:
+async def test_a_half_open_connection_is_replaced() -> None:
     async with LarkSim([APP], config=ClientConfig(PingInterval=1)) as sim, Link(sim) as link:
         await link.until("connected")
         sim.lark.silence()
@@ -123,7 +123,7 @@ async def test_a_half_open_socket_is_left() -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-async def test_what_keeps_it_away_is_named_and_tried_again(
+async def test_a_connection_error_is_reported_and_retried(
     fault: dict[str, str], status: str, why: str
 ) -> None:
     async with LarkSim([APP]) as sim:
@@ -135,14 +135,14 @@ async def test_what_keeps_it_away_is_named_and_tried_again(
             await link.until("connected")
 
 
-async def test_a_wrong_secret_is_refused_and_not_told() -> None:
+async def test_a_wrong_secret_is_refused_and_not_logged() -> None:
     async with LarkSim([APP]) as sim, Link(sim, "wrong-secret-9") as link:
         said = await link.until("refused")
         assert "check channels.lark.app_id" in said
         assert "wrong-secret-9" not in said + repr(AppCredentials("a", "wrong-secret-9", "o"))
 
 
-async def test_frames_that_are_none_do_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_malformed_frames_do_not_end_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async with LarkSim([APP]) as sim, Link(sim) as link:
         await link.until("connected")
         for data in (b"", b"\xff" * 40, b"\x08\x01", bytes(2000)):
@@ -153,26 +153,26 @@ async def test_frames_that_are_none_do_not_end_it(caplog: pytest.LogCaptureFixtu
     assert "handle message failed" in caplog.text
 
 
-async def test_after_a_drop_the_bot_hears_again(tmp_path: Path) -> None:
-    async with rig(tmp_path, [Reply("heard")]) as house:
-        house.sim.lark.drop()
-        await house.sim.until(lambda _: not house.sim.lark.delivery.connections)
-        await house.until_connected()
-        await house.say("can you hear me?")
-        assert await house.until_replies(1) == ["heard"]
+async def test_after_a_reconnect_messages_are_received(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, [Reply("heard")]) as rig:
+        rig.sim.lark.drop()
+        await rig.sim.until(lambda _: not rig.sim.lark.delivery.connections)
+        await rig.until_connected()
+        await rig.say("can you hear me?")
+        assert await rig.until_replies(1) == ["heard"]
 
 
-async def test_lark_down_while_a_run_ends_costs_nothing(tmp_path: Path) -> None:
-    async with rig(tmp_path, [Reply("after the storm", hold="go")]) as house:
-        await house.say("hello")
-        await house.core.model.until_open(1)
-        house.sim.lark.go_down(3600)
-        house.core.model.release("go")
+async def test_a_reply_is_sent_after_an_outage(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, [Reply("after the storm", hold="go")]) as rig:
+        await rig.say("hello")
+        await rig.core.model.until_open(1)
+        rig.sim.lark.go_down(3600)
+        rig.core.model.release("go")
         async with asyncio.timeout(30):
-            while house.door.health.link.status != "reconnecting":
-                await house.sim.lark.changed_within(0.02)
-        house.sim.lark.clock.advance(3600)
-        assert await house.until_replies(1) == ["after the storm"]
-        await house.until_connected()
-        await house.settled()
-        assert house.replies() == ["after the storm"]
+            while rig.channel.health.link.status != "reconnecting":
+                await rig.sim.lark.changed_within(0.02)
+        rig.sim.lark.clock.advance(3600)
+        assert await rig.until_replies(1) == ["after the storm"]
+        await rig.until_connected()
+        await rig.settled()
+        assert rig.replies() == ["after the storm"]

@@ -46,7 +46,7 @@ class Ahead(SystemClock):
         return datetime.now(UTC) + self.ahead
 
 
-class Desk:
+class Outbox:
     """An outbox and what empties it, with a simulated Lark behind."""
 
     def __init__(self, sim: LarkSim, database: Any) -> None:
@@ -97,119 +97,119 @@ class Desk:
         return [shown_text(self.sim, one) for one in found]
 
 
-class _Open:
+class _OpenOutbox:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def __aenter__(self) -> Desk:
+    async def __aenter__(self) -> Outbox:
         self._sim = LarkSim([APP])
         await self._sim.__aenter__()
         self._opened = open_database(self._folder / "lark.db")
-        desk = Desk(self._sim, await self._opened.__aenter__())
-        self._desk, self._running = desk, asyncio.create_task(desk.sender.run())
-        return desk
+        outbox = Outbox(self._sim, await self._opened.__aenter__())
+        self._outbox, self._running = outbox, asyncio.create_task(outbox.sender.run())
+        return outbox
 
     async def __aexit__(self, *_: object) -> None:
         self._running.cancel()
         await asyncio.wait([self._running])
-        await self._desk.transport.close()
+        await self._outbox.transport.close()
         await self._opened.__aexit__(None, None, None)
         await self._sim.__aexit__(None, None, None)
 
 
-async def test_a_chat_keeps_its_order_and_holds_no_other_up(tmp_path: Path) -> None:
-    async with _Open(tmp_path) as desk:
-        one, two = (desk.sim.dm(person) for person in desk.sim.people[:2])
-        asked = await desk.sim.send_text(desk.sim.people[0], one, "stuck")
-        desk.sim.faults.answers.append(AnswerFault("code", asked, times=3, code=230020))
-        await desk.promise("1", one.chat_id, asked, "first")
-        await desk.promise("2", one.chat_id, "", "second")
-        await desk.promise("3", two.chat_id, "", "other chat")
-        await desk.sim.until(lambda _: desk.said(two) == ["other chat"])
-        assert desk.said(one) == []
-        await desk.sim.until(lambda _: desk.said(one) == ["first", "second"])
+async def test_a_chat_keeps_its_order_and_does_not_block_another(tmp_path: Path) -> None:
+    async with _OpenOutbox(tmp_path) as outbox:
+        one, two = (outbox.sim.dm(person) for person in outbox.sim.people[:2])
+        asked = await outbox.sim.send_text(outbox.sim.people[0], one, "stuck")
+        outbox.sim.faults.answers.append(AnswerFault("code", asked, times=3, code=230020))
+        await outbox.promise("1", one.chat_id, asked, "first")
+        await outbox.promise("2", one.chat_id, "", "second")
+        await outbox.promise("3", two.chat_id, "", "other chat")
+        await outbox.sim.until(lambda _: outbox.said(two) == ["other chat"])
+        assert outbox.said(one) == []
+        await outbox.sim.until(lambda _: outbox.said(one) == ["first", "second"])
 
 
-async def test_a_doubtful_answer_is_looked_for_and_found(tmp_path: Path) -> None:
-    async with _Open(tmp_path) as desk:
-        person = desk.sim.people[0]
-        chat = desk.sim.dm(person)
-        asked = await desk.sim.send_text(person, chat, "hello")
+async def test_a_reply_with_unknown_outcome_is_found(tmp_path: Path) -> None:
+    async with _OpenOutbox(tmp_path) as outbox:
+        person = outbox.sim.people[0]
+        chat = outbox.sim.dm(person)
+        asked = await outbox.sim.send_text(person, chat, "hello")
         lost = AnswerFault("lost", "/reply", times=99)
-        desk.sim.faults.answers.append(lost)
-        await desk.promise("1", chat.chat_id, asked, "once")
-        await desk.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 4)
+        outbox.sim.faults.answers.append(lost)
+        await outbox.promise("1", chat.chat_id, asked, "once")
+        await outbox.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 4)
         lost.times = 0
-        desk.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
-        desk.clock.ahead = timedelta(minutes=51)
-        desk.sender.wake()
-        await desk.until_due(0)
-        assert desk.said(chat) == ["once"]
-        assert await desk.dead() == []
+        outbox.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
+        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.sender.wake()
+        await outbox.until_due(0)
+        assert outbox.said(chat) == ["once"]
+        assert await outbox.dead() == []
 
 
-async def test_a_doubtful_question_is_looked_for_and_found_among_others(tmp_path: Path) -> None:
-    async with _Open(tmp_path) as desk:
-        person = desk.sim.people[0]
-        chat = desk.sim.dm(person)
-        said = await desk.sim.send_text(person, chat, "hello")
-        await desk.ask("question-a-1", chat.chat_id, said)
-        await desk.sim.until(lambda _: len(desk.said(chat)) == 1)
+async def test_a_question_with_unknown_outcome_is_found_among_others(tmp_path: Path) -> None:
+    async with _OpenOutbox(tmp_path) as outbox:
+        person = outbox.sim.people[0]
+        chat = outbox.sim.dm(person)
+        said = await outbox.sim.send_text(person, chat, "hello")
+        await outbox.ask("question-a-1", chat.chat_id, said)
+        await outbox.sim.until(lambda _: len(outbox.said(chat)) == 1)
         lost = AnswerFault("lost", "/reply", times=99)
-        desk.sim.faults.answers.append(lost)
-        await desk.ask("question-a-2", chat.chat_id, said)
-        await desk.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 5)
+        outbox.sim.faults.answers.append(lost)
+        await outbox.ask("question-a-2", chat.chat_id, said)
+        await outbox.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 5)
         lost.times = 0
-        desk.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
-        desk.clock.ahead = timedelta(minutes=51)
-        desk.sender.wake()
-        await desk.until_due(0)
-        assert len(desk.said(chat)) == 2
-        cards = [one.message_id for one in desk.sim.messages(chat) if one.sender_type == "app"]
-        kept = [await desk.remote(f"question-a-{number}:asked") for number in (1, 2)]
+        outbox.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
+        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.sender.wake()
+        await outbox.until_due(0)
+        assert len(outbox.said(chat)) == 2
+        cards = [one.message_id for one in outbox.sim.messages(chat) if one.sender_type == "app"]
+        kept = [await outbox.remote(f"question-a-{number}:asked") for number in (1, 2)]
         assert kept == cards
 
 
-async def test_a_doubtful_answer_that_is_not_there_is_sent(tmp_path: Path) -> None:
-    async with _Open(tmp_path) as desk:
-        person = desk.sim.people[0]
-        chat = desk.sim.dm(person)
-        asked = await desk.sim.send_text(person, chat, "hello")
+async def test_a_reply_with_unknown_outcome_that_is_missing_is_sent(tmp_path: Path) -> None:
+    async with _OpenOutbox(tmp_path) as outbox:
+        person = outbox.sim.people[0]
+        chat = outbox.sim.dm(person)
+        asked = await outbox.sim.send_text(person, chat, "hello")
         gone = AnswerFault("bad_gateway", "/reply", times=4)
-        desk.sim.faults.answers.append(gone)
-        await desk.promise("1", chat.chat_id, asked, "at last")
-        await desk.sim.until(lambda _: not gone.times)
-        desk.clock.ahead = timedelta(minutes=51)
-        desk.sender.wake()
-        await desk.sim.until(lambda _: desk.said(chat) == ["at last"])
+        outbox.sim.faults.answers.append(gone)
+        await outbox.promise("1", chat.chat_id, asked, "at last")
+        await outbox.sim.until(lambda _: not gone.times)
+        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.sender.wake()
+        await outbox.sim.until(lambda _: outbox.said(chat) == ["at last"])
 
 
-async def test_doubt_that_cannot_be_resolved_is_a_dead_letter_that_says_so(tmp_path: Path) -> None:
-    async with _Open(tmp_path) as desk:
-        person = desk.sim.people[0]
-        chat = desk.sim.dm(person)
-        asked = await desk.sim.send_text(person, chat, "hello")
+async def test_an_unresolved_outcome_is_an_unconfirmed_dead_letter(tmp_path: Path) -> None:
+    async with _OpenOutbox(tmp_path) as outbox:
+        person = outbox.sim.people[0]
+        chat = outbox.sim.dm(person)
+        asked = await outbox.sim.send_text(person, chat, "hello")
         lost = AnswerFault("lost", "/reply", times=4)
-        desk.sim.faults.answers.append(lost)
-        await desk.promise("1", chat.chat_id, asked, "perhaps")
-        await desk.sim.until(lambda _: not lost.times)
-        desk.sim.faults.answers.append(AnswerFault("code", "GET", times=99, code=230027))
-        desk.clock.ahead = timedelta(minutes=51)
-        desk.sender.wake()
-        letter = await desk.until_dead()
+        outbox.sim.faults.answers.append(lost)
+        await outbox.promise("1", chat.chat_id, asked, "perhaps")
+        await outbox.sim.until(lambda _: not lost.times)
+        outbox.sim.faults.answers.append(AnswerFault("code", "GET", times=99, code=230027))
+        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.sender.wake()
+        letter = await outbox.until_dead()
         assert letter.unconfirmed
         assert "230027" in letter.failure
 
 
-async def test_what_lark_will_never_take_is_given_up_at_once(tmp_path: Path) -> None:
-    async with _Open(tmp_path) as desk:
-        await desk.promise("1", "oc_nowhere")
-        letter = await desk.until_dead()
+async def test_a_rejected_message_is_given_up_at_once(tmp_path: Path) -> None:
+    async with _OpenOutbox(tmp_path) as outbox:
+        await outbox.promise("1", "oc_nowhere")
+        letter = await outbox.until_dead()
         assert not letter.unconfirmed
         assert "230001" in letter.failure
 
 
-async def test_a_wrong_secret_buries_nothing(tmp_path: Path) -> None:
+async def test_a_wrong_secret_is_retried(tmp_path: Path) -> None:
     async with LarkSim([APP]) as sim:
         api = LarkClient(AppCredentials(APP.app_id, "wrong-secret", sim.url), SystemClock())
         with pytest.raises(LarkUnavailable, match="no access token") as busy:
@@ -231,7 +231,7 @@ async def test_a_wrong_secret_buries_nothing(tmp_path: Path) -> None:
     ],
     ids=lambda value: value.kind if isinstance(value, AnswerFault) else "",
 )
-async def test_failures_say_whether_it_may_have_been_done(
+async def test_failures_tell_whether_the_call_may_have_succeeded(
     fault: AnswerFault, unconfirmed: bool
 ) -> None:
     async with LarkSim([APP]) as sim:
@@ -248,7 +248,7 @@ async def test_failures_say_whether_it_may_have_been_done(
         await api.close()
 
 
-async def test_nobody_there_is_no_doubt() -> None:
+async def test_an_unreachable_service_did_nothing() -> None:
     api = LarkClient(AppCredentials(APP.app_id, APP.secret, "http://127.0.0.1:9"), SystemClock())
     with pytest.raises(LarkUnavailable, match="is unreachable") as busy:
         await api.call(LarkRequest("GET", "/open-apis/bot/v3/info"), HASTY)
@@ -256,7 +256,7 @@ async def test_nobody_there_is_no_doubt() -> None:
     await api.close()
 
 
-async def test_a_refusal_is_not_tried_again() -> None:
+async def test_a_rejection_is_not_retried() -> None:
     async with LarkSim([APP]) as sim:
         api = LarkClient(AppCredentials(APP.app_id, APP.secret, sim.url), SystemClock())
         with pytest.raises(LarkRejected, match="230001"):
@@ -289,7 +289,7 @@ def event(message_id: str) -> bytes:
     return json.dumps({"header": header, "event": {"sender": sender, "message": body}}).encode()
 
 
-async def test_while_the_store_is_stuck_one_waits_and_the_others_fail_at_once() -> None:
+async def test_while_the_store_is_stuck_only_one_event_waits() -> None:
     store = Store()
     receiver = EventReceiver(store.accept)
     with pytest.raises(NotStored, match="in time"):
@@ -306,7 +306,7 @@ async def test_while_the_store_is_stuck_one_waits_and_the_others_fail_at_once() 
     assert store.kept[0].user_id == "ou_1"
 
 
-async def test_what_the_store_refuses_is_not_acknowledged() -> None:
+async def test_a_store_error_is_not_acknowledged() -> None:
     store = Store()
     store.free.set()
     store.broken = True
@@ -318,7 +318,7 @@ async def test_what_the_store_refuses_is_not_acknowledged() -> None:
     assert len(store.kept) == 1
 
 
-async def test_what_is_no_message_is_let_go() -> None:
+async def test_other_payloads_are_acknowledged() -> None:
     receiver = EventReceiver(Store().accept)
     for payload in (b"", b"{}", b"\xff\xfe", b'{"header": {"event_type": "other"}}', event("")):
         await asyncio.to_thread(receiver.receive, payload)
