@@ -1,13 +1,16 @@
 """A session as a process at a real terminal: with a gateway, and in its own process."""
 
+import os
 import re
 import signal
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.e2e.test_cli_oneshot import BOTH_WAYS, LARKSPUR, Place, place
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script, When
 from tests.support.terminal import Seat, seat
@@ -419,3 +422,41 @@ async def test_a_terminal_that_is_gone_ends_the_session(
         assert await here.at.process.wait() in {129, 141}
         task = await here.there.only_task()
     assert task["status"] == "cancelled"
+
+
+FIRST_FRAME = """
+import asyncio, os, sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from internal.channels.cli.exit_codes import CliExit
+from internal.channels.cli.repl.app import ReplOptions, run_repl_session
+from internal.channels.cli.repl.session import TaskChoices
+
+@asynccontextmanager
+async def open_services(_report):
+    drawn = asyncio.Event()
+    asyncio.get_running_loop().add_reader(os.open("drawn", os.O_RDWR | os.O_NONBLOCK), drawn.set)
+    await drawn.wait()
+    raise CliExit(42, "rich" if "rich" in sys.modules else "no rich yet")
+    yield
+
+options = ReplOptions(TaskChoices({}), Path("."), Path("history"), "en", "0", term="xterm-256color")
+try:
+    asyncio.run(run_repl_session(options, open_services))
+except CliExit as leave:
+    print(leave)
+    sys.exit(leave.code)
+"""
+
+
+async def test_rich_is_not_imported_before_the_first_frame(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "drawn")
+    command = [sys.executable, "-c", FIRST_FRAME]
+    environ = {**environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cmd")])}
+    async with seat(command, environ, tmp_path) as at:
+        await at.sees("/ commands")
+        (tmp_path / "drawn").write_bytes(b".")
+        assert await at.end() == 42
+        await at.sees("no rich yet")

@@ -1,19 +1,34 @@
-"""Markdown as lines for a terminal, and how much of a text that still grows will stay as it is.
+"""Markdown as rich renderables, one per block, that tell which of their rows are final.
 
-References and HTML are taken literally: a definition further down must not change what is printed
-already, and a terminal has no use for tags.
+rich lays out text, tables and code. Three things differ from `rich.markdown.Markdown`, because rows
+are printed while the text still grows: the marker of a list item does not depend on later items,
+rows that later text could change are marked, and long code and lists are split into parts that need
+not be rendered again. Reference definitions and HTML are shown literally for the same reason: a
+definition further down must not change a printed row.
+
+This module imports rich; see `render.stream` for when it is loaded.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pygments.token import Comment, Generic, Keyword, Name, Number, String
+from rich.console import Group, RenderableType
+from rich.syntax import ANSISyntaxTheme, Syntax
+from rich.text import Span, Text
 
-from internal.channels.cli.render.tables import Side, Table, table_lines
-from internal.channels.cli.render.text import Fragment, Fragments, StyledLine, plain_text, sanitize
+from internal.channels.cli.render.layout import (
+    BrokenText,
+    HorizontalRule,
+    Prefixed,
+    render_rows,
+    style_class,
+)
+from internal.channels.cli.render.tables import Alignment, MarkdownTable
+from internal.channels.cli.render.text import RenderedRow, sanitize
 from internal.channels.cli.render.theme import Glyphs
 
 _PARSER = (
@@ -21,243 +36,314 @@ _PARSER = (
     .enable(["table", "strikethrough"])
     .disable("reference")
 )
-_RULE_WIDTH = 40
-_UNSETTLED = re.compile(r"[*_`~\[<&|\\]")
-"""What may turn out to begin something, a table included, as long as it stands there as text."""
+_MIN_SECTION_LINES, _MAX_SECTION_LINES = 40, 200
+_INLINE_STYLES = {"strong": "strong", "em": "em", "s": "strike"}
 
-_STYLES = {"strong": "class:strong", "em": "class:em", "s": "class:strike"}
+
+_CODE_THEME = ANSISyntaxTheme(
+    {
+        Comment: style_class("code.comment"),
+        Keyword: style_class("code.keyword"),
+        String: style_class("code.literal"),
+        Number: style_class("code.literal"),
+        Name.Function: style_class("code.name"),
+        Name.Class: style_class("code.name"),
+        Generic.Inserted: style_class("ok"),
+        Generic.Deleted: style_class("failed"),
+        Generic.Heading: style_class("faint"),
+        Generic.Subheading: style_class("faint"),
+    }
+)
+
+
+class Resume(NamedTuple):
+    """How to parse the rest of a block from the start of one of its parts.
+
+    `prefix` is the opening line of a code fence, `number` that of an ordered list item.
+    """
+
+    prefix: str = ""
+    number: int | None = None
 
 
 class MarkdownBlock(NamedTuple):
-    """A block of the top level. `source` is how many lines of the text lie before its end.
+    """A block of the top level, or a part of a long one."""
 
-    `settled` counts the characters, all lines joined with line breaks, that stay as they are
-    however the text goes on.
-    """
+    renderable: RenderableType
+    end: int
+    """The number of lines of the text before its end."""
+    is_code: bool
+    resume: Resume | None
+    """How to parse the text from here if this is not the first part of a block, else None."""
 
-    lines: tuple[StyledLine, ...]
-    source: int
-    settled: int
-
-    @property
-    def text(self) -> str:
-        """The characters that `settled` counts."""
-        return "\n".join(plain_text(line.body) for line in self.lines)
+    def render(self, width: int) -> list[RenderedRow]:
+        """Return the rows of the block on a terminal of `width` columns."""
+        return render_rows(self.renderable, width)
 
 
-def parse_blocks(text: str, width: int, glyphs: Glyphs) -> list[MarkdownBlock]:
-    """Return the blocks of the top level for a terminal of `width` columns."""
+def parse_blocks(text: str, glyphs: Glyphs, resume: Resume | None = None) -> list[MarkdownBlock]:
+    """Return the blocks of a text. `resume` is that of the block with which the text starts."""
+    prefix, number = resume or Resume()
+    text = sanitize(prefix + text)
+    offset = prefix.count("\n")
     found: list[MarkdownBlock] = []
-    of_one: list[Token] = []
-    for token in _PARSER.parse(sanitize(text)):
-        of_one.append(token)
-        if token.level == 0 and token.nesting <= 0:
-            found.append(_Writer(width, glyphs).block(of_one))
-            of_one = []
+    for tokens in _split_top_level(_PARSER.parse(text)):
+        kind = tokens[0].type
+        if kind == "fence":
+            found += _code_sections(tokens[0], text.split("\n"), offset)
+        elif kind in {"bullet_list_open", "ordered_list_open"}:
+            first = None if found else number
+            found += _list_items(tokens, glyphs, offset, first)
+        else:
+            end = next((token.map[1] for token in tokens if token.map), 0) - offset
+            renderable = _BlockBuilder(glyphs).build(tokens)
+            found.append(MarkdownBlock(renderable, end, kind == "code_block", None))
+    if found and resume is not None:
+        found[0] = found[0]._replace(resume=resume)
     return found
 
 
-@dataclass
-class _Holder:
-    """A list item or a quote: what stands before its first line, and before the others."""
+def _split_top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    block: list[Token] = []
+    for token in tokens:
+        block.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield block
+            block = []
 
-    first: Fragments
-    rest: Fragments
-    children: int = 0
+
+def _code_sections(fence: Token, source: Sequence[str], offset: int) -> Iterator[MarkdownBlock]:
+    """Split a code fence into sections, each highlighted by itself.
+
+    So the cost of a frame does not grow with the fence. A section ends where a blank line comes
+    before a line that is not indented, or after `_MAX_SECTION_LINES`.
+    """
+    start, end = _lines_of(fence)
+    lines = _code_of(fence).split("\n")
+    prefix, at = f"{source[start]}\n", 0
+    while at < len(lines) or not at:
+        size = _section_size(lines[at:])
+        is_last = at + size >= len(lines)
+        code = "\n".join(lines[at : at + size])
+        section_end = end if is_last else start + 1 + at + size
+        resume = Resume(prefix) if at else None
+        code_text = CodeText(code, _language_of(fence))
+        code_text.mark_unsettled()
+        yield MarkdownBlock(_indent(code_text), section_end - offset, True, resume)
+        at += size
 
 
-@dataclass
-class _Writer:
-    """Writes one block of the top level."""
+def _section_size(lines: Sequence[str]) -> int:
+    for size in range(_MIN_SECTION_LINES, min(len(lines), _MAX_SECTION_LINES)):
+        if not lines[size - 1] and lines[size][:1].strip():
+            return size
+    return min(len(lines), _MAX_SECTION_LINES)
 
-    width: int
-    glyphs: Glyphs
-    lines: list[StyledLine] = field(default_factory=list)
-    holders: list[_Holder] = field(default_factory=list)
-    numbers: list[int | None] = field(default_factory=list)
-    leaf: int = 0
-    """The line with which the last leaf begins."""
-    loose: int = 0
-    """How many characters of the last leaf are settled."""
-    in_heading: bool = False
 
-    def block(self, tokens: Sequence[Token]) -> MarkdownBlock:
-        """Return the block that these tokens are."""
-        source = next((token.map[1] for token in tokens if token.map), 0)
-        stream = iter(tokens)
+def _list_items(
+    tokens: Sequence[Token], glyphs: Glyphs, offset: int, first: int | None
+) -> Iterator[MarkdownBlock]:
+    start = int(tokens[0].attrGet("start") or 1) if tokens[0].type == "ordered_list_open" else None
+    number = start if first is None else first
+    items = [
+        n for n, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1
+    ]
+    ends = [_lines_of(tokens[n])[0] for n in items[1:]] + [_lines_of(tokens[0])[1]]
+    for index, (at, end) in enumerate(zip(items, ends, strict=True)):
+        last = items[index + 1] if index + 1 < len(items) else len(tokens) - 1
+        marker = f"{glyphs.bullet} " if number is None else f"{number}. "
+        renderable = _BlockBuilder(glyphs).build(tokens[at + 1 : last - 1], marker)
+        resume = Resume(number=number) if index else None
+        yield MarkdownBlock(renderable, end - offset, False, resume)
+        number = None if number is None else number + 1
+
+
+def _indent(code: RenderableType) -> Prefixed:
+    return Prefixed(code, "  ", "  ")
+
+
+def _code_of(token: Token) -> str:
+    return token.content.removesuffix("\n")
+
+
+def _language_of(token: Token) -> str:
+    return (token.info.split() or [""])[0]
+
+
+def _lines_of(token: Token) -> tuple[int, int]:
+    start, end = token.map or (0, 0)
+    return start, end
+
+
+class CodeText(BrokenText):
+    """Code, highlighted if the language is known. It breaks at the edge and keeps its blanks."""
+
+    is_verbatim = True
+
+    def __init__(self, code: str, language: str = "") -> None:
+        super().__init__(code)
+        self.spans = [*_highlight(code, language)]
+        if not self.spans:
+            self.stylize(style_class("code"))
+
+    def mark_unsettled(self) -> None:
+        """Mark the last line."""
+        self.stylize(style_class("unsettled"), self.plain.rfind("\n") + 1)
+
+
+@lru_cache(64)
+def _highlight(code: str, language: str) -> Sequence[Span]:
+    if not language:
+        return ()
+    spans = Syntax(code, language, theme=_CODE_THEME).highlight(code).spans
+    # pygments adds a line break at the end
+    return [one._replace(end=min(one.end, len(code))) for one in spans if one.start < len(code)]
+
+
+class _BlockBuilder:
+    """Builds the renderable of one block and marks what more text may change in its last leaf."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        self._glyphs = glyphs
+        self._last_leaf: BrokenText | MarkdownTable | None = None
+
+    def build(self, tokens: Sequence[Token], marker: str | None = None) -> RenderableType:
+        """Return the renderable of the tokens; with a `marker` that of a list item."""
+        children = self._children(iter(tokens))
+        if self._last_leaf is not None:
+            self._last_leaf.mark_unsettled()
+        block = _stack(children)
+        return block if marker is None else _list_item(block, marker)
+
+    def _children(self, stream: Iterator[Token], until: str = "") -> list[RenderableType]:
+        children: list[RenderableType] = []
         for token in stream:
-            self._take(token, stream)
-        before = sum(len(plain_text(line.body)) + 1 for line in self.lines[: self.leaf])
-        return MarkdownBlock(tuple(self.lines), source, before + self.loose)
+            if token.type == until:
+                break
+            if (child := self._child(token, stream)) is not None:
+                children.append(child)
+        return children
 
-    def _take(self, token: Token, stream: Iterator[Token]) -> None:
-        match token.type:
-            case "bullet_list_open":
-                self.numbers.append(None)
-            case "ordered_list_open":
-                start = token.attrGet("start")
-                self.numbers.append(1 if start is None else int(start))
-            case "bullet_list_close" | "ordered_list_close":
-                self.numbers.pop()
-            case "list_item_open":
-                self._open_item()
-            case "blockquote_open":
-                bar: Fragments = (("class:faint", f"{self.glyphs.bar} "),)
-                self._apart()
-                self.holders.append(_Holder(bar, bar))
-            case "list_item_close" | "blockquote_close":
-                self.holders.pop()
-            case "table_open":
-                self._table(stream)
-            case _:
-                self._leaf(token)
-
-    def _leaf(self, token: Token) -> None:
+    def _child(self, token: Token, stream: Iterator[Token]) -> RenderableType | None:
+        child: RenderableType | None = None
         match token.type:
             case "inline":
-                strong = "class:strong" if self.in_heading else ""
-                self._text(token, strong)
+                child = self._leaf(_inline_text(token.children or ()))
             case "heading_open":
-                self.in_heading = True
-            case "heading_close":
-                self.in_heading = False
+                heading = self._leaf(_inline_text(next(stream).children or ()))
+                heading.stylize(style_class("strong"))
+                child = heading
             case "fence" | "code_block":
-                self._code(token.content)
+                child = _indent(self._leaf(CodeText(_code_of(token), _language_of(token))))
             case "hr":
-                rule = self.glyphs.rule * min(_RULE_WIDTH, self._room())
-                self._begin()
-                self._add(StyledLine((("class:faint", rule),), verbatim=True))
-                self.loose = len(rule)
+                self._last_leaf = None
+                child = HorizontalRule(self._glyphs.rule)
+            case "table_open":
+                child = self._table(stream)
+            case "blockquote_open":
+                bar = f"{self._glyphs.bar} "
+                quoted = _stack(self._children(stream, "blockquote_close"))
+                child = Prefixed(quoted, bar, bar)
+            case "bullet_list_open" | "ordered_list_open":
+                child = self._list(token, stream)
             case _:
                 pass
+        return child
 
-    def _text(self, token: Token, style: str) -> None:
-        self._begin()
-        settled: int | None = None
-        at = 0
-        for number, line in enumerate(_inline_lines(token.children or (), style)):
-            if number:
-                at += 1
-            for one, text in line:
-                if settled is None and "code" not in one and (open_ := _UNSETTLED.search(text)):
-                    settled = at + open_.start()
-                at += len(text)
-            self._add(StyledLine(tuple(line)))
-        self.loose = at if settled is None else settled
+    def _leaf(self, leaf: BrokenText) -> BrokenText:
+        self._last_leaf = leaf
+        return leaf
 
-    def _code(self, content: str) -> None:
-        self._begin()
-        self.holders.append(_Holder((("", "  "),), (("", "  "),)))
-        lines = content.removesuffix("\n").split("\n")
-        for line in lines:
-            self._add(StyledLine((("class:code", line),) if line else (), verbatim=True))
-        self.holders.pop()
-        self.loose = sum(len(line) + 1 for line in lines[:-1])
+    def _list(self, opening: Token, stream: Iterator[Token]) -> RenderableType:
+        ordered = opening.type == "ordered_list_open"
+        start = opening.attrGet("start")
+        number = 1 if start is None else int(start)
+        items = _List()
+        for token in stream:
+            if token.type == opening.type.replace("open", "close"):
+                break
+            marker = f"{number}. " if ordered else f"{self._glyphs.bullet} "
+            items.renderables.append(
+                _list_item(_stack(self._children(stream, "list_item_close")), marker)
+            )
+            number += 1
+        return items
 
-    def _table(self, stream: Iterator[Token]) -> None:
-        self._begin()
-        rows: list[list[Fragments]] = []
-        sides: list[Side] = []
+    def _table(self, stream: Iterator[Token]) -> RenderableType:
+        rows: list[list[Text]] = []
+        alignments: list[Alignment] = []
         for token in stream:
             match token.type:
                 case "tr_open":
                     rows.append([])
                 case "th_open":
-                    sides.append(_side(token))
+                    alignments.append(_alignment(token))
                 case "inline":
-                    rows[-1].append(tuple(_inline_lines(token.children or (), "")[0]))
+                    rows[-1].append(_inline_text(token.children or ()))
                 case "table_close":
                     break
                 case _:
                     pass
-        table = Table(tuple(rows[0]), tuple(map(tuple, rows[1:])), tuple(sides))
-        for line in table_lines(table, self._room(), self.glyphs.rule):
-            self._add(line)
-        self.loose = 0
-
-    def _open_item(self) -> None:
-        number = self.numbers[-1]
-        marker = f"{self.glyphs.bullet} "
-        if number is not None:
-            marker, self.numbers[-1] = f"{number}. ", number + 1
-        self.holders.append(_Holder((("class:faint", marker),), (("", " " * len(marker)),)))
-
-    def _begin(self) -> None:
-        """Begin a leaf; whatever stands before it is complete."""
-        self._apart()
-        self.leaf, self.loose = len(self.lines), 0
-
-    def _apart(self) -> None:
-        """Set a block apart from the one before it in the same item or quote."""
-        if not self.holders:
-            return
-        if self.holders[-1].children:
-            self._add(StyledLine(()))
-        self.holders[-1].children += 1
-
-    def _add(self, line: StyledLine) -> None:
-        first = tuple(one for holder in self.holders for one in holder.first)
-        rest = tuple(one for holder in self.holders for one in holder.rest)
-        for holder in self.holders:
-            holder.first = holder.rest
-        self.lines.append(
-            StyledLine(line.body, (*first, *line.first), (*rest, *line.rest), line.verbatim)
-        )
-
-    def _room(self) -> int:
-        prefix = sum(len(text) for holder in self.holders for _, text in holder.rest)
-        return max(self.width - prefix, 1)
+        table = MarkdownTable(rows[0], rows[1:], alignments, self._glyphs.rule)
+        self._last_leaf = table
+        return table
 
 
-def _inline_lines(children: Sequence[Token], style: str) -> list[list[Fragment]]:
-    """Return the lines of a paragraph: a line break in the source is one here too."""
-    inline = _Inline(style)
+class _List(Group):
+    """The items of a list: no blank row stands before a list inside of an item."""
+
+
+def _stack(children: Sequence[RenderableType]) -> RenderableType:
+    """Return the children below each other, set apart by blank rows unless they are lists."""
+    parts: list[RenderableType] = []
+    for number, child in enumerate(children):
+        if number and not isinstance(child, _List):
+            parts.append(Text(""))
+        parts.append(child)
+    return parts[0] if len(parts) == 1 else Group(*parts)
+
+
+def _list_item(content: RenderableType, marker: str) -> RenderableType:
+    return Prefixed(content, marker, " " * len(marker))
+
+
+def _inline_text(children: Iterable[Token]) -> BrokenText:
+    """Return the text of a paragraph, heading or cell. A line break in the source stays one."""
+    text = BrokenText()
+    styles: list[str] = []
+    links: list[tuple[str, int]] = []
     for child in children:
-        inline.take(child)
-    return inline.lines
-
-
-class _Inline:
-    """Gathers what stands in a paragraph, a heading or a cell."""
-
-    def __init__(self, style: str) -> None:
-        self.lines: list[list[Fragment]] = [[]]
-        self._styles = [style]
-        self._links: list[tuple[str, int]] = []
-
-    def take(self, child: Token) -> None:
-        """Take the next token."""
         match child.type:
             case "softbreak" | "hardbreak":
-                self.lines.append([])
+                _append(text, "\n", [])
             case "link_open":
-                self._links.append((str(child.attrGet("href") or ""), len(self.lines[-1])))
-                self._styles.append("class:link")
+                links.append((str(child.attrGet("href") or ""), len(text)))
+                styles.append("link")
             case "link_close":
-                self._styles.pop()
-                self._name_address(*self._links.pop())
+                styles.pop()
+                address, start = links.pop()
+                if text.plain[start:] not in {address, address.removeprefix("mailto:")}:
+                    _append(text, f" ({address})", [*styles, "faint"])
             case "strong_open" | "em_open" | "s_open":
-                self._styles.append(_STYLES[child.type.removesuffix("_open")])
+                styles.append(_INLINE_STYLES[child.type.removesuffix("_open")])
             case "strong_close" | "em_close" | "s_close":
-                self._styles.pop()
+                styles.pop()
             case "image":
-                self._say("class:faint", f"[{child.content}] ({child.attrGet('src')})")
+                _append(text, f"[{child.content}] ({child.attrGet('src')})", [*styles, "faint"])
             case "code_inline":
-                self._say("class:code", child.content)
+                _append(text, child.content, [*styles, "code"])
             case _:
-                self._say("", child.content)
-
-    def _say(self, style: str, text: str) -> None:
-        if text:
-            self.lines[-1].append((" ".join((*self._styles, style)).strip(), text))
-
-    def _name_address(self, address: str, start: int) -> None:
-        if plain_text(self.lines[-1][start:]) not in {address, address.removeprefix("mailto:")}:
-            self._say("class:faint", f" ({address})")
+                _append(text, child.content, styles)
+    return text
 
 
-def _side(token: Token) -> Side:
+def _append(text: Text, content: str, styles: Sequence[str]) -> None:
+    start = len(text)
+    text.append(content)
+    for name in styles:
+        text.stylize(style_class(name), start)
+
+
+def _alignment(token: Token) -> Alignment:
     style = str(token.attrGet("style") or "")
-    if style.endswith("right"):
-        return "right"
-    return "center" if style.endswith("center") else "left"
+    return next((side for side in ("right", "center") if style.endswith(side)), "left")

@@ -249,7 +249,7 @@ def _clipped(
 
 
 def _rows(lines: Sequence[StyledLine], width: int) -> list[Fragments]:
-    return [row for line in lines for row, _ in wrap_line(line, width)]
+    return [row for line in lines for row in wrap_line(line, width)]
 
 
 def _text(text: str) -> Iterator[StyledLine]:

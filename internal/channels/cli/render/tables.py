@@ -1,99 +1,84 @@
-"""Tables in columns, or one record below the other where there is no room for columns."""
+"""Markdown tables as rich tables, or as one record per row where columns do not fit."""
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
-from internal.channels.cli.render.text import (
-    Fragments,
-    StyledLine,
-    cell_width,
-    plain_text,
-    wrap_line,
-)
+from rich.box import Box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
 
-Side = Literal["left", "right", "center"]
+from internal.channels.cli.render.layout import Prefixed, style_class
+from internal.channels.cli.render.text import cell_width
+
+Alignment = Literal["left", "right", "center"]
 _GAP = 2
-_NARROWEST = 6
-"""A column with less room than this is not worth being one, unless it needs no more."""
+_MIN_COLUMN_WIDTH = 6
+"""With less room than this per column a table is rendered as records."""
 
 
-class Table(NamedTuple):
-    """The head, the rows below it, and to which side each column leans."""
+class MarkdownTable:
+    """A table; `rule` is the character that is drawn below its head."""
 
-    head: tuple[Fragments, ...]
-    rows: tuple[tuple[Fragments, ...], ...]
-    sides: tuple[Side, ...]
+    def __init__(
+        self,
+        head: Sequence[Text],
+        rows: Sequence[Sequence[Text]],
+        alignments: Sequence[Alignment],
+        rule: str,
+    ) -> None:
+        self._head = head
+        self._rows = rows
+        self._alignments = alignments
+        self._rule_style = style_class("marker")
+        self._box = _head_rule_box(rule)
 
+    def mark_unsettled(self) -> None:
+        """Mark the whole table: another row may change the width of every column."""
+        self._rule_style += style_class("unsettled")
+        for cell in (*self._head, *(cell for row in self._rows for cell in row)):
+            cell.stylize(style_class("unsettled"))
 
-def table_lines(table: Table, width: int, rule: str) -> Iterator[StyledLine]:
-    """Yield a table as lines of at most `width` columns. `rule` is drawn below the head."""
-    widths = _widths(table, width)
-    if widths is None:
-        yield from _records(table)
-        return
-    yield from _row(_strong(table.head), widths, table.sides)
-    yield StyledLine(
-        (("class:faint", (" " * _GAP).join(rule * one for one in widths)),), verbatim=True
-    )
-    for row in table.rows:
-        yield from _row(row, widths, table.sides)
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._fits(options.max_width):
+            yield self._as_table()
+        else:
+            yield from self._as_records()
 
+    def _fits(self, width: int) -> bool:
+        columns = zip(self._head, *self._rows, strict=False)
+        natural = [max(1, *(cell_width(cell.plain) for cell in column)) for column in columns]
+        needed = sum(min(width, _MIN_COLUMN_WIDTH) for width in natural)
+        return needed + _GAP * (len(natural) - 1) <= width
 
-def _widths(table: Table, width: int) -> list[int] | None:
-    """Return how wide each column is: its natural width if all fit, else the widest give way."""
-    every = (table.head, *table.rows)
-    natural = [
-        max(1, *(cell_width(plain_text(row[column])) for row in every))
-        for column in range(len(table.head))
-    ]
-    room = width - _GAP * (len(natural) - 1)
-    if room < sum(min(one, _NARROWEST) for one in natural):
-        return None
-    left, widths = room, list(natural)
-    # the narrow ones take what they need, the others share what is left
-    for taken, column in enumerate(sorted(range(len(natural)), key=natural.__getitem__)):
-        share = left // (len(natural) - taken)
-        widths[column] = min(natural[column], share)
-        left -= widths[column]
-    return widths
+    def _as_table(self) -> Table:
+        table = Table(
+            box=self._box,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+            show_edge=False,
+            header_style=style_class("strong"),
+            border_style=self._rule_style,
+        )
+        for cell, alignment in zip(self._head, self._alignments, strict=True):
+            table.add_column(cell, justify=alignment, overflow="fold")
+        for row in self._rows:
+            table.add_row(*row)
+        return table
 
-
-def _row(
-    row: Sequence[Fragments], widths: Sequence[int], sides: Sequence[Side]
-) -> Iterator[StyledLine]:
-    columns = [
-        [shown for shown, _ in wrap_line(StyledLine(cell), width)]
-        for cell, width in zip(row, widths, strict=True)
-    ]
-    for number in range(max(map(len, columns))):
-        body: list[tuple[str, str]] = []
-        for cell, width, side in zip(columns, widths, sides, strict=True):
-            shown = cell[number] if number < len(cell) else ()
-            before, behind = _blanks(width - cell_width(plain_text(shown)), side)
-            body += [("", " " * before), *shown, ("", " " * (behind + _GAP))]
-        yield StyledLine(_trimmed(body), verbatim=True)
-
-
-def _records(table: Table) -> Iterator[StyledLine]:
-    for number, row in enumerate(table.rows or ((),)):
-        if number:
-            yield StyledLine(())
-        for column, name in enumerate(_strong(table.head)):
-            value = row[column] if column < len(row) else ()
-            yield StyledLine((*name, ("", ": "), *value), rest=(("", "  "),))
+    def _as_records(self) -> RenderResult:
+        for number, row in enumerate(self._rows or ((),)):
+            if number:
+                yield Text("")
+            for column, name in enumerate(self._head):
+                record = name.copy()
+                record.stylize(style_class("strong"))
+                record.append(": ")
+                record.append_text(row[column] if column < len(row) else Text(""))
+                yield Prefixed(record, "", "  ")
 
 
-def _blanks(room: int, side: Side) -> tuple[int, int]:
-    room = max(room, 0)
-    before = {"left": 0, "right": room, "center": room // 2}[side]
-    return before, room - before
-
-
-def _strong(head: Sequence[Fragments]) -> list[Fragments]:
-    return [tuple((f"{style} class:strong", text) for style, text in cell) for cell in head]
-
-
-def _trimmed(body: list[tuple[str, str]]) -> Fragments:
-    while body and not body[-1][1].strip():
-        body.pop()
-    return tuple(one for one in body if one[1])
+def _head_rule_box(rule: str) -> Box:
+    """Return a rich box that draws a rule below the head and nothing else."""
+    blank, head = "    \n", f" {rule}{rule} \n"
+    return Box(blank + blank + head + blank * 5, ascii=rule.isascii())

@@ -1,4 +1,4 @@
-"""Styled text in cells: how wide it is, and how it breaks into rows."""
+"""Styled text in terminal cells: how wide it is and where it breaks into rows."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,15 +9,15 @@ from prompt_toolkit.utils import get_cwidth
 from internal.channels.cli.output import sanitize_terminal
 
 Fragment = tuple[str, str]
-"""A style, as prompt_toolkit writes them, and text without line breaks."""
+"""A prompt_toolkit style and text without line breaks."""
 Fragments = tuple[Fragment, ...]
 
-_TAB = 4
-_LITTLE_ROOM = 6
-"""With fewer cells than this a prefix is left out, so that there is room for the text itself."""
+MIN_TEXT_WIDTH = 6
+"""With fewer columns than this, prefixes are left out to make room for the text itself."""
+_TAB_SIZE = 4
 
 # East Asian text may break between any two characters, but not before closing punctuation nor
-# behind opening; signs of an emoji sequence stay together
+# after opening punctuation; the characters of an emoji sequence stay together
 _WIDE = (
     "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
     "\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\U0001f000-\U0001faff\U00020000-\U0003fffd"
@@ -33,9 +33,9 @@ _UNIT = re.compile(
 
 
 class StyledLine(NamedTuple):
-    """A line before it is broken: `first` stands before its first row, `rest` before the others.
+    """A line before it is wrapped: `first` stands before its first row, `rest` before the others.
 
-    A `verbatim` line breaks at the edge, wherever that is, and keeps its blanks.
+    A `verbatim` line breaks exactly at the edge and keeps its blanks.
     """
 
     body: Fragments
@@ -44,16 +44,18 @@ class StyledLine(NamedTuple):
     verbatim: bool = False
 
 
-class WrappedRow(NamedTuple):
-    """A row as it is printed, and where in the line's own text the next one begins."""
+class RenderedRow(NamedTuple):
+    """A row of a block. `settled` is False if more text of the block may change it."""
 
-    shown: Fragments
-    end: int
+    fragments: Fragments
+    settled: bool
+    content: str
+    """Its characters without blanks and markers, which do not depend on the width."""
 
 
 def sanitize(text: str) -> str:
-    """Return text that a terminal may get: nothing in it moves the cursor or hides anything."""
-    return sanitize_terminal(text).expandtabs(_TAB)
+    """Return text without control and invisible characters, with tabs expanded."""
+    return sanitize_terminal(text).expandtabs(_TAB_SIZE)
 
 
 def plain_text(fragments: Iterable[Fragment]) -> str:
@@ -62,90 +64,106 @@ def plain_text(fragments: Iterable[Fragment]) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many columns the text takes.
+    """Return the number of columns of a text.
 
-    A sign that is asked to be shown as an emoji counts two: that is what most terminals do with it.
+    A character with an emoji variation selector counts two, as most terminals draw it.
     """
     return get_cwidth(text) + text.count("\ufe0f")
 
 
 def truncate_line(text: str, width: int) -> str:
-    """Return the text on one line of at most `width` columns; an ellipsis stands for the rest."""
+    """Return the text on one line of at most `width` columns, shortened with an ellipsis."""
     line = " ".join(sanitize(text[: width * 4 + 100]).split())
-    return (
-        ellipsize(line, width) if cell_width(line) > width or len(text) > width * 4 + 100 else line
-    )
+    if cell_width(line) <= width and len(text) <= width * 4 + 100:
+        return line
+    return ellipsize(line, width)
 
 
 def ellipsize(line: str, width: int) -> str:
-    """Return as much of a line as fits before an ellipsis."""
+    """Return as much of a line as fits into `width` columns before an ellipsis."""
     room, kept = width - 1, 0
-    for char in line:
-        room -= cell_width(char)
+    for character in line:
+        room -= cell_width(character)
         if room < 0:
             break
         kept += 1
     return f"{line[:kept].rstrip()}…" if width > 0 else ""
 
 
-def wrap_line(line: StyledLine, width: int, start: int = 0) -> Iterator[WrappedRow]:
-    """Break a line, from `start` characters on, into rows of at most `width` columns.
-
-    Where a row ended, another call may go on, at another width too.
-    """
+def wrap_line(line: StyledLine, width: int) -> Iterator[Fragments]:
+    """Yield the rows of a line, of at most `width` columns each."""
+    rest_width = _prefix_room(line.rest, width)
     text = plain_text(line.body)
-    prefix = line.rest if start else line.first
+    first_width = _prefix_room(line.first, width)
+    ends = [*break_line(text, rest_width, first_width, verbatim=line.verbatim), len(text)]
+    start = 0
+    for number, end in enumerate(ends):
+        prefix, room = (line.rest, rest_width) if number else (line.first, first_width)
+        shown = text[start:end] if line.verbatim else text[start:end].rstrip()
+        row = _slice(line.body, start, start + len(shown))
+        row = row if room == width else (*prefix, *row)
+        yield row if plain_text(row).strip() else ()
+        start = end
+
+
+def break_line(text: str, width: int, first: int | None = None, *, verbatim: bool) -> list[int]:
+    """Return where each row of a line but the first starts.
+
+    Rows have `width` columns, the first one `first` columns if that is given. Blanks at the end of
+    a row belong to it and may exceed the width unless the line is `verbatim`.
+    """
+    starts: list[int] = []
+    start, room = 0, width if first is None else first
     while True:
-        room = width - cell_width(plain_text(prefix))
-        if room < min(_LITTLE_ROOM, width):
-            prefix, room = (), width
-        end, after = _break(text, start, max(room, 1), verbatim=line.verbatim)
-        shown = (*prefix, *slice_fragments(line.body, start, end))
-        yield WrappedRow(shown if plain_text(shown).strip() else (), after)
-        start, prefix = after, line.rest
+        start = _find_break(text, start, room, verbatim=verbatim)
         if start >= len(text):
-            return
+            return starts
+        starts.append(start)
+        room = width
 
 
-def slice_fragments(body: Fragments, start: int, end: int) -> Fragments:
+def _prefix_room(prefix: Fragments, width: int) -> int:
+    """Return the columns beside a prefix, all of them if the prefix is left out."""
+    room = width - cell_width(plain_text(prefix))
+    return max(width if room < min(MIN_TEXT_WIDTH, width) else room, 1)
+
+
+def _slice(body: Fragments, start: int, end: int) -> Fragments:
     """Return the characters from `start` to `end`."""
     found: list[Fragment] = []
-    at = 0
+    offset = 0
     for style, text in body:
-        piece = text[max(start - at, 0) : max(end - at, 0)]
+        piece = text[max(start - offset, 0) : max(end - offset, 0)]
         if piece:
             found.append((style, piece))
-        at += len(text)
+        offset += len(text)
     return tuple(found)
 
 
-def _break(text: str, start: int, room: int, *, verbatim: bool) -> tuple[int, int]:
-    """Return where the row that starts here ends, and where the next one starts."""
+def _find_break(text: str, start: int, room: int, *, verbatim: bool) -> int:
+    """Return where the row after the one at `start` starts."""
     if verbatim:
-        end = _hard_break(text, start, room)
-        return end, end
-    end = at = start
+        return _break_at_edge(text, start, room)
+    end = start
     for unit in _UNIT.finditer(text, start):
-        word, at = unit[0], unit.start()
-        if word.isspace() and at > start:
-            continue  # it counts once a word follows it
-        taken = cell_width(text[end : unit.end()])
-        if taken <= room:
-            room -= taken
+        if unit[0].isspace() and unit.start() > start:
+            continue  # counts once a word follows
+        width = cell_width(text[end : unit.end()])
+        if width <= room:
+            room -= width
             end = unit.end()
         elif end == start:
-            end = at = _hard_break(text, start, room)
-            return end, at
+            return _break_at_edge(text, start, room)
         else:
-            return end, at
-    return end, len(text)
+            return unit.start()
+    return len(text)
 
 
-def _hard_break(text: str, start: int, room: int) -> int:
-    at = start
-    while at < len(text):
-        room -= cell_width(text[at])
-        if room < 0 and at > start:
+def _break_at_edge(text: str, start: int, room: int) -> int:
+    end = start
+    while end < len(text):
+        room -= cell_width(text[end])
+        if room < 0 and end > start:
             break
-        at += 1
-    return at
+        end += 1
+    return end

@@ -60,6 +60,7 @@ THEMES: dict[str, dict[str, str]] = {
         "accent": "ansicyan",
         "link": "underline",
         "code": "ansicyan",
+        "code.literal": "ansicyan",
         "faint": "ansibrightblack",
     },
     "dark": {
@@ -70,6 +71,7 @@ THEMES: dict[str, dict[str, str]] = {
         "accent": "#6cb6ff",
         "link": "underline",
         "code": "#b9c7d8",
+        "code.literal": "#9ecbff",
         "faint": "#838c97",
     },
     "light": {
@@ -80,6 +82,7 @@ THEMES: dict[str, dict[str, str]] = {
         "accent": "#0550ae",
         "link": "underline",
         "code": "#344054",
+        "code.literal": "#0a3069",
         "faint": "#6a7380",
     },
 }
@@ -88,10 +91,14 @@ _ALWAYS = {
     "em": "italic",
     "strike": "strike",
     "you": "bold",
+    "code.keyword": "bold",
+    "code.name": "bold",
     "menu.chosen": "reverse",
 }
 
 
 def theme_styles(theme: str) -> dict[str, str]:
     """Return the style of every class that the session uses."""
-    return {**_ALWAYS, **THEMES[theme]}
+    colours = THEMES[theme]
+    derived = {"marker": colours["faint"], "code.comment": colours["faint"]}
+    return {**_ALWAYS, **derived, **colours}

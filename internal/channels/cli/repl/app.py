@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -195,6 +196,7 @@ class _Running:
         if start.prompt:
             session.say(start.prompt)
         session.start(self._commands.refresh_sessions())
+        session.start(_load_renderer())
 
     async def _close(self, services: ReplServices) -> None:
         """Stop what this terminal started and is still at work."""
@@ -246,6 +248,11 @@ class _Running:
     def _completes(self) -> bool:
         text = self.box.document.text_before_cursor
         return text.startswith("/") or "@" in text.split(" ")[-1]
+
+
+async def _load_renderer() -> None:
+    """Import rich, which the first frame does not need, before the first reply needs it."""
+    await asyncio.to_thread(import_module, "internal.channels.cli.render.markdown")
 
 
 def _shown_folder(folder: Path) -> str:

@@ -172,7 +172,7 @@ class Lookups(NamedTuple):
             return self._json(found)
         cut = [[truncate_line(cell, _TITLE) for cell in row] for row in rows]
         for line in align_columns(cut) if cut else ():
-            self._say(plain_text(next(iter(wrap_line(line, 1_000_000))).shown).rstrip())
+            self._say(plain_text(next(wrap_line(line, 1_000_000))).rstrip())
         return OK
 
     def _json(self, found: list[dict[str, Any]]) -> int:

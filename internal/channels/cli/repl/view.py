@@ -7,7 +7,7 @@ from typing import Any
 
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
-from internal.channels.cli.render.stream import CLIPPED_FROM, ReplyStream
+from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, ReplyStream
 from internal.channels.cli.render.text import Fragments, StyledLine, wrap_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
@@ -141,7 +141,7 @@ class SessionView:
             rows, tail = self._replied(self._reply, width, complete=False)
             final += rows
         for item in self._held:
-            tail += [row for line in item.lines for row, _ in wrap_line(line, width)]
+            tail += [row for line in item.lines for row in wrap_line(line, width)]
         return final, tail
 
     def _moved(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
@@ -178,12 +178,12 @@ class SessionView:
         if run := self.work.runs.get(run_id):
             run.thinking = bool(delta.get("reasoning"))
         if not delta.get("reasoning"):
-            self._saying(run_id, delta["node_id"]).grow(delta)
+            self._saying(run_id, delta["node_id"]).append(delta)
 
     def _set(self, run_id: str, partial: Mapping[str, Any]) -> None:
         if not partial["node_id"].endswith(":say"):
             return
-        if self._saying(run_id, partial["node_id"]).set(partial):
+        if self._saying(run_id, partial["node_id"]).replace(partial):
             self._queue.append(_Item("note", (self.rows.note(self._messages("starts_over")),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
@@ -195,7 +195,7 @@ class SessionView:
             self._close()
 
     def _saying(self, run_id: str, node_id: str) -> ReplyStream:
-        if self._reply is None or self._reply.place != (run_id, node_id):
+        if self._reply is None or self._reply.source != (run_id, node_id):
             self._close()
             self._reply = ReplyStream(run_id, node_id, self._glyphs)
         return self._reply
@@ -240,7 +240,7 @@ class SessionView:
     def _finish(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         self._close()
         answer = result["final_answer"]
-        told = answer.strip() == self._last_said.strip() or len(answer) > CLIPPED_FROM
+        told = answer.strip() == self._last_said.strip() or len(answer) > MAX_COMPLETE_TEXT
         if answer and not told:
             self.again("assistant", answer)
         mark = self._glyphs.ok
@@ -280,16 +280,16 @@ class SessionView:
         lines = item.lines
         if item.call is not None:
             lines = tuple(self.rows.tool(*item.call, width))
-        rows = [row for line in lines for row, _ in wrap_line(line, width)]
+        rows = [row for line in lines for row in wrap_line(line, width)]
         return [*self._apart(item.kind), *rows]
 
     def _replied(
         self, reply: ReplyStream, width: int, *, complete: bool
     ) -> tuple[list[Fragments], list[Fragments]]:
-        final, tail, begins = reply.rows(width, complete=complete)
-        if begins:
+        final, tail, starts = reply.render(width, complete=complete)
+        if starts:
             final = [*self._apart("say"), *final]
-        elif tail and not reply.begun and self._last_kind not in {"", "row"}:
+        elif tail and not reply.started and self._last_kind not in {"", "row"}:
             tail = [(), *tail]
         return final, tail
 

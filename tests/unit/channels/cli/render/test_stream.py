@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,7 +78,7 @@ def test_a_reply_that_starts_over_the_same_is_printed_once(
     for piece in pieces(WHOLE[:broken], sizes):
         flow.text += piece
         printed += shown(flow.advance(width).final)
-    flow.start_over()
+    flow.restart()
     for piece in pieces(WHOLE, sizes):
         flow.text += piece
         printed += shown(flow.advance(width).final)
@@ -89,7 +90,7 @@ def test_what_differs_after_a_start_over_is_printed_from_there_on() -> None:
     flow = BlockStream(UNICODE)
     flow.text = "same\n\nold\n\nx\n"
     printed = shown(flow.advance(40).final)
-    flow.start_over()
+    flow.restart()
     flow.text = "same\n\nnew\n\nend"
     printed += shown(flow.advance(40, complete=True).final)
     assert [row for row in printed if row] == ["same", "old", "new", "end"]
@@ -145,3 +146,72 @@ def test_plain_signs_are_plain() -> None:
     flow.text = "- one\n\n> two\n\n---"
     rows = shown(flow.advance(40, complete=True).final)
     assert "".join(rows).isascii()
+
+
+COMMA = "\N{FULLWIDTH COMMA}"
+WIDE = {
+    "paragraph": "一二三四五六七八九十" * 6 + " 😀👍🎉 end",
+    "list": "- 一二三四五六七八九十一二三四五六七八九十\n- a 😀😀😀😀😀😀😀😀😀😀😀😀 b\n",
+    "code": "```python\nprint('一二三四五六七八九十', '😀😀😀😀😀😀😀😀😀😀')\n```\n",
+    "quote": f"> 引用的文字也要在右边缘之前换行{COMMA}标点不在行首。😀😀😀😀\n",
+    "table": (
+        "| 名称 | 说明 |\n|---|--:|\n"
+        f"| 一二三四 | 很长的说明文字{COMMA}需要换行 😀😀😀 |\n| b | 短 |\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("width", range(16, 44))
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_characters_stay_whole_and_within_the_width(name: str, width: int) -> None:
+    text = WIDE[name]
+    rows = rendered(text, width)
+    assert all(cell_width(row) <= width for row in rows)
+    wide = [character for character in "".join(rows) if cell_width(character) == 2]
+    expected = [character for character in text if cell_width(character) == 2]
+    assert sorted(wide) == sorted(expected)
+    assert not any(row.lstrip("│ ").startswith((COMMA, "。")) for row in rows)
+
+
+def test_columns_of_a_table_with_wide_characters_are_aligned() -> None:
+    rows = rendered(WIDE["table"], 80)
+    assert rows[0].index("说明") > 0
+    assert len({cell_width(row) for row in rows if "短" in row or "很长" in row}) == 1
+
+
+def test_code_is_highlighted_and_a_diff_shows_what_changed() -> None:
+    stream = BlockStream(UNICODE)
+    stream.text = "```python\nimport os  # why\n```\n\n```diff\n-old\n+new\n```\n"
+    rows = stream.advance(40, complete=True).final
+    styles = {text.strip(): style for row in rows for style, text in row}
+    assert styles["import"] == "class:code.keyword"
+    assert styles["# why"] == "class:code.comment"
+    assert (styles["-old"], styles["+new"]) == ("class:failed", "class:ok")
+
+
+def test_an_unknown_language_is_shown_as_plain_code() -> None:
+    stream = BlockStream(UNICODE)
+    stream.text = "```no-such-language\nx = 1\n```\n"
+    assert stream.advance(40, complete=True).final == [
+        (("class:marker", "  "), ("class:code", "x = 1"))
+    ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(SIZES, st.sampled_from([20, 80]))
+def test_long_code_and_lists_are_the_rows_of_one_render(sizes: list[int], width: int) -> None:
+    code = "".join(f"def f{n}(x):\n    return {n}\n\n" for n in range(60))
+    items = "".join(f"{n}. item *{n}* 项目\n\n   - nested\n" for n in range(7, 40))
+    text = f"Look:\n\n```python\n{code}```\n\n{items}\nend"
+    stream, printed = BlockStream(UNICODE), list[str]()
+    for piece in pieces(text, [20 * size for size in sizes]):
+        stream.text += piece
+        printed += shown(stream.advance(width).final)
+    printed += shown(stream.advance(width, complete=True).final)
+    assert printed == rendered(text, width)
+    assert "39. item 39 项目" in printed
+
+
+def test_no_link_is_sent_to_the_terminal_as_a_hyperlink() -> None:
+    rows = rendered("[click](https://example.com/x) <https://example.org>", 80)
+    assert rows == ["click (https://example.com/x) https://example.org"]
