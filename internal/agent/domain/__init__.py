@@ -1,1 +1,12 @@
-"""Facts and decisions: no await, no clock, no I/O, no vendor."""
+"""Facts and decisions of the agent: pure, without await, clock, I/O or vendor.
+
+Reading order:
+
+- `ids`, `errors`, `text`: identifiers, the error tree, bounded and safe text
+- `messages`, `usage`, `tools`: conversations, tokens and limits, tool specifications
+- `principals`, `profiles`, `tasks`: people and rights, agent profiles, sessions, tasks and runs
+- `plans`, `questions`, `answers`: plans, questions to people and their answers
+- `permissions`: which tool calls run
+- `events`: the event types, their envelope and schema
+- `react`: the Turn, the ReAct loop as a state machine
+"""

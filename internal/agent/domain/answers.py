@@ -1,4 +1,4 @@
-"""Answers as people give them: what fits a question, and how a text is understood as one. Pure."""
+"""Answers from people: check them against the question, and read text as an answer. Pure."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -13,28 +13,27 @@ from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS, PlanEdit
 from internal.agent.domain.questions import ApprovalItem, Decision, Grant, Question, QuestionKind
 
 MAX_ANSWER_CHARS = 20_000
-"""Characters; the answer travels in an event of 64 KB."""
+"""Characters; the answer must fit into an event of 64 KB."""
 
 MAX_PLAN_BYTES = 40_000
-"""Bytes of an edited plan as JSON; it travels in an event of 64 KB."""
+"""Bytes of an edited plan as JSON; it must fit into an event of 64 KB."""
 
 _DECISIONS: dict[QuestionKind, list[Decision]] = {
     "plan": ["approve", "edit", "reject", "text"],
     "clarify": ["text", "approve", "reject"],
     "approval": ["approve", "reject", "text"],
 }
-_MOST_RULES = 20
+_MAX_RULES = 20
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*[,，、\s]\s*\d{1,3})*\s*")  # noqa: RUF001 - people write these
 
 
 class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer as a person hands it in.
+    """An answer as a person submits it.
 
-    `approve` or `reject`; `edit` makes a plan's next version, which is asked about again, or is
-    agreed to at once when it goes with `approve`; `text` is feedback on a plan, the answer to a
-    question, or the reason of a no. `choices` are numbers of options from 1. `items` says yes
-    or no to single calls by call_id, `grant` how far a yes to calls goes; `rules` replace the
-    offered ones.
+    `decision` "edit" makes the next version of a plan, which is reviewed again; with "approve" the
+    edited plan is approved at once. `text` is feedback on a plan, the answer to a question or the
+    reason of a rejection. `choices` are option numbers, from 1. `items` approves or rejects single
+    calls by call_id. `grant` is the scope of an approval of calls; `rules` replace the offered ones.
     """
 
     decision: Literal["approve", "edit", "reject", "text"]
@@ -43,63 +42,67 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     choices: tuple[int, ...] = ()
     items: dict[str, bool] = {}
     grant: Grant = "once"
-    rules: Annotated[tuple[str, ...], Meta(max_length=_MOST_RULES)] = ()
+    rules: Annotated[tuple[str, ...], Meta(max_length=_MAX_RULES)] = ()
 
 
 def normalize_answer(question: Question, given: AnswerInput) -> AnswerInput:
-    """Return the answer as it counts for this question.
+    """Return the answer in its canonical form for this question.
 
-    Choices become text, free text on calls becomes a no with that reason, a yes for a session or
-    for good carries the rules that it writes.
+    Choices become text, text on an approval becomes a rejection with that reason, and an approval
+    for more than once carries the rules that it adds.
 
     Raises:
-        Malformed: it does not fit the question; the sentence says what would.
+        InvalidRequest: the answer does not fit the question.
     """
     match question.kind:
         case "plan":
-            return _on_plan(given)
+            return _normalize_plan(given)
         case "clarify":
-            return _on_words(question, given)
+            return _normalize_clarify(question, given)
         case "approval":
-            return _on_calls(question, given)
+            return _normalize_approval(question, given)
 
 
 def read_answer(
     question: Question, text: str, yes: Collection[str], no: Collection[str]
 ) -> AnswerInput | None:
-    """Understand a text as the answer to a question; None when it is none.
+    """Return the answer that a text expresses, None if it expresses none.
 
-    `yes` and `no` are the exact words, in lower case. Plans and clarifications take any text, calls
-    only the exact words.
+    `yes` and `no` are exact words in lower case. A plan or clarification accepts any text, an
+    approval only these words.
     """
-    said = text.strip()
-    word = said.lower().rstrip(".!。！")  # noqa: RUF001 - people write these
-    if not said:
+    answer_text = text.strip()
+    word = answer_text.lower().rstrip(".!。！")  # noqa: RUF001 - people write these
+    if not answer_text:
         return None
     if question.kind == "clarify":
-        return _chosen(question, said) or AnswerInput("text", said)
+        return _chosen(question, answer_text) or AnswerInput("text", answer_text)
     if word in yes:
         return AnswerInput("approve")
     if word in no:
         return AnswerInput("reject")
-    return AnswerInput("text", said) if question.kind == "plan" else None
+    return AnswerInput("text", answer_text) if question.kind == "plan" else None
 
 
-def _chosen(question: Question, said: str) -> AnswerInput | None:
+def _chosen(question: Question, answer_text: str) -> AnswerInput | None:
     if not question.options:
         return None
-    same = [n for n, option in enumerate(question.options, 1) if option.strip() == said]
+    same = [n for n, option in enumerate(question.options, 1) if option.strip() == answer_text]
     if same:
         return AnswerInput("text", choices=tuple(same[:1]))
-    numbers = tuple(int(n) for n in re.findall(r"\d+", said)) if _NUMBERS.fullmatch(said) else ()
+    numbers = (
+        tuple(int(n) for n in re.findall(r"\d+", answer_text))
+        if _NUMBERS.fullmatch(answer_text)
+        else ()
+    )
     fit = all(1 <= n <= len(question.options) for n in numbers)
     if not numbers or not fit or (len(numbers) > 1 and not question.multiple):
         return None
     return AnswerInput("text", choices=tuple(dict.fromkeys(numbers)))
 
 
-def _on_plan(given: AnswerInput) -> AnswerInput:
-    _only(given, "a plan", choices=False, calls=False)
+def _normalize_plan(given: AnswerInput) -> AnswerInput:
+    _reject_foreign_fields(given, "a plan", choices=False, calls=False)
     if given.decision == "text" and not given.text.strip():
         raise InvalidRequest("Say what should change in the plan: text is empty.")
     if given.decision != "edit" and given.edit is None:
@@ -116,8 +119,8 @@ def _on_plan(given: AnswerInput) -> AnswerInput:
     return msgspec.structs.replace(given, edit=PlanEdit(steps, given.edit.goal.strip()))
 
 
-def _on_words(question: Question, given: AnswerInput) -> AnswerInput:
-    _only(given, "a question", choices=True, calls=False)
+def _normalize_clarify(question: Question, given: AnswerInput) -> AnswerInput:
+    _reject_foreign_fields(given, "a question", choices=True, calls=False)
     if given.decision == "edit":
         raise InvalidRequest("Only a plan can be edited: answer with text or choices.")
     wrong = [n for n in given.choices if not 1 <= n <= len(question.options)]
@@ -134,8 +137,8 @@ def _on_words(question: Question, given: AnswerInput) -> AnswerInput:
     return msgspec.structs.replace(given, text=words)
 
 
-def _on_calls(question: Question, given: AnswerInput) -> AnswerInput:
-    _only(given, "calls", choices=False, calls=True)
+def _normalize_approval(question: Question, given: AnswerInput) -> AnswerInput:
+    _reject_foreign_fields(given, "calls", choices=False, calls=True)
     if given.decision == "edit":
         raise InvalidRequest("Calls cannot be edited: say no and what should be done instead.")
     if given.decision == "text":
@@ -157,11 +160,11 @@ def _on_calls(question: Question, given: AnswerInput) -> AnswerInput:
 def _rules(
     question: Question, approved: Sequence[ApprovalItem], wanted: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the rules that a yes to these calls writes: those wanted, else all offered ones."""
-    unruly = next((call for call in approved if not call.rules), None)
-    if unruly is not None and not wanted:
+    """Return the rules that an approval adds: the given ones, else all offered ones."""
+    without_rule = next((call for call in approved if not call.rules), None)
+    if without_rule is not None and not wanted:
         raise InvalidRequest(
-            f"No rule may allow this call of {unruly.tool}: it can be allowed once only."
+            f"No rule may allow this call of {without_rule.tool}: it can be allowed once only."
         )
     rules = wanted or tuple(rule for call in approved for rule in call.rules)
     for rule in rules:
@@ -172,8 +175,8 @@ def _rules(
     return tuple(dict.fromkeys(rules))
 
 
-def _only(given: AnswerInput, about: str, *, choices: bool, calls: bool) -> None:
-    """Refuse fields that have no meaning for this kind of question."""
+def _reject_foreign_fields(given: AnswerInput, about: str, *, choices: bool, calls: bool) -> None:
+    """Reject fields that have no meaning for this kind of question."""
     if given.edit is not None and given.decision not in ("edit", "approve"):
         raise InvalidRequest("edit goes with the decision edit or approve.")
     if given.edit is not None and calls + choices:
@@ -185,7 +188,7 @@ def _only(given: AnswerInput, about: str, *, choices: bool, calls: bool) -> None
 
 
 def answer_schema(question: Question) -> dict[str, Any]:
-    """Return the JSON Schema of the answers that a question takes."""
+    """Return the JSON Schema of the answers to a question."""
     text: dict[str, Any] = {"type": "string", "maxLength": MAX_ANSWER_CHARS}
     fields: dict[str, Any] = {"text": text}
     match question.kind:
@@ -203,7 +206,7 @@ def answer_schema(question: Question) -> dict[str, Any]:
             calls = {call.call_id: {"type": "boolean"} for call in question.calls}
             fields["items"] = {"type": "object", "properties": calls, "additionalProperties": False}
             fields["grant"] = {"enum": ["once", "session", "rule"]}
-            rules = {"type": "array", "items": {"type": "string"}, "maxItems": _MOST_RULES}
+            rules = {"type": "array", "items": {"type": "string"}, "maxItems": _MAX_RULES}
             fields["rules"] = rules
     return {
         "type": "object",

@@ -1,32 +1,32 @@
-"""The error tree. Each error's text is the sentence that a person should read.
+"""The error tree. The text of each error is a sentence for a person.
 
 LarkspurError
-├── Refused                 the request is not acceptable; nothing was done
-│   ├── Malformed           a field is missing, wrong or too big
-│   ├── NotFound            no such thing, or it belongs to somebody else
-│   ├── Forbidden           the principal may not do this
-│   └── Conflict            the state does not allow it (any more)
-├── StoreError              the database cannot do its work
-│   ├── StoreUnavailable    full, read-only, locked or gone: nothing was written
-│   └── StoreRefused        damaged, foreign or newer than this program: nothing was touched
-├── ModelError              the model cannot be used as asked
-│   ├── ModelKeyRefused     the key is missing or wrong (exit code 3)
-│   ├── ModelBusy           rate limited or overloaded; worth another try
-│   ├── ModelUnreachable    connection failed or broke; worth another try
-│   ├── ContextTooLong      the provider says that the request does not fit
-│   └── ModelRejected       the provider will not take this request, whatever we do
-├── ToolError               a tool could not do what was asked; the model reads why
-└── WayOut                  a run ends before its Turn is done; the reason travels as a type
-    ├── Stopped             somebody stopped it: `result.cancelled`
-    ├── HandedOver          this process shuts down: another one goes on
-    └── Fenced              another process runs it now: nothing more may be written
+├── RequestError            the request is not acceptable; nothing was done
+│   ├── InvalidRequest      a field is missing, not valid or too large
+│   ├── NotFound            it does not exist, or belongs to somebody else
+│   ├── Forbidden           the principal lacks the right
+│   └── Conflict            the current state does not allow it
+├── StoreError              the database cannot be used
+│   ├── StoreUnavailable    full, read-only, locked or missing: nothing was written
+│   └── StoreCorrupt        damaged, foreign or newer than this program: nothing was changed
+├── ModelError              the model call failed
+│   ├── ModelKeyRejected    the key is missing or wrong (exit code 3)
+│   ├── ModelOverloaded     rate limited or overloaded; may be retried
+│   ├── ModelUnreachable    the connection failed or broke; may be retried
+│   ├── ContextTooLong      the request exceeds the context window
+│   └── ModelRejected       the provider rejects this request
+├── ToolError               a tool call failed; the model reads the message
+└── RunExit                 a run ends before its Turn is done
+    ├── RunStopped          it was stopped: `result.cancelled`
+    ├── RunHandedOver       this process shuts down: another one continues
+    └── LeaseLost           another process runs it: nothing more may be written
 """
 
 from typing import ClassVar
 
 
 class LarkspurError(Exception):
-    """The root. `str(error)` is a sentence for a person."""
+    """Base class. `str(error)` is a sentence for a person."""
 
 
 class RequestError(LarkspurError):
@@ -34,41 +34,41 @@ class RequestError(LarkspurError):
 
 
 class InvalidRequest(RequestError):
-    """A field is missing, wrong or too big; the sentence names it."""
+    """A field is missing, not valid or too large; the message names it."""
 
 
 class NotFound(RequestError):
-    """No such thing, or it belongs to somebody else: both are answered alike."""
+    """It does not exist or belongs to somebody else: the two are not distinguished."""
 
 
 class Forbidden(RequestError):
-    """The principal may not do this."""
+    """The principal lacks the right."""
 
 
 class Conflict(RequestError):
-    """The state of the thing does not allow it (any more)."""
+    """The current state does not allow it."""
 
 
 class StoreError(LarkspurError):
-    """The database cannot do its work."""
+    """The database cannot be used."""
 
 
 class StoreUnavailable(StoreError):
-    """The disk is full, read-only, locked or gone. Nothing was written."""
+    """The disk is full, read-only, locked or missing. Nothing was written."""
 
 
 class StoreCorrupt(StoreError):
-    """The database is damaged, foreign or newer than this program. Nothing was touched."""
+    """The database is damaged, foreign or newer than this program. Nothing was changed."""
 
 
 class ModelError(LarkspurError):
-    """The model cannot be used as asked. `code` names the case in `workflow.result.final`."""
+    """The model call failed. `code` is the `error_code` of `workflow.result.final`."""
 
     code: ClassVar[str] = "model_error"
 
 
 class ModelKeyRejected(ModelError):
-    """The key is missing or wrong. Another try will not help."""
+    """The key is missing or wrong. Retrying does not help."""
 
     code: ClassVar[str] = "model_key_refused"
 
@@ -76,7 +76,7 @@ class ModelKeyRejected(ModelError):
 class ModelOverloaded(ModelError):
     """The provider is rate limiting or overloaded.
 
-    `retry_after` is the wait that it asks for in seconds, None when it does not say.
+    `retry_after` is the wait in seconds that it requests, None if it does not say.
     """
 
     code: ClassVar[str] = "model_busy"
@@ -87,33 +87,33 @@ class ModelOverloaded(ModelError):
 
 
 class ModelUnreachable(ModelError):
-    """The connection failed, broke in mid-reply, or what came was not the protocol."""
+    """The connection failed or broke, or the response violates the protocol."""
 
     code: ClassVar[str] = "model_unreachable"
 
 
 class ContextTooLong(ModelError):
-    """The provider says that the request does not fit into its context window."""
+    """The request exceeds the context window of the model."""
 
     code: ClassVar[str] = "context_too_long"
 
 
 class ModelRejected(ModelError):
-    """The provider will not take this request, whatever we do."""
+    """The provider rejects this request; retrying does not help."""
 
     code: ClassVar[str] = "model_rejected"
 
 
 class ToolError(LarkspurError):
-    """A tool could not do what was asked. The model reads the sentence as the call's result."""
+    """A tool call failed. The model reads the message as the result of the call."""
 
 
 class RunExit(LarkspurError):
-    """A run ends before its Turn is done. Never a bare cancellation: the reason is a type."""
+    """A run ends before its Turn is done. The type is the reason."""
 
 
 class RunStopped(RunExit):
-    """Somebody stopped the run. Who, what people call them, and through which channel."""
+    """The run was stopped by the principal `by`, called `name`, through the channel `via`."""
 
     def __init__(self, by: str, via: str, reason: str = "", name: str = "") -> None:
         super().__init__(reason or f"stopped by {by} via {via}")
@@ -124,8 +124,8 @@ class RunStopped(RunExit):
 
 
 class RunHandedOver(RunExit):
-    """This process shuts down. The run is queued again, as its last checkpoint left it."""
+    """This process shuts down. The run is queued again from its last checkpoint."""
 
 
 class LeaseLost(RunExit):
-    """Another process runs this run now. Nothing more may be written or sent."""
+    """Another process runs this run. Nothing more may be written or sent."""

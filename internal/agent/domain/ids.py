@@ -1,4 +1,4 @@
-"""Identifiers: a prefix that says what it names, then a ksuid, so that they sort by second."""
+"""Identifiers: a prefix for the kind, then a KSUID, so that they sort by creation time."""
 
 from typing import NewType
 
@@ -11,7 +11,7 @@ MessageId = NewType("MessageId", str)
 QuestionId = NewType("QuestionId", str)
 
 MAX_ID_CHARS = 128
-"""An id that a client names may be this many characters."""
+"""The longest id that a client may choose."""
 
 
 def new_session_id() -> SessionId:
@@ -20,38 +20,38 @@ def new_session_id() -> SessionId:
 
 
 def new_task_id() -> TaskId:
-    """Return an id for a unit of work, such as `task-2ABc…`."""
+    """Return an id for a task, such as `task-2ABc…`."""
     return TaskId(f"task-{Ksuid()}")
 
 
 def new_run_id() -> RunId:
-    """Return an id for one pass of the coordinator, such as `run-2ABc…`."""
+    """Return an id for a run, such as `run-2ABc…`."""
     return RunId(f"run-{Ksuid()}")
 
 
 def new_message_id() -> MessageId:
-    """Return an id for a message of a channel that has none of its own."""
+    """Return an id for a message of a channel without message ids."""
     return MessageId(f"msg-{Ksuid()}")
 
 
 def ksuid_part(run_id: RunId) -> str:
-    """Return the ksuid of a run's id, the part that other ids of the run are made from."""
+    """Return the KSUID of a run id, from which other ids of the run are derived."""
     return run_id.removeprefix("run-")
 
 
 def event_id(run_id: RunId, seq: int) -> str:
     """Return the id of the durable event `seq` of a run.
 
-    Derived, not drawn: a ksuid per event would cost 33 µs, and a replay names the same event alike.
+    Derived from the run: a KSUID per event would cost 33 µs, and a replay gives the same id.
     """
     return f"evt-{ksuid_part(run_id)}-{seq}"
 
 
 def question_id(run_id: RunId, number: int) -> QuestionId:
-    """Return the id of a run's `number`-th question: a replayed Turn asks under the same id."""
+    """Return the id of a run's `number`-th question. A replayed Turn gives the same id."""
     return QuestionId(f"question-{ksuid_part(run_id)}-{number}")
 
 
 def log_id(run_id: RunId) -> str:
-    """Return the id under which the log lines of a run are found."""
+    """Return the id of the log lines of a run."""
     return f"log-{ksuid_part(run_id)}"

@@ -1,4 +1,4 @@
-"""What is said in a conversation: messages made of parts, independent of any provider."""
+"""Messages of a conversation, made of parts and independent of any provider."""
 
 import re
 from collections.abc import Iterable
@@ -13,22 +13,22 @@ Role = Literal["user", "assistant"]
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Words of a person or of the model."""
+    """Text of a person or of the model."""
 
     text: str
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture for the model. `data` is base64, `media_type` such as `image/png`."""
+    """An image for the model. `data` is base64, `media_type` such as `image/png`."""
 
     media_type: str
     data: str
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
-    """A model's reasoning, given back to it unchanged with its signature; never the answer.
+    """Reasoning of the model, returned to it unchanged with its signature; not part of the answer.
 
-    `redacted` is the provider's opaque form, `text` is empty then.
+    `redacted` is the opaque form of the provider; `text` is empty then.
     """
 
     text: str
@@ -37,9 +37,9 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
-    """A tool that the model wants called.
+    """A tool call of the model.
 
-    `malformed` holds the raw argument text when it was no JSON object; `arguments` is empty then.
+    `malformed` is the raw argument text if it is not a JSON object; `arguments` is empty then.
     """
 
     call_id: str
@@ -49,7 +49,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
-    """What a call gave. Every call is answered by exactly one."""
+    """The result of a call. Every call has exactly one."""
 
     call_id: str
     text: str
@@ -60,32 +60,32 @@ Part = Text | Image | Thinking | ToolCall | ToolResult
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One side's contribution. Results of tools are parts of a `user` message."""
+    """A message of one role. Tool results are parts of a `user` message."""
 
     role: Role
     parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
-        """The words alone, joined; without thinking, calls and results."""
+        """The joined text, without thinking, calls and results."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls, in the order in which the model made them."""
+        """The tool calls, in the order of the reply."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
 def user_message(text: str, images: Iterable[Image] = ()) -> Message:
-    """Return a person's message: the pictures first, then the words when there are any."""
+    """Return a user message: the images, then the text if it is not blank."""
     words = (Text(text),) if text.strip() else ()
     return Message("user", (*images, *words))
 
 
 def merge_messages(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages with neighbours of one role joined: providers want them to alternate.
+    """Return the messages with neighbours of the same role merged: roles must alternate.
 
-    Results of tools come first in a joined message, as providers require after a call.
+    Tool results come first in a merged message, as providers require after a call.
     """
     joined: list[Message] = []
     for message in messages:
@@ -102,10 +102,10 @@ def merge_messages(messages: Iterable[Message]) -> list[Message]:
 
 
 def assign_call_ids(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple[ToolCall, ...]:
-    """Return the calls as they can be kept, each with an id that no other one has.
+    """Return the calls with unique ids, ready to be stored.
 
-    An id is renamed when it is empty, used, or not what every provider takes. Arguments that are
-    nested too deep to be stored are malformed.
+    An id is replaced if it is empty, used or not valid for every provider. Arguments that are
+    nested too deeply become malformed.
     """
     named: list[ToolCall] = []
     for number, call in enumerate(calls, 1):
@@ -114,7 +114,7 @@ def assign_call_ids(calls: Iterable[ToolCall], used: set[str], prefix: str) -> t
             made = (f"{prefix}-{n}" for n in count(number))
             name = next(each for each in made if each not in used)
         used.add(name)
-        arguments, malformed = _kept_arguments(call)
+        arguments, malformed = _storable_arguments(call)
         named.append(
             ToolCall(name, truncate(replace_surrogates(call.name), 128), arguments, malformed)
         )
@@ -122,7 +122,7 @@ def assign_call_ids(calls: Iterable[ToolCall], used: set[str], prefix: str) -> t
 
 
 def text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return what a reply says and thinks, without its calls and without what is empty."""
+    """Return the text and thinking of a reply, without calls and empty parts."""
     kept: list[Part] = []
     for part in parts:
         match part:
@@ -141,9 +141,9 @@ def text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(kept)
 
 
-def _kept_arguments(call: ToolCall) -> tuple[dict[str, Any], str | None]:
+def _storable_arguments(call: ToolCall) -> tuple[dict[str, Any], str | None]:
     if call.malformed is not None:
-        return {}, truncate(replace_surrogates(call.malformed), _LONGEST_MALFORMED)
+        return {}, truncate(replace_surrogates(call.malformed), _MAX_MALFORMED_CHARS)
     try:
         return replace_surrogates_in(call.arguments), None
     except ValueError as error:
@@ -151,4 +151,4 @@ def _kept_arguments(call: ToolCall) -> tuple[dict[str, Any], str | None]:
 
 
 _PLAIN_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_LONGEST_MALFORMED = 2000
+_MAX_MALFORMED_CHARS = 2000

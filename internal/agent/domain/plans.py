@@ -1,4 +1,4 @@
-"""The plan: a versioned goal with steps, each with a real status."""
+"""Plans: a versioned goal with steps, each with a status."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from msgspec import Meta
 StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 Complexity = Literal["simple", "complex"]
 PlanReview = Literal["off", "complex", "always"]
-"""Which plans a person agrees to before anything is done: none, complex ones, all."""
+"""Which plans a person must approve: none, complex ones, all."""
 
 MAX_STEPS = 50
 MAX_STEP_CHARS = 4_000
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)、:\uff1a])\s*")
 
 
 class PlanStep(msgspec.Struct, frozen=True):
-    """One step. `id` is short and stable over versions, such as `1` or `collect`."""
+    """One step. `id` is short and stable across versions, such as `1` or `collect`."""
 
     id: str
     description: str
@@ -26,7 +26,7 @@ class PlanStep(msgspec.Struct, frozen=True):
 
 
 class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan as a person wants it: 1 to 50 steps in order; `goal` "" keeps the goal."""
+    """A person's edit of a plan: 1 to 50 steps in order; `goal` "" keeps the goal."""
 
     steps: Annotated[
         tuple[Annotated[str, Meta(max_length=MAX_STEP_CHARS)], ...], Meta(max_length=MAX_STEPS)
@@ -35,7 +35,7 @@ class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What the model intends. A `plan` call makes the next version; `update_plan` moves steps."""
+    """The plan of the model. A `plan` call makes the next version."""
 
     version: int
     goal: str
@@ -44,11 +44,11 @@ class Plan(msgspec.Struct, frozen=True):
     title: str = ""
 
     def step(self, step_id: str) -> PlanStep | None:
-        """Return the step of that id."""
+        """Return the step with this id, None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
 
     def marked(self, step_id: str, status: StepStatus) -> "Plan":
-        """Return the plan with one step in a new status; unknown ids change nothing."""
+        """Return the plan with the new status of a step. An unknown id changes nothing."""
         return msgspec.structs.replace(
             self,
             steps=tuple(
@@ -58,7 +58,7 @@ class Plan(msgspec.Struct, frozen=True):
         )
 
     def edited(self, edit: PlanEdit) -> "Plan":
-        """Return the next version, as a person wants it."""
+        """Return the next version with a person's edit."""
         return msgspec.structs.replace(
             self,
             version=self.version + 1,
@@ -78,11 +78,11 @@ def number_steps(descriptions: Sequence[str]) -> tuple[PlanStep, ...]:
 
 
 def read_steps(text: str) -> tuple[str, ...]:
-    """Read steps that a person wrote, one a line; numbers and bullets before them are dropped."""
+    """Return the steps of a text, one per line, without leading numbers and bullets."""
     lines = (_NUMBER.sub("", line).strip() for line in text.splitlines())
     return tuple(line for line in lines if line)
 
 
 def needs_review(review: PlanReview, complexity: Complexity) -> bool:
-    """Say whether a person must agree to a plan of this complexity."""
+    """Return True if a person must approve a plan of this complexity."""
     return review == "always" or (review == "complex" and complexity == "complex")

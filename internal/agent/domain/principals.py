@@ -1,4 +1,4 @@
-"""Principals: people as the program knows them, from a verified credential only."""
+"""Principals: people, identified by a verified credential."""
 
 from typing import Literal
 
@@ -15,12 +15,12 @@ class Principal(msgspec.Struct, frozen=True):
     roles: frozenset[Right] = frozenset()
 
     def may(self, right: Right) -> bool:
-        """Say whether the person holds the right; the owner holds every one."""
+        """Return True if the person has the right; the owner has every right."""
         return right in self.roles or "owner" in self.roles
 
 
 LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))
-"""Whoever holds the local token or can open the data folder."""
+"""Anyone who has the local token or can open the data folder."""
 
 
 AuditAction = Literal[

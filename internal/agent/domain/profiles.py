@@ -1,10 +1,10 @@
-"""Profiles: who the agent is in a run."""
+"""Profiles: the role, tone and tools of the agent in a run."""
 
 import msgspec
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """Who the agent is. `tools` None grants every tool, otherwise the named ones only."""
+    """The role of the agent. `tools` None grants every tool, otherwise only the named ones."""
 
     name: str = "default"
     role: str = "a careful assistant that does real work with its tools"
@@ -15,5 +15,5 @@ class Profile(msgspec.Struct, frozen=True):
     model: str | None = None
 
     def grants(self, tool: str) -> bool:
-        """Say whether the profile offers this tool to the model."""
+        """Return True if the profile offers this tool to the model."""
         return self.tools is None or tool in self.tools

@@ -1,4 +1,4 @@
-"""What a run uses and may use: tokens, money, iterations, time."""
+"""Usage and limits of a run: tokens, money, iterations, time."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of one or many model calls. Cached tokens are not part of `input_tokens`."""
+    """Tokens of one or more model calls. `input_tokens` excludes cached tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -52,15 +52,15 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class PriceTable(msgspec.Struct, frozen=True):
-    """Prices by model. A dated or tagged name falls back to the longest known one that it extends.
+    """Prices by model. A dated or tagged name falls back to the longest known prefix.
 
-    `claude-x-20260101` and `claude-x:latest` cost what `claude-x` does, `claude-xl` does not.
+    `claude-x-20260101` and `claude-x:latest` have the price of `claude-x`, `claude-xl` does not.
     """
 
     prices: Mapping[str, Price] = {}
 
     def price(self, model: str) -> Price | None:
-        """Return the price of a model, None when it is not known."""
+        """Return the price of a model, None if it is unknown."""
         known = max((name for name in self.prices if _extends(model, name)), key=len, default=None)
         return None if known is None else self.prices[known]
 
@@ -71,13 +71,13 @@ class PriceTable(msgspec.Struct, frozen=True):
 
 
 def _extends(model: str, name: str) -> bool:
-    """Say whether a model is of a name: the name ends where a word of the model's does."""
-    cut_in_a_word = name[-1:].isalnum() and model[len(name) : len(name) + 1].isalnum()
-    return model.startswith(name) and not cut_in_a_word
+    """Return True if the name is a prefix of the model that ends at a word boundary."""
+    splits_word = name[-1:].isalnum() and model[len(name) : len(name) + 1].isalnum()
+    return model.startswith(name) and not splits_word
 
 
 class RunLimits(msgspec.Struct, frozen=True):
-    """What a run may use. `max_cost` in US dollars, `timeout_seconds` counts running time only."""
+    """The limits of a run. `max_cost` is in US dollars; waiting does not count to the timeout."""
 
     max_iterations: int = 150
     max_cost: float | None = None

@@ -1,1 +1,10 @@
-"""Workflow events: the types, the envelope, stream control messages and the published schema."""
+"""The events of a run and the control frames of a stream.
+
+Reading order:
+
+- `event`: the base class
+- `types`: every event
+- `envelope`: the envelope that carries an event
+- `control`: frames about the stream itself
+- `schema`: JSON Schema, documentation and TypeScript types of all of them
+"""

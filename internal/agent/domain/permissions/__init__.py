@@ -1,1 +1,10 @@
-"""Permission policy: which tool calls run, which need approval and which are denied."""
+"""Permission policy: which tool calls run, need approval or are denied.
+
+Reading order:
+
+- `policy`: the policy of a run and the verdict on a call
+- `targets`: what the arguments of a call touch
+- `rules`: rules as text
+- `matchers`: match the targets of a call against rules
+- `paths`, `hosts`, `shell`: the three kinds of targets
+"""

@@ -1,6 +1,6 @@
-"""Judging: what becomes of the calls of a reply, before any of them runs.
+"""Review of the tool calls of a reply before any of them runs.
 
-First the gates, then the permissions. What the Turn answers itself is answered here.
+Gates come first, then permissions. Control tools are handled here.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from internal.agent.domain.react.gates import GateContext
 from internal.agent.domain.react.review_state import (
     MAX_APPROVAL_ITEMS,
     MAX_SENTENCE_BYTES,
-    UNAGREED,
+    PLAN_NOT_APPROVED,
     CallReview,
     ReviewState,
     byte_budget,
@@ -35,28 +35,30 @@ from internal.agent.domain.text import truncate, truncate_json
 from internal.agent.domain.tools import ToolSpec
 
 
-def review_calls(terms: RunConfig, bench: ReviewState, calls: Sequence[ToolCall]) -> CallReview:
-    """Judge a reply's calls, in order."""
-    judge_of = _Judge(terms, bench, calls)
+def review_calls(config: RunConfig, state: ReviewState, calls: Sequence[ToolCall]) -> CallReview:
+    """Return what happens to the calls of a reply, reviewed in order."""
+    reviewer = _Reviewer(config, state, calls)
     for call in calls:
-        judge_of.take(call)
-    return judge_of.finished()
+        reviewer.review(call)
+    return reviewer.finish()
 
 
-class _Judge:
-    """Looks at one reply."""
+class _Reviewer:
+    """Reviews the calls of one reply."""
 
-    def __init__(self, terms: RunConfig, bench: ReviewState, calls: Sequence[ToolCall]) -> None:
-        self._terms = terms
+    def __init__(self, config: RunConfig, state: ReviewState, calls: Sequence[ToolCall]) -> None:
+        self._config = config
         self._calls = calls
-        self._specs = {tool.name: tool for tool in terms.tools}
+        self._specs = {tool.name: tool for tool in config.tools}
         self._corrected: set[str] = set()
-        self._bench = bench
-        self._out = CallReview(bench.plan, bench.open_step, dict(bench.corrections), bench.released)
-        self._ui = ControlToolHandler(terms, bench, self._out)
+        self._state = state
+        self._review = CallReview(
+            state.plan, state.open_step, dict(state.corrections), state.released_gates
+        )
+        self._control_tools = ControlToolHandler(config, state, self._review)
 
-    def take(self, call: ToolCall) -> None:
-        """Judge one call."""
+    def review(self, call: ToolCall) -> None:
+        """Review one call."""
         spec = self._specs.get(call.name)
         if spec is None:
             known = ", ".join(self._specs)
@@ -68,29 +70,29 @@ class _Judge:
                 f" You sent: {truncate(call.malformed, 500)}",
             )
         elif not self._is_corrected(call):
-            self._permit(spec, call)
+            self._check_permission(spec, call)
 
-    def finished(self) -> CallReview:
-        """Return the judgement; a gate that had nothing to correct starts counting afresh."""
-        out = self._out
-        for gate in gates.GATES[self._terms.gates]:
+    def finish(self) -> CallReview:
+        """Return the review. A gate that corrected nothing starts counting again."""
+        review = self._review
+        for gate in gates.GATES[self._config.gates]:
             if gate.name not in self._corrected:
-                out.corrections.pop(gate.name, None)
+                review.corrections.pop(gate.name, None)
                 continue
-            out.corrections[gate.name] = out.corrections.get(gate.name, 0) + 1
-            if out.corrections[gate.name] >= gates.MAX_CORRECTIONS:
-                out.released |= {gate.name}
+            review.corrections[gate.name] = review.corrections.get(gate.name, 0) + 1
+            if review.corrections[gate.name] >= gates.MAX_CORRECTIONS:
+                review.released_gates |= {gate.name}
                 limit = gates.MAX_CORRECTIONS
-                word = f"the gate “{gate.name}” is off after {limit} corrections in a row"
-                out.events.append(DiagnosticError(phase="gate", error=word))
-        return out
+                message = f"the gate “{gate.name}” is off after {limit} corrections in a row"
+                review.events.append(DiagnosticError(phase="gate", error=message))
+        return review
 
     def _is_corrected(self, call: ToolCall) -> bool:
-        situation = GateContext(self._out.plan, self._out.open_step, self._calls)
-        for gate in gates.GATES[self._terms.gates]:
-            if gate.name in self._bench.released:
+        context = GateContext(self._review.plan, self._review.open_step, self._calls)
+        for gate in gates.GATES[self._config.gates]:
+            if gate.name in self._state.released_gates:
                 continue
-            correction = gate.check(situation, call)
+            correction = gate.check(context, call)
             if correction is not None:
                 self._corrected.add(gate.name)
                 self._correct(call, correction.text)
@@ -98,59 +100,59 @@ class _Judge:
         return False
 
     def _correct(self, call: ToolCall, text: str) -> None:
-        self._out.results[call.call_id] = ToolResult(call.call_id, text)
-        self._out.events.append(DiagnosticError(phase="gate", error=text, call_id=call.call_id))
+        self._review.results[call.call_id] = ToolResult(call.call_id, text)
+        self._review.events.append(DiagnosticError(phase="gate", error=text, call_id=call.call_id))
 
-    def _permit(self, spec: ToolSpec, call: ToolCall) -> None:
+    def _check_permission(self, spec: ToolSpec, call: ToolCall) -> None:
         if spec.risk == "ui":
-            self._answer(call)
+            self._handle_control_call(call)
             return
-        if not self._ui.is_agreed():
-            self._refuse(call, UNAGREED, ())
+        if not self._control_tools.is_plan_approved():
+            self._deny(call, PLAN_NOT_APPROVED, ())
             return
-        match evaluate_call(self._terms.policy, spec, call.arguments):
+        match evaluate_call(self._config.policy, spec, call.arguments):
             case Allowed():
                 pass
             case Denied(reason):
-                self._refuse(call, reason, ())
-            case ApprovalNeeded() as needed if self._terms.people and self._terms.approvals:
-                self._need(spec, call, needed)
+                self._deny(call, reason, ())
+            case ApprovalNeeded() as needed if self._config.people and self._config.approvals:
+                self._add_approval(spec, call, needed)
             case ApprovalNeeded(reason) as needed:
                 no = f"{reason} Nobody can be asked, so the answer is no."
-                self._refuse(call, no, needed.rules)
+                self._deny(call, no, needed.rules)
 
-    def _need(self, spec: ToolSpec, call: ToolCall, needed: ApprovalNeeded) -> None:
-        """Put a call on the question; its text has a share of what an event can carry."""
+    def _add_approval(self, spec: ToolSpec, call: ToolCall, needed: ApprovalNeeded) -> None:
+        """Add a call to the approval question; its texts share the size limit of an event."""
         share = byte_budget(len(self._calls))
-        if len(self._out.needs) >= MAX_APPROVAL_ITEMS:
+        if len(self._review.pending_approvals) >= MAX_APPROVAL_ITEMS:
             self._correct(
                 call,
                 f"Not run: {MAX_APPROVAL_ITEMS} calls already wait for a person."
                 " Call it again later.",
             )
             return
-        self._out.needs[call.call_id] = ApprovalItem(
+        self._review.pending_approvals[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
             what=truncate_json(display_call(call, spec), share // 2),
             risk=spec.risk,
             reason=truncate_json(needed.reason_detail, share // 10),
-            call_hash=call_hash(call.name, call.arguments, self._terms.workspace),
-            rules=needed.rules if _offered(needed.rule, share // 10) else (),
+            call_hash=call_hash(call.name, call.arguments, self._config.workspace),
+            rules=needed.rules if _fitting_rule(needed.rule, share // 10) else (),
         )
 
-    def _refuse(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:
-        rule = _offered(" and ".join(rules), MAX_SENTENCE_BYTES)
+    def _deny(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:
+        rule = _fitting_rule(" and ".join(rules), MAX_SENTENCE_BYTES)
         hint = f" The rule that would allow it: {rule}" if rule else ""
         sentence = f"{truncate_json(reason, MAX_SENTENCE_BYTES)}{hint}"
-        self._out.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
-        self._out.events.append(
+        self._review.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
+        self._review.events.append(
             denied_event(call, self._specs.get(call.name), sentence, rules if rule else ())
         )
 
     def _fail(self, call: ToolCall, sentence: str) -> None:
-        self._out.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
-        self._out.events.append(
+        self._review.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
+        self._review.events.append(
             ToolCompleted(
                 call_id=call.call_id,
                 tool_name=truncate(call.name, 200),
@@ -159,19 +161,19 @@ class _Judge:
             )
         )
 
-    def _answer(self, call: ToolCall) -> None:
-        """Answer a tool of the Turn's own."""
+    def _handle_control_call(self, call: ToolCall) -> None:
+        """Handle a call of a control tool."""
         try:
-            asked = gates.parse_control_call(call.name, call.arguments)
+            parsed = gates.parse_control_call(call.name, call.arguments)
         except msgspec.ValidationError as error:
             self._fail(call, f"Not done: {truncate_json(str(error), MAX_SENTENCE_BYTES)}.")
             return
-        if asked is not None:
-            text = self._ui.answer(call, asked)
+        if parsed is not None:
+            text = self._control_tools.handle(call, parsed)
             if text is not None:
-                self._out.results[call.call_id] = ToolResult(call.call_id, text)
+                self._review.results[call.call_id] = ToolResult(call.call_id, text)
 
 
-def _offered(rule: str, most_bytes: int) -> str:
-    """Return the rule, or none: half a rule would allow something else."""
-    return rule if truncate_json(rule, most_bytes) == rule else ""
+def _fitting_rule(rule: str, max_bytes: int) -> str:
+    """Return the rule, or "" if it is too long: half a rule would allow something else."""
+    return rule if truncate_json(rule, max_bytes) == rule else ""

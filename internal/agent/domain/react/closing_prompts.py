@@ -1,4 +1,4 @@
-"""Last words: what a model is told when its run comes to an end, and what is said for it."""
+"""Prompts and texts at the end of a run."""
 
 from internal.agent.domain.tasks import StopReason
 

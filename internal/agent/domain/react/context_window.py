@@ -1,7 +1,7 @@
-"""Context: how much a request weighs, and what is left out when it is too much.
+"""Context window: estimate the size of a request and leave out what does not fit.
 
-Weights are estimates in tokens, on the safe side: an ASCII character is a third of a token, any
-other two thirds to one and a third by its bytes, a picture as much as the largest that providers
+Sizes are estimates in tokens, rounded up: an ASCII character is a third of a token, any other two
+thirds to one and a third depending on its bytes, an image as much as the largest that providers
 count.
 """
 
@@ -24,17 +24,17 @@ from internal.agent.domain.tools import ToolSpec
 
 IMAGE_TOKENS = 1600
 OVERHEAD_TOKENS = 8
-ROOM_AFTER_TRIM = 0.7
-"""A trim goes down to this share of the budget, so that not every call trims again."""
+TRIM_TARGET = 0.7
+"""A trim goes down to this share of the budget, so that not every request needs one."""
 
-SHORTEST_RESULT = 500
+MIN_RESULT_CHARS = 500
 
 
 class ContextWindow(msgspec.Struct, frozen=True):
-    """What of a Turn's messages is sent. Indices into them; the person's words always are.
+    """Which messages of a Turn are sent, as indexes. User messages of the run are always sent.
 
-    Earlier conversation is sent from `history_from` on, the run's own work from `work_from` on,
-    each tool result with at most `result_limit` characters.
+    Earlier conversation is sent from `history_from` on, the messages of the run from `work_from`
+    on, each tool result with at most `result_limit` characters.
     """
 
     history_from: int = 0
@@ -43,7 +43,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
 
 
 def text_tokens(text: str) -> int:
-    """Return the weight of a text."""
+    """Return the estimated tokens of a text."""
     if text.isascii():
         return len(text) // 3 + 1
     wide = (len(text.encode("utf-8", "replace")) - len(text)) // 2 + 1
@@ -51,12 +51,12 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(message: Message) -> int:
-    """Return the weight of a message."""
+    """Return the estimated tokens of a message."""
     return OVERHEAD_TOKENS + sum(_part_tokens(part) for part in message.parts)
 
 
 def tools_tokens(tools: Iterable[ToolSpec]) -> int:
-    """Return the weight of the tools' schemas."""
+    """Return the estimated tokens of the tool schemas."""
     return sum(
         text_tokens(tool.name + tool.description)
         + text_tokens(msgspec.json.encode(tool.parameters).decode())
@@ -65,13 +65,13 @@ def tools_tokens(tools: Iterable[ToolSpec]) -> int:
 
 
 def select_messages(
-    messages: Sequence[Message], task_at: int, window: ContextWindow
+    messages: Sequence[Message], task_index: int, window: ContextWindow
 ) -> tuple[Message, ...]:
-    """Return what is sent: roles alternate, every call has its result, the task is there."""
+    """Return the messages to send: roles alternate, every call has its result."""
     kept = [
-        *messages[window.history_from : task_at],
-        *(said for said in messages[task_at : window.work_from] if _is_said(said)),
-        *messages[max(window.work_from, task_at) :],
+        *messages[window.history_from : task_index],
+        *(message for message in messages[task_index : window.work_from] if _is_user_text(message)),
+        *messages[max(window.work_from, task_index) :],
     ]
     if window.result_limit is not None:
         kept = [_shortened(message, window.result_limit) for message in kept]
@@ -79,33 +79,33 @@ def select_messages(
 
 
 def fit_window(
-    messages: Sequence[Message], task_at: int, window: ContextWindow, budget: int
+    messages: Sequence[Message], task_index: int, window: ContextWindow, budget: int
 ) -> ContextWindow:
-    """Return a window under the budget, or as small as it can be: the oldest exchanges go first.
+    """Return a window within the budget, or the smallest possible one.
 
-    Whole exchanges are left out, a call never without its result; the newest one always stays.
+    The oldest exchanges are left out first, always a call with its result. The newest one stays.
     """
-    if window_tokens(messages, task_at, window) <= budget:
+    if window_tokens(messages, task_index, window) <= budget:
         return window
-    goal = int(budget * ROOM_AFTER_TRIM)
-    for start in _history_starts(messages, task_at, window.history_from):
+    goal = int(budget * TRIM_TARGET)
+    for start in _history_starts(messages, task_index, window.history_from):
         window = msgspec.structs.replace(window, history_from=start)
-        if window_tokens(messages, task_at, window) <= goal:
+        if window_tokens(messages, task_index, window) <= goal:
             return window
-    for start in _work_starts(messages, task_at, window.work_from):
+    for start in _work_starts(messages, task_index, window.work_from):
         window = msgspec.structs.replace(window, work_from=start)
-        if window_tokens(messages, task_at, window) <= goal:
+        if window_tokens(messages, task_index, window) <= goal:
             return window
     limit = window.result_limit or 2**15
-    while limit > SHORTEST_RESULT and window_tokens(messages, task_at, window) > budget:
-        limit = max(limit // 2, SHORTEST_RESULT)
+    while limit > MIN_RESULT_CHARS and window_tokens(messages, task_index, window) > budget:
+        limit = max(limit // 2, MIN_RESULT_CHARS)
         window = msgspec.structs.replace(window, result_limit=limit)
     return window
 
 
-def window_tokens(messages: Sequence[Message], task_at: int, window: ContextWindow) -> int:
-    """Return the weight of what a window lets through."""
-    return sum(message_tokens(message) for message in select_messages(messages, task_at, window))
+def window_tokens(messages: Sequence[Message], task_index: int, window: ContextWindow) -> int:
+    """Return the estimated tokens of the messages in a window."""
+    return sum(message_tokens(message) for message in select_messages(messages, task_index, window))
 
 
 def _part_tokens(part: Part) -> int:
@@ -120,25 +120,25 @@ def _part_tokens(part: Part) -> int:
             return text_tokens(name) + text_tokens(msgspec.json.encode(arguments).decode())
 
 
-def _is_said(message: Message) -> bool:
-    """Say whether a message is a person's words and not the result of a call."""
+def _is_user_text(message: Message) -> bool:
+    """Return True for a user message without tool results."""
     return message.role == "user" and not any(
         isinstance(part, ToolResult) for part in message.parts
     )
 
 
-def _history_starts(messages: Sequence[Message], task_at: int, start: int) -> list[int]:
-    said = [at for at in range(start + 1, task_at) if _is_said(messages[at])]
-    return [*said, task_at] if start < task_at else []
+def _history_starts(messages: Sequence[Message], task_index: int, start: int) -> list[int]:
+    texts = [at for at in range(start + 1, task_index) if _is_user_text(messages[at])]
+    return [*texts, task_index] if start < task_index else []
 
 
-def _work_starts(messages: Sequence[Message], task_at: int, start: int) -> list[int]:
+def _work_starts(messages: Sequence[Message], task_index: int, start: int) -> list[int]:
     replies = [
         at
-        for at in range(max(start, task_at) + 1, len(messages))
+        for at in range(max(start, task_index) + 1, len(messages))
         if messages[at].role == "assistant"
     ]
-    return replies[1:] if start <= task_at else replies
+    return replies[1:] if start <= task_index else replies
 
 
 def _shortened(message: Message, limit: int) -> Message:
@@ -152,6 +152,6 @@ def _shortened(message: Message, limit: int) -> Message:
 
 
 def _shortened_result(result: ToolResult, limit: int) -> ToolResult:
-    # what says how much is missing weighs something too
+    # the note about omitted characters has a size as well
     text = min(result.text, truncate(result.text, limit), key=text_tokens)
     return ToolResult(result.call_id, text, result.failed)

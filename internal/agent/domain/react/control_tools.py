@@ -1,4 +1,4 @@
-"""The answers of the Turn itself: to `plan`, `update_plan`, `clarify` and `request_user`."""
+"""The control tools that the Turn handles itself: plan, update_plan, clarify, request_user."""
 
 from internal.agent.domain.events.types import NodeCompleted, NodeStarted
 from internal.agent.domain.ids import question_id
@@ -13,9 +13,9 @@ from internal.agent.domain.react.gates import (
     UpdatePlanCall,
 )
 from internal.agent.domain.react.review_state import (
-    NOBODY,
+    NOBODY_TO_ASK,
     ONE_AT_A_TIME,
-    UNREACHED,
+    PLAN_NOT_REVIEWED,
     CallReview,
     ReviewState,
     plan_updated,
@@ -25,105 +25,107 @@ from internal.agent.domain.text import truncate_json
 
 
 class ControlToolHandler:
-    """Answers the calls of one reply that are the Turn's own, into its judgement."""
+    """Handles the control calls of one reply and records the effects in its review."""
 
-    def __init__(self, terms: RunConfig, bench: ReviewState, out: CallReview) -> None:
-        self._terms = terms
-        self._bench = bench
-        self._out = out
+    def __init__(self, config: RunConfig, state: ReviewState, review: CallReview) -> None:
+        self._config = config
+        self._state = state
+        self._review = review
 
-    def answer(self, call: ToolCall, asked: ControlCall) -> str | None:
-        """Return what the model reads, None when a person is asked."""
-        match asked:
+    def handle(self, call: ToolCall, parsed: ControlCall) -> str | None:
+        """Return the result for the model, None if a person is parsed."""
+        match parsed:
             case PlanCall():
-                return self._plan(call, asked)
+                return self._plan(call, parsed)
             case UpdatePlanCall():
-                return self._move(asked)
-            case ClarifyCall() if not asked.needs_user_input:
-                return self._open(asked)
+                return self._update_step(parsed)
+            case ClarifyCall() if not parsed.needs_user_input:
+                return self._open_step(parsed)
             case ClarifyCall():
-                self._open(asked)
-                words = asked.question or asked.goal
-                return self._ask(call, words, asked)
+                self._open_step(parsed)
+                words = parsed.question or parsed.goal
+                return self._ask(call, words, parsed)
             case RequestUserCall():
-                return self._ask(call, asked.question, asked)
+                return self._ask(call, parsed.question, parsed)
 
-    def _plan(self, call: ToolCall, asked: PlanCall) -> str | None:
-        """Note the plan; None when a person is asked about it first."""
-        if self._out.question is not None:
+    def _plan(self, call: ToolCall, parsed: PlanCall) -> str | None:
+        """Set the plan; return None if a person reviews it first."""
+        if self._review.question is not None:
             return ONE_AT_A_TIME
-        version = 1 if self._out.plan is None else self._out.plan.version + 1
-        room = min(44_000 // len(asked.steps) - 60, 4000)  # an event carries the whole plan
-        steps = number_steps([truncate_json(step, room) for step in asked.steps])
-        goal, title = truncate_json(asked.goal, 4000), truncate_json(asked.title, 500)
-        plan = Plan(version, goal, asked.complexity, steps, title)
-        self._out.open_step = None
-        self._show(plan)
-        if not self._is_reviewed(plan):
+        version = 1 if self._review.plan is None else self._review.plan.version + 1
+        max_bytes = min(
+            44_000 // len(parsed.steps) - 60, 4000
+        )  # the whole plan must fit into an event
+        steps = number_steps([truncate_json(step, max_bytes) for step in parsed.steps])
+        goal, title = truncate_json(parsed.goal, 4000), truncate_json(parsed.title, 500)
+        plan = Plan(version, goal, parsed.complexity, steps, title)
+        self._review.open_step = None
+        self._set_plan(plan)
+        if not self._needs_review(plan):
             return f"Plan {version} is noted. The steps and their ids:\n{plan.listed}"
-        if not self._terms.people:
-            return UNREACHED
-        name = question_id(self._terms.run_id, self._bench.questions + 1)
-        self._out.question = plan_question(name, plan, call.call_id)
+        if not self._config.people:
+            return PLAN_NOT_REVIEWED
+        new_id = question_id(self._config.run_id, self._state.question_count + 1)
+        self._review.question = plan_question(new_id, plan, call.call_id)
         return None
 
-    def _is_reviewed(self, plan: Plan) -> bool:
-        return self._bench.reviewed or needs_review(self._terms.plan_review, plan.complexity)
+    def _needs_review(self, plan: Plan) -> bool:
+        return self._state.plan_reviewed or needs_review(self._config.plan_review, plan.complexity)
 
-    def is_agreed(self) -> bool:
-        """Say whether something may be done: a plan that a person reviews is agreed to first."""
-        plan = self._out.plan
+    def is_plan_approved(self) -> bool:
+        """Return True if calls may run: a plan that needs review is approved."""
+        plan = self._review.plan
         if plan is None:
-            return self._terms.plan_review != "always"
-        return plan.version == self._bench.approved or not self._is_reviewed(plan)
+            return self._config.plan_review != "always"
+        return plan.version == self._state.approved_plan or not self._needs_review(plan)
 
-    def _move(self, asked: UpdatePlanCall) -> str:
-        plan = self._out.plan
-        step = plan.step(asked.step_id) if plan else None
+    def _update_step(self, parsed: UpdatePlanCall) -> str:
+        plan = self._review.plan
+        step = plan.step(parsed.step_id) if plan else None
         if plan is None or step is None:
             known = ", ".join(each.id for each in plan.steps) if plan else "none, there is no plan"
-            return f"There is no step “{asked.step_id[:80]}”. The steps are: {known}."
-        self._show(plan.marked(step.id, asked.status))
-        if asked.status != "in_progress" and self._out.open_step == step.id:
-            self._out.open_step = None
-            self._out.events.append(NodeCompleted(node_id=f"step:{step.id}", duration_ms=0))
-        return f"Step {step.id} is {asked.status}."
+            return f"There is no step “{parsed.step_id[:80]}”. The steps are: {known}."
+        self._set_plan(plan.marked(step.id, parsed.status))
+        if parsed.status != "in_progress" and self._review.open_step == step.id:
+            self._review.open_step = None
+            self._review.events.append(NodeCompleted(node_id=f"step:{step.id}", duration_ms=0))
+        return f"Step {step.id} is {parsed.status}."
 
-    def _open(self, asked: ClarifyCall) -> str:
-        plan = self._out.plan
-        step = plan.step(asked.step_id) if plan else None
+    def _open_step(self, parsed: ClarifyCall) -> str:
+        plan = self._review.plan
+        step = plan.step(parsed.step_id) if plan else None
         if plan is None or step is None:
             known = ", ".join(each.id for each in plan.steps) if plan else "none, there is no plan"
-            return f"There is no step “{asked.step_id[:80]}”. The steps are: {known}."
-        self._out.open_step = step.id
-        self._out.events.append(
+            return f"There is no step “{parsed.step_id[:80]}”. The steps are: {known}."
+        self._review.open_step = step.id
+        self._review.events.append(
             NodeStarted(
                 node_id=f"step:{step.id}",
                 step_index=plan.steps.index(step) + 1,
                 step_description=step.description,
             )
         )
-        self._show(plan.marked(step.id, "in_progress"))
+        self._set_plan(plan.marked(step.id, "in_progress"))
         return f"Step {step.id} is open: go on."
 
-    def _ask(self, call: ToolCall, words: str, asked: ClarifyCall | RequestUserCall) -> str | None:
-        if not self._terms.people:
-            return NOBODY
-        if self._out.question is not None:
+    def _ask(self, call: ToolCall, words: str, parsed: ClarifyCall | RequestUserCall) -> str | None:
+        if not self._config.people:
+            return NOBODY_TO_ASK
+        if self._review.question is not None:
             return ONE_AT_A_TIME
-        name = question_id(self._terms.run_id, self._bench.questions + 1)
+        new_id = question_id(self._config.run_id, self._state.question_count + 1)
         title = truncate_json(words, 8000)
-        shown_options = tuple(truncate_json(option, 1500) for option in asked.options)
-        self._out.question = Question(
-            name,
+        shown_options = tuple(truncate_json(option, 1500) for option in parsed.options)
+        self._review.question = Question(
+            new_id,
             "clarify",
             title,
             options=shown_options,
             call_id=call.call_id,
-            multiple=asked.multiple and bool(shown_options),
+            multiple=parsed.multiple and bool(shown_options),
         )
         return None
 
-    def _show(self, plan: Plan) -> None:
-        self._out.plan = plan
-        self._out.events.append(plan_updated(plan))
+    def _set_plan(self, plan: Plan) -> None:
+        self._review.plan = plan
+        self._review.events.append(plan_updated(plan))

@@ -1,11 +1,11 @@
-"""Gates: orchestrator rules over the model's tool calls, with the tools that satisfy them.
+"""Gates: rules on the order of the model's tool calls, and the control tools that satisfy them.
 
-`strict` has all three gates, `advisory` the alone rule only, `off` none. A gate guides: after two
-corrections in a row it lets go for the run.
+Mode `strict` has all three gates, `advisory` only the solo gate, `off` none. A gate only guides: it
+switches off for the rest of the run after two corrections in a row.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -90,9 +90,7 @@ CONTROL_CALLS: tuple[type[ControlCall], ...] = (
     ClarifyCall,
     RequestUserCall,
 )
-"""The tools that the Turn answers itself."""
-
-Ui = TypeVar("Ui", PlanCall, UpdatePlanCall, ClarifyCall, RequestUserCall)
+"""The tools that the Turn handles itself."""
 
 
 def _spec(call: type[ControlCall]) -> ToolSpec:
@@ -108,23 +106,23 @@ _BY_NAME: dict[str, type[ControlCall]] = {call.tool: call for call in CONTROL_CA
 
 
 def parse_control_call(name: str, arguments: Mapping[str, Any]) -> ControlCall | None:
-    """Return the call of a tool that the Turn answers itself, None for any other tool.
+    """Return the parsed call of a control tool, None for any other tool.
 
     Raises:
-        msgspec.ValidationError: the arguments do not fit; the message says which.
+        msgspec.ValidationError: the arguments are not valid.
     """
     kind = _BY_NAME.get(name)
     return None if kind is None else msgspec.convert(arguments, kind, strict=False)
 
 
 class Correction(msgspec.Struct, frozen=True):
-    """The call is not run; the text tells the model exactly what to do instead."""
+    """The call is not run. `text` tells the model what to do instead."""
 
     text: str
 
 
 class GateContext(msgspec.Struct, frozen=True):
-    """What a gate looks at: the plan, the step that is open, the whole reply."""
+    """The input of a gate: the plan, the open step, all calls of the reply."""
 
     plan: Plan | None
     open_step: str | None
@@ -132,39 +130,39 @@ class GateContext(msgspec.Struct, frozen=True):
 
 
 class Gate(Protocol):
-    """A rule over one call of a reply."""
+    """A rule on one call of a reply."""
 
     name: ClassVar[str]
 
-    def check(self, situation: GateContext, call: ToolCall, /) -> Correction | None:
-        """Return the correction for a call that breaks the rule."""
+    def check(self, context: GateContext, call: ToolCall, /) -> Correction | None:
+        """Return a correction if the call breaks the rule."""
         ...
 
 
 class SoloGate:
-    """`plan`, `clarify` and `request_user` speak alone; else the whole reply is corrected."""
+    """`plan`, `clarify` and `request_user` must be the only call of a reply."""
 
     name: ClassVar[str] = "solo"
     tools: ClassVar[frozenset[str]] = frozenset(
         {PlanCall.tool, ClarifyCall.tool, RequestUserCall.tool}
     )
 
-    def check(self, situation: GateContext, _call: ToolCall, /) -> Correction | None:
-        """Correct every call of a reply in which one of the three is not alone."""
-        solo = next((each.name for each in situation.calls if each.name in self.tools), None)
-        if solo is not None and len(situation.calls) > 1:
+    def check(self, context: GateContext, _call: ToolCall, /) -> Correction | None:
+        """Correct every call of a reply that breaks the rule."""
+        solo = next((each.name for each in context.calls if each.name in self.tools), None)
+        if solo is not None and len(context.calls) > 1:
             return Correction(f"Not run. Call {solo} alone, then continue with the other tools.")
         return None
 
 
 class PlanGate:
-    """`plan` comes before any action."""
+    """`plan` must precede any action."""
 
     name: ClassVar[str] = "plan"
 
-    def check(self, situation: GateContext, call: ToolCall, /) -> Correction | None:
+    def check(self, context: GateContext, call: ToolCall, /) -> Correction | None:
         """Correct an action without a plan."""
-        if situation.plan is None and call.name not in _BY_NAME:
+        if context.plan is None and call.name not in _BY_NAME:
             return Correction(
                 f"Not run. Call plan first, alone, with your goal and steps; then call {call.name}"
                 " again."
@@ -173,19 +171,19 @@ class PlanGate:
 
 
 class StepGate:
-    """In a complex plan `clarify` opens each step before its first action."""
+    """In a complex plan, `clarify` must open each step before its first action."""
 
     name: ClassVar[str] = "step"
 
-    def check(self, situation: GateContext, call: ToolCall, /) -> Correction | None:
-        """Correct an action while no step is open and one is still to be done.
+    def check(self, context: GateContext, call: ToolCall, /) -> Correction | None:
+        """Correct an action while no step is open and steps are left.
 
-        A step that `update_plan` set to work is not open: it has no success criteria.
+        `update_plan` does not open a step, because it sets no success criteria.
         """
-        plan = situation.plan
+        plan = context.plan
         if plan is None or plan.complexity == "simple" or call.name in _BY_NAME:
             return None
-        if situation.open_step is not None:
+        if context.open_step is not None:
             return None
         undone = ("in_progress", "pending")
         step = next((step for step in plan.steps if step.status in undone), None)
@@ -202,7 +200,7 @@ GATES: dict[GateMode, tuple[Gate, ...]] = {
     "advisory": (SoloGate(),),
     "off": (),
 }
-"""The gates of each mode, in the order in which they look at a call."""
+"""The gates of each mode, in the order of their checks."""
 
 MAX_CORRECTIONS = 2
-"""So many corrections in a row by one gate, then it lets go for the run."""
+"""Corrections in a row after which a gate switches off for the run."""

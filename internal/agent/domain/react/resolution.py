@@ -1,4 +1,4 @@
-"""Ruling: what the answer to a question means for the calls that wait for it. Pure."""
+"""Resolution: what follows from the answer to a question. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,19 +16,19 @@ from internal.agent.domain.text import replace_surrogates
 
 
 class Resolution(NamedTuple):
-    """What follows from an answer. A call in need without a result here may run.
+    """The consequences of an answer. A pending call without a result may run.
 
-    `approved` is the version of the plan that a person agreed to, 0 for none. `again` is asked
-    next: a plan that a person edited without agreeing to it yet. `closing` asks for last words,
+    `approved_plan` is the version of the approved plan, 0 for none. `next_plan` needs another
+    review: a person edited it without approving it. `closing_reason` requests a final answer,
     `outcome` ends the run.
     """
 
     plan: Plan | None
     results: dict[str, ToolResult]
     events: Sequence[Event] = ()
-    approved: int = 0
-    again: Plan | None = None
-    closing: StopReason | None = None
+    approved_plan: int = 0
+    next_plan: Plan | None = None
+    closing_reason: StopReason | None = None
     outcome: TurnOutcome | None = None
 
 
@@ -36,13 +36,13 @@ def resolve(
     question: Question,
     answer: Answer,
     plan: Plan | None,
-    asked: Sequence[ToolCall],
+    pending: Sequence[ToolCall],
     config: RunConfig,
 ) -> Resolution:
-    """Rule on an answer. `asked` are the calls in need, as they are now."""
+    """Return the consequences of an answer. `pending` are the calls that the question is about."""
     match question.kind:
         case "approval":
-            return _on_calls(question, answer, plan, asked, config)
+            return _resolve_approval(question, answer, plan, pending, config)
         case "clarify":
             refused = answer.decision in ("reject", "expired")
             said = "The person gave no answer." if refused else "Yes, go on."
@@ -51,49 +51,53 @@ def resolve(
         case "plan":
             if plan is None:
                 raise TypeError("a question about a plan without a plan")
-            return _on_plan(question, answer, plan)
+            return _resolve_plan(question, answer, plan)
 
 
-def _on_calls(
+def _resolve_approval(
     question: Question,
     answer: Answer,
     plan: Plan | None,
-    asked: Sequence[ToolCall],
+    pending: Sequence[ToolCall],
     config: RunConfig,
 ) -> Resolution:
-    needs = {asking.call_id: asking for asking in question.calls}
+    needs = {item.call_id: item for item in question.calls}
     results: dict[str, ToolResult] = {}
     events: list[Event] = []
-    for call in asked:
-        asking = needs[call.call_id]
+    for call in pending:
+        item = needs[call.call_id]
         sentence = refusal_reason(
-            asking, answer, call_hash(call.name, call.arguments, config.workspace)
+            item, answer, call_hash(call.name, call.arguments, config.workspace)
         )
         if sentence is not None:
             results[call.call_id] = ToolResult(
                 call.call_id, replace_surrogates(sentence), failed=True
             )
-            events.append(denied_event(call, config.tool(call.name), sentence, asking.rules))
+            events.append(denied_event(call, config.tool(call.name), sentence, item.rules))
     return Resolution(plan, results, events)
 
 
-def _on_plan(question: Question, answer: Answer, plan: Plan) -> Resolution:
+def _resolve_plan(question: Question, answer: Answer, plan: Plan) -> Resolution:
     words = replace_surrogates(answer.text).strip()
     match answer.decision:
         case "edit" if answer.edit is not None:
             plan = plan.edited(answer.edit)
-            return Resolution(plan, {}, [plan_updated(plan)], again=plan)
+            return Resolution(plan, {}, [plan_updated(plan)], next_plan=plan)
         case "approve" | "edit":
             events: list[Event] = []
             if answer.edit is not None:
                 plan = plan.edited(answer.edit)
                 events.append(plan_updated(plan))
-            return Resolution(plan, _result(question, _agreed(plan, words)), events, plan.version)
+            return Resolution(
+                plan, _result(question, _approval_text(plan, words)), events, plan.version
+            )
         case "text":
-            return Resolution(plan, _result(question, _feedback(plan, words)))
+            return Resolution(plan, _result(question, _feedback_text(plan, words)))
         case "expired":
             text = "Nobody agreed to the plan in time: that is a no."
-            return Resolution(plan, _result(question, text, refused=True), closing="rejected")
+            return Resolution(
+                plan, _result(question, text, refused=True), closing_reason="rejected"
+            )
         case "reject":
             text = f"The person rejected the plan{f': {words}' if words else ''}."
             outcome = TurnOutcome("rejected", "", words, by=answer.by, via=answer.via)
@@ -104,8 +108,8 @@ def _result(question: Question, text: str, *, refused: bool = False) -> dict[str
     return {question.call_id: ToolResult(question.call_id, text, refused)}
 
 
-def _agreed(plan: Plan, words: str) -> str:
-    """Return the word of a yes, with the plan as it is to be done: it may not be the model's."""
+def _approval_text(plan: Plan, words: str) -> str:
+    """Return the result for an approved plan, which a person may have edited."""
     added = f"\nThey say: {words}" if words else ""
     return (
         f"The person agrees to plan {plan.version}: {plan.goal}\nGo on with it; the steps and their"
@@ -113,8 +117,8 @@ def _agreed(plan: Plan, words: str) -> str:
     )
 
 
-def _feedback(plan: Plan, words: str) -> str:
-    """Return what a person wants changed, as the block that the model knows (seed 003, 2)."""
+def _feedback_text(plan: Plan, words: str) -> str:
+    """Return requested changes in the format of the system prompt (seed 003, 2)."""
     return (
         "<plan_feedback>\n"
         f"<goal>{plan.goal}</goal>\n"

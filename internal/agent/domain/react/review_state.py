@@ -1,4 +1,4 @@
-"""The judgement of a reply: where it starts, what comes out, and the events that tell of it."""
+"""The state and the result of a call review, and the events and texts about reviewed calls."""
 
 import json
 
@@ -13,65 +13,65 @@ from internal.agent.domain.text import escape_invisible, truncate, truncate_json
 from internal.agent.domain.tools import ToolSpec
 
 MAX_APPROVAL_ITEMS = 16
-"""So many calls fit into one approval question; the model is to call the others again."""
+"""Calls in one approval question. The model is told to repeat the others later."""
 
 MAX_SHOWN_CHARS = 60_000
-"""Characters of a call that are looked at to show it; an event carries less."""
+"""Characters of a call that are processed for display; an event carries fewer."""
 
 MAX_SENTENCE_BYTES = 8000
-"""Bytes of what the model and the event read of a call that is not run."""
+"""Bytes of the message about a call that is not run."""
 
-NOBODY = (
+NOBODY_TO_ASK = (
     "Nobody can be asked in this run. Decide yourself, go on, and say in your answer what you"
     " assumed."
 )
 
 
 ONE_AT_A_TIME = "Not asked: one question at a time. Ask again when the first is answered."
-UNAGREED = (
+PLAN_NOT_APPROVED = (
     "Not run: a person must agree to the plan before anything is done. Call plan alone, with your"
     " goal and steps."
 )
-UNREACHED = (
+PLAN_NOT_REVIEWED = (
     "A person must agree to the plan, and nobody can be asked in this run: nothing may be done. Say"
     " so in your answer."
 )
 
 
 def byte_budget(calls: int) -> int:
-    """Return how many bytes of an approval question each of so many calls may take."""
+    """Return how many bytes each call may take in an approval question of so many calls."""
     return min(48_000 // min(max(calls, 1), MAX_APPROVAL_ITEMS), 24_000)
 
 
 class ReviewState(msgspec.Struct, frozen=True):
-    """The state of a Turn that a judgement starts from."""
+    """The part of a Turn's state that a review starts from."""
 
     plan: Plan | None
     open_step: str | None
-    approved: int
-    """The version of the plan that a person agreed to; 0 for none."""
-    reviewed: bool
-    """Whether a plan of this run was put to a person: then all that follow are."""
+    approved_plan: int
+    """The version of the approved plan, 0 for none."""
+    plan_reviewed: bool
+    """True if a plan of this run was reviewed: every later one is reviewed as well."""
     corrections: dict[str, int]
-    released: frozenset[str]
-    questions: int
+    released_gates: frozenset[str]
+    question_count: int
 
 
 class CallReview(msgspec.Struct):
-    """What became of the calls. Those without a result and without a need are to be run."""
+    """The result. A call without a result and without a pending approval may run."""
 
     plan: Plan | None
     open_step: str | None
     corrections: dict[str, int]
-    released: frozenset[str]
+    released_gates: frozenset[str]
     results: dict[str, ToolResult] = {}
-    needs: dict[str, ApprovalItem] = {}
+    pending_approvals: dict[str, ApprovalItem] = {}
     question: Question | None = None
     events: list[Event] = []
 
 
 def plan_updated(plan: Plan) -> PlanUpdated:
-    """Return the event of a plan as it is now."""
+    """Return the event for the current state of a plan."""
     return PlanUpdated(
         version=plan.version,
         goal=plan.goal,
@@ -84,7 +84,7 @@ def plan_updated(plan: Plan) -> PlanUpdated:
 def denied_event(
     call: ToolCall, spec: ToolSpec | None, sentence: str, rules: tuple[str, ...] = ()
 ) -> ToolCompleted:
-    """Return the event of a call that may not run; `rules` together would allow it."""
+    """Return the event of a denied call; `rules` together would allow it."""
     return ToolCompleted(
         call_id=call.call_id,
         tool_name=call.name,
@@ -99,15 +99,15 @@ def denied_event(
 
 
 def display_call(call: ToolCall, spec: ToolSpec | None) -> str:
-    """Return a call as a person reads it: the command itself, or the tool with its arguments.
+    """Return a call for display: the command, or the tool with its arguments.
 
-    What nobody could see stands escaped. Clipped first: escaping megabytes takes seconds.
+    Invisible characters are escaped. Truncated first, because escaping megabytes takes seconds.
     """
     return escape_invisible(truncate(call_text(call, spec), MAX_SHOWN_CHARS))
 
 
 def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
-    """Return a call as it is: the command, or the tool with its arguments as JSON."""
+    """Return the full text of a call: the command, or the tool with its arguments as JSON."""
     command = None if spec is None else spec.command(call.arguments)
     if command is not None:
         return command

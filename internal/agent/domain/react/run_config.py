@@ -1,4 +1,4 @@
-"""Terms: what does not change while a Turn lasts."""
+"""The configuration of a run, fixed when it is prepared."""
 
 import msgspec
 
@@ -11,10 +11,11 @@ from internal.agent.domain.usage import RunLimits
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change in a Turn: who the agent is, what it may call and use.
+    """What does not change during a Turn: the prompt, the tools, the permissions, the limits.
 
-    `people`: questions may be opened to people; `approvals`: also those about calls, where a Need
-    is a no without. `plan_review` says which plans a person must agree to before anything is done.
+    `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
+    call that needs approval is denied. `plan_review` selects the plans that a person must approve
+    before anything runs.
     """
 
     run_id: RunId

@@ -1,4 +1,4 @@
-"""Moves: what a Turn wants next, and how it ended."""
+"""Steps: what a Turn asks for next, and its outcome."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from internal.agent.domain.usage import Usage
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):
-    """How a Turn ended. `error_code` names an error that a door treats apart.
+    """How a Turn ended. `error_code` identifies errors that channels handle specially.
 
-    `by` and `via` tell who rejected its plan.
+    `by` and `via` identify who rejected the plan.
     """
 
     stop_reason: StopReason
@@ -25,44 +25,44 @@ class TurnOutcome(msgspec.Struct, frozen=True):
 
 
 class ModelSpending(msgspec.Struct, frozen=True):
-    """What was used of one model. `cost` in US dollars, None without a price."""
+    """The usage of one model. `cost` is in US dollars, None without a price."""
 
     usage: Usage = Usage()
     cost: float | None = None
 
 
 def total_usage(spent: Mapping[str, ModelSpending]) -> Usage:
-    """Return all tokens that were used."""
+    """Return the tokens of all models."""
     return sum((each.usage for each in spent.values()), Usage())
 
 
 def total_cost(spent: Mapping[str, ModelSpending]) -> float | None:
-    """Return what was spent in US dollars; None when a price is not known."""
+    """Return the cost of all models in US dollars, None if a price is unknown."""
     costs = [each.cost for each in spent.values()]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """The model is to be asked. `final`: for its last words, tools are not offered."""
+    """Call the model. `final`: request a final answer, without tools."""
 
     messages: tuple[Message, ...]
     final: bool
 
 
 class Act(msgspec.Struct, frozen=True):
-    """These calls are to be run."""
+    """Run these calls."""
 
     calls: tuple[ToolCall, ...]
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A person is to be asked."""
+    """Ask a person."""
 
     question: Question
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The Turn is over."""
+    """The Turn has ended."""
 
     outcome: TurnOutcome

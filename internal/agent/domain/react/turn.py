@@ -64,7 +64,10 @@ INTERRUPTED = "interrupted, outcome unknown"
 
 
 class Turn(msgspec.Struct, kw_only=True):
-    """The state of the loop. `messages` begins with earlier conversation; the task is `task_at`."""
+    """The state of the loop.
+
+    `messages` starts with the earlier conversation; the task is at `task_index`.
+    """
 
     config: RunConfig
     messages: list[Message]
@@ -91,7 +94,7 @@ class Turn(msgspec.Struct, kw_only=True):
     outcome: TurnOutcome | None = None
 
     def next(self) -> Ask | Act | Pause | Done:
-        """Return what comes next. Calling it again changes nothing."""
+        """Return the next step. Calling it again returns the same."""
         if self.outcome is not None:
             return Done(self.outcome)
         if self.question is not None:
@@ -106,18 +109,18 @@ class Turn(msgspec.Struct, kw_only=True):
 
     @property
     def usage(self) -> Usage:
-        """All tokens used so far."""
+        """The tokens used so far."""
         return total_usage(self.spending)
 
     @property
     def cost(self) -> float | None:
-        """What was spent so far in US dollars; None when a price is not known."""
+        """The cost so far in US dollars, None if a price is unknown."""
         return total_cost(self.spending)
 
     def add_reply(
         self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
     ) -> list[Event]:
-        """Take a reply of the model in."""
+        """Add a reply of the model and review its calls."""
         self.iteration += 1
         self._spend(model, usage, cost)
         text = replace_surrogates(
@@ -135,83 +138,86 @@ class Turn(msgspec.Struct, kw_only=True):
             self.empty_replies = 0
             self.messages.append(Message("assistant", (*text_parts(parts), *calls)))
             self.calls, self.results = calls, {}
-            return self._judge(calls)
+            return self._review(calls)
         if text:
             return self._finish(TurnOutcome("final_answer", text), text)
         return self._empty_reply()
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
-        """Note that these calls are about to run: from now on their outcome may be unknown."""
+        """Record that these calls start: from now on their outcome may be unknown."""
         self.started |= frozenset(call_ids)
 
     def add_tool_result(self, result: ToolResult) -> list[Event]:
-        """Take the result of a call in; a result that is there already stays."""
+        """Add the result of a call. An existing result is kept."""
         if (
             result.call_id
             not in {call.call_id for call in self.calls} - self.pending_approvals.keys()
         ):
             return []
-        whole_one = ToolResult(result.call_id, replace_surrogates(result.text), result.failed)
-        self.results.setdefault(result.call_id, whole_one)
+        cleaned = ToolResult(result.call_id, replace_surrogates(result.text), result.failed)
+        self.results.setdefault(result.call_id, cleaned)
         return self._settle()
 
     def add_user_message(self, text: str) -> None:
-        """Take a person's words in: said to the model as soon as no call is open."""
+        """Add a user message. The model gets it as soon as no call is pending."""
         if text.strip():
             self.pending_user_messages += (replace_surrogates(text),)
         if not self.calls:
-            self._say()
+            self._flush_user_messages()
 
     def resolve(self, answer: Answer) -> list[Event]:
-        """Take the answer to the open question in. An answer to another question is ignored."""
+        """Apply the answer to the open question. An answer to another question is ignored."""
         question = self.question
         if question is None or answer.question_id != question.id:
             return []
         self.question = None
-        asked = [call for call in self.calls if call.call_id in self.pending_approvals]
-        ruling = resolve(question, answer, self.plan, asked, self.config)
+        pending = [call for call in self.calls if call.call_id in self.pending_approvals]
+        resolution = resolve(question, answer, self.plan, pending, self.config)
         self.pending_approvals = {} if question.kind == "approval" else self.pending_approvals
-        self.results.update(ruling.results)
-        self.plan, self.closing_reason = ruling.plan, ruling.closing or self.closing_reason
-        self.approved_plan = ruling.approved or self.approved_plan
-        if ruling.again is not None:
-            self.question = plan_question(self._fresh_id(), ruling.again, question.call_id)
-        events = [*ruling.events, *self._settle()]
-        self.outcome = ruling.outcome
+        self.results.update(resolution.results)
+        self.plan, self.closing_reason = (
+            resolution.plan,
+            resolution.closing_reason or self.closing_reason,
+        )
+        self.approved_plan = resolution.approved_plan or self.approved_plan
+        if resolution.next_plan is not None:
+            self.question = plan_question(self._fresh_id(), resolution.next_plan, question.call_id)
+        events = [*resolution.events, *self._settle()]
+        self.outcome = resolution.outcome
         return events
 
     def allow_rules(self, rules: Sequence[str]) -> None:
-        """Let the policy allow what people wrote as rules, besides what it allowed before."""
-        own = self.config.policy
-        given = tuple(rule for rule in dict.fromkeys(rules) if rule not in own.allow)
-        policy = msgspec.structs.replace(own, allow=(*own.allow, *given))
+        """Add allow rules to the policy."""
+        policy = self.config.policy
+        added = tuple(rule for rule in dict.fromkeys(rules) if rule not in policy.allow)
+        policy = msgspec.structs.replace(policy, allow=(*policy.allow, *added))
         self.config = msgspec.structs.replace(self.config, policy=policy)
 
     def set_previews(self, previews: Mapping[str, Preview]) -> None:
-        """Put what is seen of the open question's calls beside them, by call_id."""
+        """Add previews to the calls of the open question, by call_id."""
         self.question = self.question and self.question.previewed(previews)
 
     def settle_interrupted(self) -> list[ToolCall]:
-        """Settle the calls that ran when the process died; return those that may run again.
+        """Settle the calls that ran when the process died; return those that may be repeated.
 
-        A call that is not idempotent gets a result that says so instead of a second try.
+        A call that is not idempotent gets an error result instead.
         """
-        again: list[ToolCall] = []
+        repeatable: list[ToolCall] = []
         for call in self.calls:
             if call.call_id in self.results or call.call_id not in self.started:
                 continue
             spec = self.config.tool(call.name)
             if spec is not None and spec.idempotent:
-                again.append(call)
+                repeatable.append(call)
             else:
                 self.add_tool_result(ToolResult(call.call_id, INTERRUPTED, failed=True))
-        self.started = frozenset(call.call_id for call in again)
-        return again
+        self.started = frozenset(call.call_id for call in repeatable)
+        return repeatable
 
     def fit_context(self, budget: int, *, refused: bool = False) -> ContextCompression | None:
-        """Leave out old exchanges until the messages weigh at most `budget` tokens.
+        """Leave out old exchanges until the messages take at most `budget` tokens.
 
-        `refused`: the provider said that they do not fit, so they weigh more than estimated.
+        `refused`: the provider rejected the request as too long, so the estimate was too low.
         """
         before = context_window.window_tokens(self.messages, self.task_index, self.window)
         if refused:
@@ -219,10 +225,10 @@ class Turn(msgspec.Struct, kw_only=True):
         window = context_window.fit_window(self.messages, self.task_index, self.window, budget)
         if window == self.window:
             return None
-        shown = len(context_window.select_messages(self.messages, self.task_index, self.window))
+        sent = len(context_window.select_messages(self.messages, self.task_index, self.window))
         self.window = window
         return ContextCompression(
-            messages_before=shown,
+            messages_before=sent,
             messages_after=len(
                 context_window.select_messages(self.messages, self.task_index, window)
             ),
@@ -233,14 +239,14 @@ class Turn(msgspec.Struct, kw_only=True):
         )
 
     def end(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
-        """End the Turn from outside: a timeout, an error. What was said last is the answer."""
+        """End the Turn from outside, as for a timeout. The last text of the model is the answer."""
         if self.outcome is None:
-            said = [each.text.strip() for each in self.run_messages() if each.role == "assistant"]
-            answer = next(filter(None, reversed(said)), "")
+            texts = [each.text.strip() for each in self.run_messages() if each.role == "assistant"]
+            answer = next(filter(None, reversed(texts)), "")
             self.outcome = TurnOutcome(stop_reason, answer, error, error_code)
 
     def run_messages(self) -> list[Message]:
-        """Return the run's own messages, the task first, every open call answered, all said."""
+        """Return the messages of the run from the task on, with a result for every call."""
         messages = self.messages[self.task_index :]
         if self.calls:
             results = tuple(
@@ -256,9 +262,9 @@ class Turn(msgspec.Struct, kw_only=True):
         self.spending = {**self.spending, model: ModelSpending(spent.usage + usage, total)}
 
     def _over_budget(self) -> bool:
-        most = self.config.limits.max_cost
+        limit = self.config.limits.max_cost
         known = sum(spent.cost or 0.0 for spent in self.spending.values())
-        return most is not None and known > most
+        return limit is not None and known > limit
 
     def _finish(self, outcome: TurnOutcome, text: str) -> list[Event]:
         if text:
@@ -272,25 +278,25 @@ class Turn(msgspec.Struct, kw_only=True):
             error = f"the model gave {MAX_EMPTY_REPLIES} empty replies"
             return self._finish(TurnOutcome("error", "", error), "")
         self.add_user_message(EMPTY_REPLY_PROMPT)
-        self._close_when_spent()
+        self._close_if_exhausted()
         return [DiagnosticError(phase="think", error="the model gave an empty reply")]
 
-    def _judge(self, calls: tuple[ToolCall, ...]) -> list[Event]:
+    def _review(self, calls: tuple[ToolCall, ...]) -> list[Event]:
         plan = (self.plan, self.open_step, self.approved_plan, self.plan_reviewed)
-        bench = ReviewState(*plan, self.corrections, self.released_gates, self.question_count)
-        judgement = review_calls(self.config, bench, calls)
-        self.plan, self.open_step = judgement.plan, judgement.open_step
-        self.corrections, self.released_gates = judgement.corrections, judgement.released
-        self.results.update(judgement.results)
-        self.pending_approvals = judgement.needs
-        if judgement.question is not None:
+        state = ReviewState(*plan, self.corrections, self.released_gates, self.question_count)
+        review = review_calls(self.config, state, calls)
+        self.plan, self.open_step = review.plan, review.open_step
+        self.corrections, self.released_gates = review.corrections, review.released_gates
+        self.results.update(review.results)
+        self.pending_approvals = review.pending_approvals
+        if review.question is not None:
             self.question_count += 1
-            self.question = judgement.question
-            self.plan_reviewed |= judgement.question.kind == "plan"
-        return [*judgement.events, *self._settle()]
+            self.question = review.question
+            self.plan_reviewed |= review.question.kind == "plan"
+        return [*review.events, *self._settle()]
 
     def _settle(self) -> list[Event]:
-        """When nothing is left to run: results in call order, or a question for those in need."""
+        """When no call is left to run, add the results in call order or ask for approvals."""
         missing = [call.call_id for call in self.calls if call.call_id not in self.results]
         if self.question is not None or not self.calls:
             return []
@@ -302,8 +308,8 @@ class Turn(msgspec.Struct, kw_only=True):
         self.messages.append(Message("user", results))
         self.failures = self.failures + 1 if all(each.failed for each in results) else 0
         self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}
-        self._say()
-        self._close_when_spent()
+        self._flush_user_messages()
+        self._close_if_exhausted()
         return []
 
     def _open_approval(self) -> None:
@@ -315,16 +321,16 @@ class Turn(msgspec.Struct, kw_only=True):
         self.question_count += 1
         return question_id(self.config.run_id, self.question_count)
 
-    def _say(self) -> None:
+    def _flush_user_messages(self) -> None:
         for text in self.pending_user_messages:
             self.messages.append(user_message(text))
         self.pending_user_messages = ()
 
-    def _close_when_spent(self) -> None:
-        """Ask for last words when the iterations are used up or nothing works any more."""
+    def _close_if_exhausted(self) -> None:
+        """Request a final answer when the iterations are used up or every call fails."""
         limits = self.config.limits
         if self.closing_reason is not None:
-            pass  # a person's no is the reason
+            pass  # the plan was rejected
         elif self.failures >= limits.max_consecutive_tool_failures:
             self.closing_reason = "error"
         elif self.iteration >= limits.max_iterations:

@@ -7,7 +7,7 @@ from internal.agent.domain.events.types import DiagnosticError, PlanUpdated, Too
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision
-from internal.agent.domain.react.review_state import MAX_APPROVAL_ITEMS, NOBODY
+from internal.agent.domain.react.review_state import MAX_APPROVAL_ITEMS, NOBODY_TO_ASK
 from internal.agent.domain.react.steps import Act
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec
@@ -299,7 +299,7 @@ def test_nobody_can_be_asked(tool: str) -> None:
     turn = begin(terms())
     asked_for = {"question": "Which?", "goal": "g", "success_criteria": "c", "step_id": "1"}
     hear(turn, call("q", tool, needs_user_input=True, **asked_for))
-    assert results(turn) == {"q": ToolResult("q", NOBODY)}
+    assert results(turn) == {"q": ToolResult("q", NOBODY_TO_ASK)}
 
 
 def test_one_question_at_a_time() -> None:

@@ -18,8 +18,8 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.react.context_window import (
     IMAGE_TOKENS,
+    MIN_RESULT_CHARS,
     OVERHEAD_TOKENS,
-    SHORTEST_RESULT,
     ContextWindow,
     fit_window,
     message_tokens,
@@ -134,14 +134,14 @@ def test_last_of_all_results_are_shortened() -> None:
     assert len(shown.text) == 4096
     assert "characters left out" in shown.text
     harder = fit_window(messages, 0, window, 10)
-    assert harder == ContextWindow(0, 3, SHORTEST_RESULT)
+    assert harder == ContextWindow(0, 3, MIN_RESULT_CHARS)
     assert fit_window(messages, 0, harder, 10) == harder
     check(select_messages(messages, 0, harder), ["Task."])
 
 
 def test_a_result_a_little_too_long_is_not_made_heavier() -> None:
-    messages = [user_message("Task."), *exchange("a", "x" * (SHORTEST_RESULT + 1))]
-    assert window_tokens(messages, 0, ContextWindow(0, 0, SHORTEST_RESULT)) <= window_tokens(
+    messages = [user_message("Task."), *exchange("a", "x" * (MIN_RESULT_CHARS + 1))]
+    assert window_tokens(messages, 0, ContextWindow(0, 0, MIN_RESULT_CHARS)) <= window_tokens(
         messages, 0, ContextWindow()
     )
 
@@ -179,7 +179,7 @@ def is_smallest(window: ContextWindow, messages: Sequence[Message], task_at: int
     return (
         window.history_from == task_at
         and (len(work) <= 1 or window.work_from == work[-1])
-        and window.result_limit == SHORTEST_RESULT
+        and window.result_limit == MIN_RESULT_CHARS
     )
 
 
