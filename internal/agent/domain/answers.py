@@ -33,7 +33,7 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `decision` "edit" makes the next version of a plan, which is reviewed again; with "approve" the
     edited plan is approved at once. `text` is feedback on a plan, the answer to a question or the
     reason of a rejection. `choices` are option numbers, from 1. `items` approves or rejects single
-    calls by call_id. `grant` is the scope of an approval of calls; `rules` replace the offered ones.
+    calls by call_id. `grant` is the scope of an approval; `rules` replace the offered ones.
     """
 
     decision: Literal["approve", "edit", "reject", "text"]

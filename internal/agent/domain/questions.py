@@ -1,4 +1,4 @@
-"""Questions: a durable question to a person that pauses a run, and its single Answer."""
+"""Questions: durable questions to people that pause a run, and their single answer."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -14,22 +14,21 @@ from internal.agent.domain.text import truncate
 QuestionKind = Literal["plan", "clarify", "approval"]
 Decision = Literal["approve", "edit", "reject", "text", "expired"]
 Grant = Literal["once", "session", "rule"]
-"""How far a yes to calls goes: these very calls, this session from now on, or for good."""
+"""The scope of an approval of calls: these calls, the session, or permanently."""
 
 Audience = Literal["operators", "asker"]
-"""Who may answer: operators of the place, or besides them whoever gave the task."""
+"""Who may answer: operators only, or also the person who submitted the task."""
 
 NOBODY, CLOCK = "nobody", "the clock"
-"""Who answers when nobody did, and through what."""
+"""The principal and the channel of an answer that expired."""
 
 
 class ApprovalItem(msgspec.Struct, frozen=True):
-    """One call of an approval question: exactly what would be run.
+    """One call of an approval question: exactly what would run.
 
-    `what` is the command or the call, `diff` what it would change in a file; what a person cannot
-    see stands escaped in both. `reason` is what else is to be known, "" for nothing. `rules`
-    together would allow the call; () when none may. `whole` is the call as it is, when `what`
-    cannot show all of it.
+    `what` is the command or the call, `diff` the change to a file; invisible characters are escaped
+    in both. `reason` is an additional reason, "" for none. `rules` together would allow the call,
+    () if no rule may. `whole` is the full call if `what` is truncated.
     """
 
     call_id: str
@@ -44,18 +43,18 @@ class ApprovalItem(msgspec.Struct, frozen=True):
 
 
 class Preview(NamedTuple):
-    """What is seen of a call besides its text: the change it would make, the call in full."""
+    """A preview of a call: the change to a file, and the full call if it is long."""
 
     diff: str = ""
     whole: Attachment | None = None
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a person is asked.
+    """A question to a person.
 
-    `options` are answers to choose from, several when `multiple`. `call_id` is the call that an
-    answer of kind `clarify` or `plan` completes. `calls` lists every call that an approval covers,
-    `plan` is what a question of kind `plan` is about. `targets` are the permission targets of the
+    `options` are answers to choose from, several if `multiple`. `call_id` is the call that the
+    answer to a plan or clarify question completes. `calls` are the calls of an approval question,
+    `plan` is the plan of a plan question. `targets` are the permission targets of the
     tools of the run: the rules in an answer are parsed with them.
     """
 
@@ -70,8 +69,8 @@ class Question(msgspec.Struct, frozen=True):
     plan: Plan | None = None
     targets: dict[str, tuple[Target, ...]] = {}
 
-    def previewed(self, previews: Mapping[str, Preview]) -> "Question":
-        """Return the question with what is seen of its calls besides, by call_id."""
+    def with_previews(self, previews: Mapping[str, Preview]) -> "Question":
+        """Return the question with previews of its calls, by call_id."""
         calls = tuple(
             msgspec.structs.replace(call, diff=preview.diff, whole=preview.whole)
             for call in self.calls
@@ -81,12 +80,11 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The single accepted reply to a Question: who, through which channel, when, what.
+    """The single accepted answer to a question.
 
-    `by` is a principal, `name` what people call them, "" when nobody knows. `at` is RFC 3339.
-    `items` maps a call_id of an approval question to yes or no; a call that is missing there
-    follows `decision`. `choices` are numbers of options, from 1. `rules` are those that a yes with
-    the grant `rule` or `session` allows from now on.
+    `by` is the principal, `name` their display name or "", `via` the channel, `at` RFC 3339.
+    `items` approves or rejects single calls by call_id; `decision` applies to the others. `choices`
+    are option numbers, from 1. `rules` are added by an approval with the grant `session` or `rule`.
     """
 
     question_id: QuestionId
@@ -104,35 +102,35 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """The name of whoever answered, else the principal."""
+        """The display name of the person who answered, else the principal."""
         return self.name or self.by or NOBODY
 
 
 def plan_question(question_id: QuestionId, plan: Plan, call_id: str) -> Question:
-    """Return the question whether a plan is to be done; `call_id` is the call that made it."""
+    """Return the review question for a plan; `call_id` is the `plan` call."""
     title = plan.title or truncate(plan.goal, 200)
     return Question(question_id, "plan", title, call_id=call_id, plan=plan)
 
 
 def approval_question(
-    question_id: QuestionId, asked: tuple[ApprovalItem, ...], targets: ToolTargets
+    question_id: QuestionId, items: tuple[ApprovalItem, ...], targets: ToolTargets
 ) -> Question:
-    """Return the one question about all calls that need a person's agreement."""
-    title = f"Allow {asked[0].tool}?" if len(asked) == 1 else f"Allow {len(asked)} calls?"
-    return Question(question_id, "approval", title, calls=asked, targets=dict(targets))
+    """Return one question about all calls that need approval."""
+    title = f"Allow {items[0].tool}?" if len(items) == 1 else f"Allow {len(items)} calls?"
+    return Question(question_id, "approval", title, calls=items, targets=dict(targets))
 
 
-def refusal_reason(asking: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
-    """Return why a call is not run after all, None when a person agreed to this very call.
+def refusal_reason(item: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
+    """Return why a call is not run, None if exactly this call was approved.
 
-    `call_hash` is that of the call as it is now.
+    `call_hash` is the hash of the current call.
     """
     if answer.decision == "expired":
         return "Not run: nobody answered in time, so the answer is no."
-    if not answer.items.get(asking.call_id, answer.decision == "approve"):
+    if not answer.items.get(item.call_id, answer.decision == "approve"):
         reason = f": {answer.text}" if answer.text.strip() else ""
         return f"Not run: {answer.who} said no{reason}."
-    if call_hash != asking.call_hash:
+    if call_hash != item.call_hash:
         return "Not run: this is not the call that a person agreed to."
     return None
 

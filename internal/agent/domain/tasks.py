@@ -1,4 +1,4 @@
-"""Sessions, tasks and runs: the durable facts of what is to be done, by whom, and how far it is."""
+"""Sessions, tasks and runs."""
 
 from typing import Literal
 
@@ -54,7 +54,7 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a task came from: what a channel needs to answer it. `direct`: a chat of two."""
+    """The source of a task, as its channel needs it to reply. `direct`: a chat of two."""
 
     channel: Channel
     principal: str
@@ -65,30 +65,30 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def chat(self) -> str:
-        """The chat's name over all channels, "" without a chat."""
+        """The name of the chat across channels, "" without a chat."""
         return chat_name(self.channel, self.app, self.chat_id) if self.chat_id else ""
 
     @property
     def grants(self) -> str:
-        """The name under which rules are kept that people wrote for such tasks."""
+        """The scope of permission rules for tasks from this source."""
         return grant_scope(self.chat, self.principal)
 
 
 def chat_name(channel: str, app: str, chat_id: str) -> str:
-    """Return the name of a chat over all channels, such as `lark:cli_a1:oc_b2`."""
+    """Return the name of a chat across channels, such as `lark:cli_a1:oc_b2`."""
     return f"{channel}:{app}:{chat_id}"
 
 
 def grant_scope(chat: str, principal: str) -> str:
-    """Return the name under which rules are kept: of the chat, else of who gave the task."""
+    """Return the scope of permission rules: the chat, else the person."""
     return chat or f"principal:{principal}"
 
 
 class RunSpec(msgspec.Struct, frozen=True):
-    """How a task is to be done: fixed when it is submitted, stored with it by value.
+    """How a task runs. Fixed when the task is submitted and stored with it.
 
-    `people`: questions may be opened to people; `approvals`: also those about calls, which are a no
-    without. A question is open for `question_ttl_minutes`.
+    `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
+    call that needs approval is denied. A question is open for `question_ttl_minutes`.
     """
 
     profile: Profile = Profile()
@@ -105,7 +105,7 @@ class RunSpec(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A durable unit of work. `lane` names what it may not run beside."""
+    """A unit of work. Tasks of the same `lane` run one after the other."""
 
     id: TaskId
     session_id: SessionId
@@ -123,7 +123,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class StopRequest(msgspec.Struct, frozen=True):
-    """Somebody wants the run stopped; kept on its row until the running process honours it."""
+    """A request to stop a run, stored with it until the running process acts on it."""
 
     by: str
     via: str
@@ -131,9 +131,9 @@ class StopRequest(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One pass of the coordinator. `fence` is the epoch under which it may write.
+    """One execution of a task. `fence` is the epoch in which it may write.
 
-    `terminal`: it belongs to the terminal process `owner`. Nobody else takes it, queued or lost.
+    `terminal`: it belongs to the terminal process `owner`, and no other process may claim it.
     """
 
     id: RunId
@@ -158,8 +158,8 @@ class Run(msgspec.Struct, frozen=True):
 class Session(msgspec.Struct, frozen=True):
     """A conversation. `owner` is the principal that it belongs to.
 
-    `scope` is what it is the conversation of, such as a chat: the newest session of a scope is the
-    one at hand. "" for a conversation of its own.
+    `scope` is what the conversation belongs to, such as a chat; its newest session is the current
+    one. "" for an independent session.
     """
 
     id: SessionId
@@ -172,7 +172,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
-    """A session as lists show it."""
+    """A session in a list."""
 
     session: Session
     status: Status | None

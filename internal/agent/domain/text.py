@@ -1,4 +1,4 @@
-"""Clipping: text as it can be stored and shown: whole characters, and not too many of them."""
+"""Text that can be stored and displayed: valid Unicode, bounded in size, nothing invisible."""
 
 import math
 import re
@@ -12,33 +12,33 @@ import msgspec
 
 MAX_TEXT_CHARS = 40_000
 MAX_JSON_BYTES = 60_000
-"""JSON of what is long in an event's payload; with the rest of it under 64 KB."""
+"""JSON bytes of the long fields of an event, whose payload may take 64 KB."""
 
 MAX_ARGUMENTS = 50
 MAX_NESTING = 60
-"""So deep may values be nested: every encoder and decoder on their way manages that."""
+"""The deepest nesting that every encoder and decoder supports."""
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
-_LONGEST_KEY = 200
+_MAX_KEY_CHARS = 200
 _NOTE_BYTES = 50
 
 
 def replace_surrogates(text: str) -> str:
-    """Return the text with every lone surrogate replaced: no encoder would take it."""
+    """Return the text with every lone surrogate replaced, so that it can be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        # two halves that belong together become the character that they are
+        # a surrogate pair becomes its character
         return _HALF.sub("\ufffd", _PAIR.sub(_character, text))
     return text
 
 
 def replace_surrogates_in(value: Any, deepest: int = MAX_NESTING) -> Any:
-    """Return a JSON value with all its text whole, and null for a number that JSON lacks.
+    """Return a JSON value without lone surrogates, and with None for NaN and infinity.
 
     Raises:
-        ValueError: it is nested too deep.
+        ValueError: the value is nested too deeply.
     """
     if deepest < 0:
         raise ValueError(f"it is nested more than {MAX_NESTING} deep")
@@ -58,40 +58,42 @@ def replace_surrogates_in(value: Any, deepest: int = MAX_NESTING) -> Any:
             return value
 
 
-def truncate(text: str, most: int = MAX_TEXT_CHARS) -> str:
-    """Return the text, or its head and tail and how much is missing, in `most` characters."""
-    if len(text) <= most:
+def truncate(text: str, max_chars: int = MAX_TEXT_CHARS) -> str:
+    """Return the text, or its head and tail with a note, in `max_chars` characters."""
+    if len(text) <= max_chars:
         return text
-    room = max(most - len(_note(len(text))), 0)
-    return _joined(text, room * 2 // 3, room - room * 2 // 3)
+    available = max(max_chars - len(_note(len(text))), 0)
+    return _joined(text, available * 2 // 3, available - available * 2 // 3)
 
 
-def truncate_json(text: str, most_bytes: int = MAX_JSON_BYTES) -> str:
-    """Return the text, whole and clipped so that as JSON it takes at most `most_bytes`.
+def truncate_json(text: str, max_bytes: int = MAX_JSON_BYTES) -> str:
+    """Return the text, truncated to at most `max_bytes` bytes as JSON.
 
-    A control character takes six bytes as JSON, most others one to four. `most_bytes` is at least
-    50, the size of the note that says how much is missing.
+    A control character takes six bytes as JSON, most others one to four. `max_bytes` must be at
+    least 50, the size of the note about omitted characters.
     """
     text = replace_surrogates(text)
-    if len(text) <= most_bytes and _bytes(text) <= most_bytes:
+    if len(text) <= max_bytes and _bytes(text) <= max_bytes:
         return text
-    room = max(most_bytes - _NOTE_BYTES, 0)
-    head = _most(lambda n: text[:n], room * 2 // 3)
-    tail = _most(lambda n: text[len(text) - n :], room - room * 2 // 3)
+    available = max(max_bytes - _NOTE_BYTES, 0)
+    head = _fitting_length(lambda n: text[:n], available * 2 // 3)
+    tail = _fitting_length(lambda n: text[len(text) - n :], available - available * 2 // 3)
     return _joined(text, head, tail)
 
 
 def truncate_arguments(
-    arguments: Mapping[str, Any], most_bytes: int = MAX_JSON_BYTES
+    arguments: Mapping[str, Any], max_bytes: int = MAX_JSON_BYTES
 ) -> dict[str, Any]:
-    """Return a call's arguments in about `most_bytes` of JSON.
+    """Return the arguments of a call in about `max_bytes` bytes of JSON.
 
-    Long texts are clipped, big lists and objects become their JSON, clipped. Past the first 50
-    arguments only their number is told.
+    Long texts are truncated; large lists and objects become truncated JSON text. After the first 50
+    arguments only the number of the others is kept.
     """
     kept = list(arguments.items())[:MAX_ARGUMENTS]
-    room = most_bytes // max(len(kept), 1)
-    fitting = {truncate_json(key, _LONGEST_KEY): _fitted_value(value, room) for key, value in kept}
+    available = max_bytes // max(len(kept), 1)
+    fitting = {
+        truncate_json(key, _MAX_KEY_CHARS): _truncate_value(value, available) for key, value in kept
+    }
     if len(arguments) > len(kept):
         fitting["…"] = f"{len(arguments) - len(kept)} more arguments"
     return fitting
@@ -101,22 +103,22 @@ def _character(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-def _fitted_value(value: Any, room: int) -> Any:
+def _truncate_value(value: Any, available: int) -> Any:
     try:
         value = replace_surrogates_in(value)
     except ValueError as error:
         return f"({error})"
     if isinstance(value, str):
-        return truncate_json(value, max(room - _LONGEST_KEY, _NOTE_BYTES))
+        return truncate_json(value, max(available - _MAX_KEY_CHARS, _NOTE_BYTES))
     text = msgspec.json.encode(value).decode()
-    if len(text.encode()) + _LONGEST_KEY <= room:
+    if len(text.encode()) + _MAX_KEY_CHARS <= available:
         return value
-    return truncate_json(text, max(room - _LONGEST_KEY, _NOTE_BYTES))
+    return truncate_json(text, max(available - _MAX_KEY_CHARS, _NOTE_BYTES))
 
 
-def _most(part: Callable[[int], str], room: int) -> int:
-    """Return how many characters of a part take at most `room` bytes."""
-    return bisect_right(range(1, room + 1), room, key=lambda n: _bytes(part(n)))
+def _fitting_length(part: Callable[[int], str], available: int) -> int:
+    """Return how many characters of a part take at most `available` bytes."""
+    return bisect_right(range(1, available + 1), available, key=lambda n: _bytes(part(n)))
 
 
 def _bytes(text: str) -> int:
@@ -132,12 +134,12 @@ def _note(missing: int) -> str:
 
 
 _ESCAPE = r"\\(?=u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
-_TRICKS = re.compile(rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t\u4e00-\u9fff]")
+_MISLEADING = re.compile(rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t\u4e00-\u9fff]")
 _NOT_PRINTABLE_ASCII = re.compile(r"[^ -~\n\t]")
-_FOREIGN = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]+")  # nothing else has two spellings
-_WIDEST_GAP = 80  # blanks in a row; more of them push what follows out of sight
-_MOST_MARKS = 4  # on one letter; more of them cover the lines above and below
-_UNSEEN = frozenset(
+_AMBIGUOUS = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]+")  # only these have several spellings
+_MAX_GAP = 80  # blanks in a row; more would push the rest out of view
+_MAX_MARKS = 4  # on one letter; more would cover other lines
+_DRAWN_AS_NOTHING = frozenset(
     map(
         chr,
         (
@@ -148,16 +150,16 @@ _UNSEEN = frozenset(
         ),
     )
 )
-"""Letters, signs and marks by class that are drawn as nothing (Default_Ignorable_Code_Point)."""
+"""Visible by category but drawn as nothing (Default_Ignorable_Code_Point)."""
 
 
 def is_invisible(char: str) -> bool:
-    """Whether a character other than space, tab and line feed cannot be seen, or moves others.
+    """Return True if a character is invisible or moves others; also for space, tab, line feed.
 
-    That is: controls, format and bidi signs, blanks of all widths, halves of characters, and
-    whatever Unicode gives no meaning or draws as nothing.
+    That is: control, format and bidirectional characters, blanks of all widths, surrogates, and
+    characters that are unassigned or drawn as nothing.
     """
-    return unicodedata.category(char)[0] in "CZ" or char in _UNSEEN
+    return unicodedata.category(char)[0] in "CZ" or char in _DRAWN_AS_NOTHING
 
 
 def find_invisible(text: str) -> str:
@@ -166,13 +168,13 @@ def find_invisible(text: str) -> str:
 
 
 def escape_invisible(text: str) -> str:
-    r"""Return a text as it may be shown to whoever must judge it. It keeps its lines and tabs.
+    r"""Return a text for display to a person who must decide on it. Lines and tabs are kept.
 
-    Two different texts never show alike: no two give the same result, and no result is a canonical
-    equivalent of another (Unicode NFC), so that `e` with an accent put on it is not taken for `é`.
-    Blanks at the end of a line, and gaps too wide to see across, are counted: `\u0020{3}`.
+    Different texts never look the same: the results differ, and no result is canonically equivalent
+    (Unicode NFC) to another, so that `e` with a combining accent is not mistaken for `é`. Blanks at
+    the end of a line and very wide gaps are counted: `\u0020{3}`.
     """
-    return _distinct(_TRICKS.sub(_shown, text))
+    return _distinct(_MISLEADING.sub(_shown, text))
 
 
 def _shown(found: re.Match[str]) -> str:
@@ -181,7 +183,7 @@ def _shown(found: re.Match[str]) -> str:
         ends = found.end() == len(found.string) or found.string[found.end()] == "\n"
         if ends and len(part) == 1:
             return _escape(part)
-        return _counted(part) if ends or len(part) > _WIDEST_GAP else part
+        return _counted(part) if ends or len(part) > _MAX_GAP else part
     if part[0] == "\n":
         return _counted(part)
     return _escape(part) if part == "\\" or is_invisible(part) else part
@@ -198,8 +200,8 @@ def _escape(char: str) -> str:
 
 
 def _distinct(text: str) -> str:
-    """Escape what another spelling of the text would show as, and marks piled on one letter."""
-    return _FOREIGN.sub(_spelled_out, text)
+    """Escape characters with several spellings, and stacked marks."""
+    return _AMBIGUOUS.sub(_spelled_out, text)
 
 
 def _spelled_out(found: re.Match[str]) -> str:
@@ -209,7 +211,7 @@ def _spelled_out(found: re.Match[str]) -> str:
     ]  # the last letter with its marks
     for char in found[0]:
         is_mark = unicodedata.category(char)[0] == "M"
-        if is_mark and len(letter) > _MOST_MARKS:
+        if is_mark and len(letter) > _MAX_MARKS:
             shown.append(_escape(char))
         elif unicodedata.is_normalized("NFC", letter + char):
             letter = letter + char if is_mark else char
@@ -220,7 +222,7 @@ def _spelled_out(found: re.Match[str]) -> str:
     return "".join(shown)
 
 
-def truncate_line(text: str, most: int) -> str:
-    """Return the text on one line, at most so many characters."""
+def truncate_line(text: str, max_chars: int) -> str:
+    """Return the text on one line, at most `max_chars` characters."""
     text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"

@@ -1,1 +1,10 @@
-"""What the agent asks of the world."""
+"""Interfaces between the agent and its adapters.
+
+Reading order:
+
+- `llm`: model clients, requests and replies
+- `tools`: tool sources and call contexts
+- `sandbox`: execution of commands
+- `attachments`: storage of files
+- `runtime`: clock, dispatcher and event listeners
+"""

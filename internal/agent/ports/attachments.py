@@ -1,4 +1,4 @@
-"""What the agent asks of the place where files are kept."""
+"""Storage of attachments."""
 
 from typing import Protocol
 
@@ -6,13 +6,13 @@ from internal.agent.domain.tasks import Attachment
 
 
 class Attachments(Protocol):
-    """A content-addressed store: the same bytes have one URI, such as `attachment:<sha256>`."""
+    """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`."""
 
     async def put(self, name: str, media_type: str, content: bytes, /) -> Attachment:
-        """Keep the bytes and return where they are. Storing them again costs nothing.
+        """Store the bytes and return their attachment. Repeating this is free.
 
         Raises:
-            StoreUnavailable: the folder cannot be written; nothing is kept.
+            StoreUnavailable: the folder cannot be written; nothing was stored.
         """
         ...
 
@@ -20,6 +20,6 @@ class Attachments(Protocol):
         """Return the bytes.
 
         Raises:
-            NotFound: nothing is kept under this name.
+            NotFound: no file has this hash.
         """
         ...

@@ -1,4 +1,4 @@
-"""What the agent asks of a model."""
+"""Model clients: requests, streamed replies, limits and prices."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ToolChoice = Literal["auto", "none"]
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One call of a model. The roles of `messages` alternate and start with `user`."""
+    """A request to a model. The roles of `messages` alternate and start with `user`."""
 
     model: str
     system: str
@@ -26,7 +26,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """The next words of a reply: `n` of the model's pieces joined. `reasoning`: not the answer."""
+    """The next text of a reply, `n` pieces joined. `reasoning`: not part of the answer."""
 
     text: str
     n: int = 1
@@ -34,16 +34,16 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 
 class StreamRestarted(msgspec.Struct, frozen=True):
-    """The connection broke: what was said so far is void, the reply begins again."""
+    """The connection broke: discard the text so far, the reply starts again."""
 
     reason: str
 
 
 class ModelResponse(msgspec.Struct, frozen=True):
-    """A whole reply, the last piece of every stream.
+    """The complete reply, the last item of every stream.
 
-    `stop` is `length` when the model ran into `max_output_tokens`. A call whose arguments were no
-    JSON object is there with `malformed` set. `parts` may be empty.
+    `stop` is "length" if the model reached `max_output_tokens`. A call whose arguments are not a
+    JSON object has `malformed` set. `parts` may be empty.
     """
 
     parts: tuple[Part, ...]
@@ -57,26 +57,26 @@ ModelStreamEvent = TextDelta | StreamRestarted | ModelResponse
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
-    """Two numbers, in tokens: what fits in altogether, and how long one reply may be."""
+    """The context window and the longest reply of a model, in tokens."""
 
     context_window: int
     max_output_tokens: int
 
 
 class ModelClient(Protocol):
-    """A way to one or several models. Safe to use from many runs at once."""
+    """Access to one or more models. Safe for concurrent use."""
 
     provider: str
 
     def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the reply as it comes, then one Reply. Closing the generator ends the call.
+        """Yield the reply as it arrives, then a ModelResponse. Closing the generator ends the call.
 
         Raises:
-            ModelKeyRefused: the key is missing or wrong.
-            ModelBusy: rate limited or overloaded, before or inside the stream.
-            ModelUnreachable: the connection failed or broke, or what came was not the protocol.
-            ContextTooLong: the provider says that the request does not fit.
-            ModelRejected: the provider will not take this request.
+            ModelKeyRejected: the key is missing or wrong.
+            ModelOverloaded: rate limited or overloaded, before or during the stream.
+            ModelUnreachable: the connection failed or broke, or violated the protocol.
+            ContextTooLong: the request exceeds the context window.
+            ModelRejected: the provider rejects this request.
         """
         ...
 

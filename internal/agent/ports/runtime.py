@@ -1,4 +1,4 @@
-"""What the agent asks of time."""
+"""Clock, dispatcher and event listeners."""
 
 from datetime import datetime
 from typing import Protocol
@@ -9,35 +9,36 @@ from internal.agent.domain.ids import RunId
 
 
 class Clock(Protocol):
-    """The time, for stamps and for durations."""
+    """The time, for timestamps and durations."""
 
     def now(self) -> datetime:
-        """Return the time of day, in UTC."""
+        """Return the current time in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that only rise, for durations."""
+        """Return seconds of a monotonic clock, for durations."""
         ...
 
 
 class Dispatcher(Protocol):
-    """Starts queued runs: the first of each free lane, so many at once."""
+    """Starts queued runs: the first of each free lane, up to a limit."""
 
     def wake(self) -> None:
-        """Say that there may be something to start. Never blocks."""
+        """Check for queued runs soon. Never blocks."""
         ...
 
     def cancel(self, run_id: RunId, reason: RunExit, /) -> bool:
-        """End a run of this process by a way out; False when it does not run here."""
+        """End a run of this process for the reason; return False if it does not run here."""
         ...
 
 
 class EventListener(Protocol):
-    """Takes the envelopes of a run, one at a time and in `seq` order."""
+    """Receives the envelopes of a run, one at a time, in `seq` order."""
 
     async def on_event(self, envelope: WorkflowEventEnvelope, /) -> None:
-        """Take one envelope. Raising is logged and costs this listener the envelope, never the run.
+        """Handle one envelope.
 
-        Ephemeral envelopes have no `seq` and come in between, in the order of their making.
+        An exception is logged and loses this envelope for this listener only; the run continues.
+        Ephemeral envelopes have no `seq` and arrive in between, in the order of their creation.
         """
         ...

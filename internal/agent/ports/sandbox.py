@@ -1,4 +1,4 @@
-"""What the agent asks of the place where commands run."""
+"""Execution of commands."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,7 +7,7 @@ import msgspec
 
 
 class SandboxCommand(msgspec.Struct, frozen=True):
-    """A program to run. `cwd` is absolute; `timeout_seconds` ends it with all its children."""
+    """A program to run. `cwd` is absolute; the timeout ends all its child processes as well."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -16,14 +16,14 @@ class SandboxCommand(msgspec.Struct, frozen=True):
 
 
 class SandboxResult(msgspec.Struct, frozen=True):
-    """How a command ended. `exit_code` is negative after a signal; `timed_out`: we ended it."""
+    """The exit of a command. `exit_code` is negative after a signal."""
 
     exit_code: int
     timed_out: bool = False
 
 
 class Sandbox(Protocol):
-    """Runs commands in a process group of their own, in a fresh environment without keys."""
+    """Runs commands in their own process group, in a new environment without API keys."""
 
     provider: str
     isolated: bool
@@ -31,9 +31,9 @@ class Sandbox(Protocol):
     async def run(
         self, command: SandboxCommand, on_output: Callable[[bytes], None], /
     ) -> SandboxResult:
-        """Run a command; its stdout and stderr arrive joined, in order, in `on_output`.
+        """Run a command. `on_output` gets its stdout and stderr, interleaved in order.
 
-        After it returns, raises or is cancelled no process of its group is left.
+        After it returns, raises or is cancelled, no process of the group is left.
 
         Raises:
             ToolError: the program cannot be started.

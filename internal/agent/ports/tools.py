@@ -1,4 +1,4 @@
-"""What the agent asks of its tools."""
+"""Tool sources and the context of a call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from internal.agent.domain.tools import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Where and for whom a call runs. `workspace` is an existing folder, absolute.
+    """The context of a call. `workspace` is the absolute path of an existing folder.
 
-    `progress` takes output as it comes; it never blocks and may be called from any task of the
-    call, not from another thread.
+    `progress` receives live output. It never blocks and may be called from any task of the call,
+    but not from another thread.
     """
 
     session_id: SessionId
@@ -27,7 +27,7 @@ class CallContext:
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
-    """What a call gave: text for the model, files worth keeping, facts for whoever watches."""
+    """The outcome of a call: text for the model, files, and metadata for clients."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -35,10 +35,10 @@ class ToolOutcome(msgspec.Struct, frozen=True):
 
 
 class ToolSource(Protocol):
-    """A set of tools. One is built in; others, such as MCP servers, look the same."""
+    """A set of tools: the built-in ones, or those of an MCP server."""
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """Return what can be called, in a fixed order."""
+        """Return the specifications, in a fixed order."""
         ...
 
     async def run(
@@ -47,15 +47,14 @@ class ToolSource(Protocol):
         """Run one call. Cancelling it leaves no process and no half-written file behind.
 
         Raises:
-            ToolError: it could not be done; the sentence is for the model.
+            ToolError: the call failed; the message is for the model.
         """
         ...
 
     async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
-        """Say what a call would change in files if it ran now: a unified diff, or a note in [].
+        """Return what a call would change in files now: a unified diff, or a note in [].
 
-        Nothing is changed. It never raises and is bounded in time and size; "" for a call that
-        changes no files or that nobody can foresee. File names and contents are as they are: escape
-        before showing.
+        Nothing is changed. Never raises; bounded in time and size. Returns "" if the call changes
+        no files or has no preview. Names and contents are not escaped: escape them for display.
         """
         ...

@@ -15,7 +15,7 @@ export interface AnswerView {
   rules: Array<string>;
 }
 
-/** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `reason` is what else is to be known, "" for nothing. `rules` together would allow the call; () when none may. `whole` is the call as it is, when `what` cannot show all of it. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -144,7 +144,7 @@ export interface PersonView {
   created: string;
 }
 
-/** What the model intends. A `plan` call makes the next version; `update_plan` moves steps. */
+/** The plan of the model. A `plan` call makes the next version. */
 export interface Plan {
   version: number;
   goal: string;
@@ -153,13 +153,13 @@ export interface Plan {
   title?: string;
 }
 
-/** A plan as a person wants it: 1 to 50 steps in order; `goal` "" keeps the goal. */
+/** A person's edit of a plan: 1 to 50 steps in order; `goal` "" keeps the goal. */
 export interface PlanEdit {
   steps: Array<string>;
   goal?: string;
 }
 
-/** One step. `id` is short and stable over versions, such as `1` or `collect`. */
+/** One step. `id` is short and stable across versions, such as `1` or `collect`. */
 export interface PlanStep {
   id: string;
   description: string;
@@ -325,7 +325,7 @@ export interface TasksPage {
   next: string | null;
 }
 
-/** Tokens of one or many model calls. Cached tokens are not part of `input_tokens`. */
+/** Tokens of one or more model calls. `input_tokens` excludes cached tokens. */
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;

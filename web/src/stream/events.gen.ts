@@ -26,7 +26,7 @@ export const EVENTS = {
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would be run. `what` is the command or the call, `diff` what it would change in a file; what a person cannot see stands escaped in both. `reason` is what else is to be known, "" for nothing. `rules` together would allow the call; () when none may. `whole` is the call as it is, when `what` cannot show all of it. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -48,7 +48,7 @@ export interface Attachment {
   size: number;
 }
 
-/** The server closes the stream; come back after `retry` milliseconds. */
+/** The server closes the stream; reconnect after `retry` milliseconds. */
 export interface Bye {
   retry: number;
 }
@@ -63,7 +63,7 @@ export interface Connected {
   server_version: string;
 }
 
-/** Older exchanges were left out of what the model is sent. Tokens are estimates. */
+/** Older exchanges were left out of the request. Tokens are estimates. */
 export interface ContextCompression {
   messages_before: number;
   messages_after: number;
@@ -73,7 +73,7 @@ export interface ContextCompression {
   reason: "provider_refused" | "window";
 }
 
-/** What a run began with: counts and a hash, never the messages themselves. */
+/** The size and hash of the initial context, without the messages. */
 export interface ContextSnapshot {
   messages: number;
   tools: number;
@@ -81,7 +81,7 @@ export interface ContextSnapshot {
   sha256: string;
 }
 
-/** Something went wrong, or a gate corrected the model, and the run went on. */
+/** An error or a correction by a gate; the run continues. */
 export interface DiagnosticError {
   phase: string;
   error: string;
@@ -95,7 +95,7 @@ export interface Heartbeat {
   head: string;
 }
 
-/** A person's words reached the session: a new task, or steering for the run at work. */
+/** A message from a person: a new task, or steering of the current run. */
 export interface InputReceived {
   task: string;
   channel: string;
@@ -111,7 +111,7 @@ export interface LifecycleUpdated {
   stop_reason?: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop";
 }
 
-/** A stage, an iteration or a step is done. */
+/** A stage, an iteration or a step is complete. */
 export interface NodeCompleted {
   node_id: string;
   kind?: "artifact" | "diagnostic" | "generation" | "iteration" | "plan" | "question" | "result" | "step" | "subflow" | "tool";
@@ -120,7 +120,7 @@ export interface NodeCompleted {
   tools_run?: number;
 }
 
-/** A stage, an iteration or a reply failed. `recoverable`: the run goes on or can resume. */
+/** A stage, an iteration or a reply failed. `recoverable`: the run continues or can resume. */
 export interface NodeFailed {
   node_id: string;
   kind?: "artifact" | "diagnostic" | "generation" | "iteration" | "plan" | "question" | "result" | "step" | "subflow" | "tool";
@@ -129,7 +129,7 @@ export interface NodeFailed {
   recoverable: boolean;
 }
 
-/** A stage, an iteration or a plan's step began. A second one of an id starts it over. */
+/** A stage, an iteration or a step started. A repeated id restarts it. */
 export interface NodeStarted {
   node_id: string;
   kind?: "artifact" | "diagnostic" | "generation" | "iteration" | "plan" | "question" | "result" | "step" | "subflow" | "tool";
@@ -138,7 +138,7 @@ export interface NodeStarted {
   iteration?: number;
 }
 
-/** The next words of a reply. `k` counts the pieces of the node, `n` are joined in this one. */
+/** The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one. */
 export interface OutputDelta {
   node_id: string;
   k: number;
@@ -159,14 +159,14 @@ export interface OutputSummary {
   usage: Usage;
 }
 
-/** All words of an open node so far: sets text and `k`, up or down. `k: 0, text: ""` says that the model's connection broke and the reply starts over. */
+/** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */
 export interface Partial {
   node_id: string;
   k: number;
   text: string;
 }
 
-/** What the model intends. A `plan` call makes the next version; `update_plan` moves steps. */
+/** The plan of the model. A `plan` call makes the next version. */
 export interface Plan {
   version: number;
   goal: string;
@@ -175,14 +175,14 @@ export interface Plan {
   title?: string;
 }
 
-/** One step. `id` is short and stable over versions, such as `1` or `collect`. */
+/** One step. `id` is short and stable across versions, such as `1` or `collect`. */
 export interface PlanStep {
   id: string;
   description: string;
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
 }
 
-/** A new version of the plan, or a step of it moved. */
+/** A new version of the plan, or a new status of a step. */
 export interface PlanUpdated {
   version: number;
   goal: string;
@@ -191,7 +191,7 @@ export interface PlanUpdated {
   title?: string;
 }
 
-/** The single accepted answer to a question. `answered_name` is what people call them. */
+/** The single accepted answer to a question. `answered_name` is a display name. */
 export interface QuestionAnswered {
   question_id: string;
   decision: "approve" | "edit" | "expired" | "reject" | "text";
@@ -204,7 +204,7 @@ export interface QuestionAnswered {
   rules?: Array<string>;
 }
 
-/** The run pauses until a person answers. `who` may answer: operators, or the asker as well. */
+/** The run pauses until a person answers. `who`: operators only, or also the asker. */
 export interface QuestionAsked {
   question_id: string;
   kind: "approval" | "clarify" | "plan";
@@ -218,19 +218,19 @@ export interface QuestionAsked {
   who?: "asker" | "operators";
 }
 
-/** What follows is live. */
+/** The replay is complete; live events follow. */
 export interface ReplayDone {
   head: string;
 }
 
-/** The run's end by a person's will. */
+/** The end of the run because a person stopped it. */
 export interface ResultCancelled {
   reason: string;
   requested_by: string;
   requested_via: string;
 }
 
-/** The run's end, completed or failed. `cost` in US dollars, absent without a known price. `error_code` names a failure of the model: model_key_refused, model_busy, model_unreachable, model_rejected, context_too_long. */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` identifies an error of the model: model_key_refused, model_busy, model_unreachable, model_rejected, context_too_long. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop";
@@ -243,20 +243,20 @@ export interface ResultFinal {
   attachments?: Array<Attachment>;
 }
 
-/** The watcher was too slow: ephemerals after `since` were left out; fresh partials follow. */
+/** The client was too slow: ephemeral events after `since` are dropped; partials follow. */
 export interface StreamDropped {
   since: string;
   nodes: Array<string>;
 }
 
-/** The watcher's cursor means nothing here: drop the state and read again from `earliest`. */
+/** The cursor is not valid: drop all state and read again from `earliest`. */
 export interface StreamReset {
   reason: string;
   earliest: string;
   head: string;
 }
 
-/** A tool returned, or was never run. A failed call carries `error` and no `result`. */
+/** A tool call ended or was not run. A failed call has `error` and no `result`. */
 export interface ToolCompleted {
   call_id: string;
   tool_name: string;
@@ -267,7 +267,7 @@ export interface ToolCompleted {
   metadata?: Record<string, unknown>;
 }
 
-/** The next output of a running tool, counted as in a delta; `node_id` is the call's id. */
+/** The next output of a running tool, counted as in a delta. `node_id` is the call id. */
 export interface ToolProgress {
   node_id: string;
   k: number;
@@ -275,7 +275,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** A tool call is about to run: stored before its first effect. Arguments that are too long are clipped, and attached whole. */
+/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. */
 export interface ToolStarted {
   call_id: string;
   tool_name: string;
@@ -285,7 +285,7 @@ export interface ToolStarted {
   attachments?: Array<Attachment>;
 }
 
-/** Tokens of one or many model calls. Cached tokens are not part of `input_tokens`. */
+/** Tokens of one or more model calls. `input_tokens` excludes cached tokens. */
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;

@@ -1,4 +1,4 @@
-"""Stream control: what a watcher is told about the stream itself. Never stored, no envelope."""
+"""Control frames: messages about the stream itself. Never stored, without an envelope."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 
 class ControlFrame(msgspec.Struct, frozen=True, kw_only=True):
-    """A frame about the stream. Its struct is the frame's whole data."""
+    """A frame about the stream. The struct is the data of the frame."""
 
     name: ClassVar[str]
 
@@ -25,14 +25,14 @@ class Connected(ControlFrame, frozen=True, kw_only=True):
 
 
 class ReplayDone(ControlFrame, frozen=True, kw_only=True):
-    """What follows is live."""
+    """The replay is complete; live events follow."""
 
     name: ClassVar[str] = "replay.done"
     head: str
 
 
 class StreamReset(ControlFrame, frozen=True, kw_only=True):
-    """The watcher's cursor means nothing here: drop the state and read again from `earliest`."""
+    """The cursor is not valid: drop all state and read again from `earliest`."""
 
     name: ClassVar[str] = "stream.reset"
     reason: str
@@ -41,7 +41,7 @@ class StreamReset(ControlFrame, frozen=True, kw_only=True):
 
 
 class StreamDropped(ControlFrame, frozen=True, kw_only=True):
-    """The watcher was too slow: ephemerals after `since` were left out; fresh partials follow."""
+    """The client was too slow: ephemeral events after `since` are dropped; partials follow."""
 
     name: ClassVar[str] = "workflow.stream.dropped"
     since: str
@@ -57,7 +57,7 @@ class Heartbeat(ControlFrame, frozen=True, kw_only=True):
 
 
 class Bye(ControlFrame, frozen=True, kw_only=True):
-    """The server closes the stream; come back after `retry` milliseconds."""
+    """The server closes the stream; reconnect after `retry` milliseconds."""
 
     name: ClassVar[str] = "bye"
     retry: int
@@ -71,4 +71,4 @@ CONTROLS: tuple[type[ControlFrame], ...] = (
     Heartbeat,
     Bye,
 )
-"""Every control frame that a stream can carry."""
+"""Every control frame of a stream."""

@@ -17,7 +17,7 @@ VERSION = 1
 
 
 class RunIds(msgspec.Struct, frozen=True):
-    """The ids that all events of a run share."""
+    """The ids that the events of a run share."""
 
     session_id: SessionId
     task_id: TaskId
@@ -33,7 +33,7 @@ class RunIds(msgspec.Struct, frozen=True):
 
 
 class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with its place in the world. Ephemerals have neither `event_id` nor `seq`."""
+    """An event with its ids. An ephemeral event has neither `event_id` nor `seq`."""
 
     version: int
     event_id: str | UnsetType = UNSET
@@ -55,12 +55,12 @@ class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return a moment as RFC 3339 in UTC with milliseconds, such as `2026-01-31T08:00:00.000Z`."""
+    """Return a time as RFC 3339 in UTC with milliseconds, such as `2026-01-31T08:00:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
-    """Put an event into its envelope. `seq` is given by the log; None for an ephemeral one."""
+    """Return the envelope of an event. `seq` is None for an ephemeral event."""
     node_id, node_kind = event.node() or (UNSET, UNSET)
     return WorkflowEventEnvelope(
         version=VERSION,
@@ -87,7 +87,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_envelope(envelope: WorkflowEventEnvelope) -> bytes:
-    """Return the envelope as JSON, UTF-8, on one line."""
+    """Return the envelope as UTF-8 JSON on one line."""
     return _encoder.encode(envelope)
 
 

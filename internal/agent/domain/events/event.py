@@ -1,4 +1,4 @@
-"""An event: what every event has, and the kinds of nodes that events speak of."""
+"""The base class of events, and the kinds of nodes."""
 
 from typing import ClassVar, Literal
 
@@ -19,14 +19,14 @@ NodeKind = Literal[
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened in a run. `durable` ones are numbered and stored before delivery."""
+    """An event of a run. A `durable` event is numbered and stored before delivery."""
 
     name: ClassVar[str]
     durable: ClassVar[bool] = True
     terminal: ClassVar[bool] = False
     inner: ClassVar[bool] = False
-    """Shown on a stream only with `debug=1`."""
+    """Sent on a stream only with `debug=1`."""
 
     def node(self) -> tuple[str, NodeKind] | None:
-        """Return the id and the kind of the node that the event speaks of, if it does."""
+        """Return the id and the kind of the node of the event, None without a node."""
         return None

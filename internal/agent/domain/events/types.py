@@ -1,8 +1,7 @@
-"""Events: one small struct for each thing that can happen in a run, and the roster of all.
+"""The events of a run: one small struct each, and the list of all of them.
 
-The name of an event stands once, in its class and so in the envelope; optionals are UNSET and
-leave no trace in the JSON. `docs/events.md`, `docs/events.schema.json` and the page's types are
-generated from this roster.
+Optional fields are UNSET and omitted from the JSON. `docs/events.md`, `docs/events.schema.json` and
+the types of the page are generated from this list.
 """
 
 from typing import Any, ClassVar, Literal
@@ -17,7 +16,7 @@ from internal.agent.domain.usage import Usage
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True):
-    """The run pauses until a person answers. `who` may answer: operators, or the asker as well."""
+    """The run pauses until a person answers. `who`: operators only, or also the asker."""
 
     name: ClassVar[str] = "workflow.question.asked"
     question_id: str
@@ -37,7 +36,7 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True):
-    """The single accepted answer to a question. `answered_name` is what people call them."""
+    """The single accepted answer to a question. `answered_name` is a display name."""
 
     name: ClassVar[str] = "workflow.question.answered"
     question_id: str
@@ -56,7 +55,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True):
 
 
 class DiagnosticError(Event, frozen=True, kw_only=True):
-    """Something went wrong, or a gate corrected the model, and the run went on."""
+    """An error or a correction by a gate; the run continues."""
 
     name: ClassVar[str] = "workflow.diagnostic.error"
     inner: ClassVar[bool] = True
@@ -66,12 +65,12 @@ class DiagnosticError(Event, frozen=True, kw_only=True):
     call_id: str | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
-        """What the diagnosis is about."""
+        """The phase of the error."""
         return self.phase, "diagnostic"
 
 
 class ContextCompression(Event, frozen=True, kw_only=True):
-    """Older exchanges were left out of what the model is sent. Tokens are estimates."""
+    """Older exchanges were left out of the request. Tokens are estimates."""
 
     name: ClassVar[str] = "workflow.diagnostic.context_compression"
     inner: ClassVar[bool] = True
@@ -88,7 +87,7 @@ class ContextCompression(Event, frozen=True, kw_only=True):
 
 
 class ContextSnapshot(Event, frozen=True, kw_only=True):
-    """What a run began with: counts and a hash, never the messages themselves."""
+    """The size and hash of the initial context, without the messages."""
 
     name: ClassVar[str] = "workflow.diagnostic.context_snapshot"
     inner: ClassVar[bool] = True
@@ -103,7 +102,7 @@ class ContextSnapshot(Event, frozen=True, kw_only=True):
 
 
 class InputReceived(Event, frozen=True, kw_only=True):
-    """A person's words reached the session: a new task, or steering for the run at work."""
+    """A message from a person: a new task, or steering of the current run."""
 
     name: ClassVar[str] = "workflow.input.received"
     task: str
@@ -123,7 +122,7 @@ class LifecycleUpdated(Event, frozen=True, kw_only=True):
 
 
 class NodeStarted(Event, frozen=True, kw_only=True):
-    """A stage, an iteration or a plan's step began. A second one of an id starts it over."""
+    """A stage, an iteration or a step started. A repeated id restarts it."""
 
     name: ClassVar[str] = "workflow.node.started"
     node_id: str
@@ -138,7 +137,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
 
 
 class NodeCompleted(Event, frozen=True, kw_only=True):
-    """A stage, an iteration or a step is done."""
+    """A stage, an iteration or a step is complete."""
 
     name: ClassVar[str] = "workflow.node.completed"
     node_id: str
@@ -153,7 +152,7 @@ class NodeCompleted(Event, frozen=True, kw_only=True):
 
 
 class NodeFailed(Event, frozen=True, kw_only=True):
-    """A stage, an iteration or a reply failed. `recoverable`: the run goes on or can resume."""
+    """A stage, an iteration or a reply failed. `recoverable`: the run continues or can resume."""
 
     name: ClassVar[str] = "workflow.node.failed"
     node_id: str
@@ -168,7 +167,7 @@ class NodeFailed(Event, frozen=True, kw_only=True):
 
 
 class OutputDelta(Event, frozen=True, kw_only=True):
-    """The next words of a reply. `k` counts the pieces of the node, `n` are joined in this one."""
+    """The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one."""
 
     name: ClassVar[str] = "workflow.node.output.delta"
     durable: ClassVar[bool] = False
@@ -184,9 +183,9 @@ class OutputDelta(Event, frozen=True, kw_only=True):
 
 
 class Partial(Event, frozen=True, kw_only=True):
-    """All words of an open node so far: sets text and `k`, up or down.
+    """The whole text of an open node so far. It sets the text and `k`.
 
-    `k: 0, text: ""` says that the model's connection broke and the reply starts over.
+    `k: 0, text: ""`: the connection to the model broke and the reply restarts.
     """
 
     name: ClassVar[str] = "partial"
@@ -219,9 +218,9 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 
 
 class ToolStarted(Event, frozen=True, kw_only=True):
-    """A tool call is about to run: stored before its first effect.
+    """A tool call starts. Stored before its first effect.
 
-    Arguments that are too long are clipped, and attached whole.
+    Long arguments are truncated, and attached in full.
     """
 
     name: ClassVar[str] = "workflow.tool.started"
@@ -238,7 +237,7 @@ class ToolStarted(Event, frozen=True, kw_only=True):
 
 
 class ToolProgress(Event, frozen=True, kw_only=True):
-    """The next output of a running tool, counted as in a delta; `node_id` is the call's id."""
+    """The next output of a running tool, counted as in a delta. `node_id` is the call id."""
 
     name: ClassVar[str] = "workflow.tool.progress"
     durable: ClassVar[bool] = False
@@ -253,7 +252,7 @@ class ToolProgress(Event, frozen=True, kw_only=True):
 
 
 class ToolCompleted(Event, frozen=True, kw_only=True):
-    """A tool returned, or was never run. A failed call carries `error` and no `result`."""
+    """A tool call ended or was not run. A failed call has `error` and no `result`."""
 
     name: ClassVar[str] = "workflow.tool.completed"
     call_id: str
@@ -270,7 +269,7 @@ class ToolCompleted(Event, frozen=True, kw_only=True):
 
 
 class PlanUpdated(Event, frozen=True, kw_only=True):
-    """A new version of the plan, or a step of it moved."""
+    """A new version of the plan, or a new status of a step."""
 
     name: ClassVar[str] = "workflow.plan.updated"
     version: int
@@ -285,9 +284,9 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
 
 
 class ResultFinal(Event, frozen=True, kw_only=True):
-    """The run's end, completed or failed. `cost` in US dollars, absent without a known price.
+    """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
-    `error_code` names a failure of the model: model_key_refused, model_busy, model_unreachable,
+    `error_code` identifies an error of the model: model_key_refused, model_busy, model_unreachable,
     model_rejected, context_too_long.
     """
 
@@ -309,7 +308,7 @@ class ResultFinal(Event, frozen=True, kw_only=True):
 
 
 class ResultCancelled(Event, frozen=True, kw_only=True):
-    """The run's end by a person's will."""
+    """The end of the run because a person stopped it."""
 
     name: ClassVar[str] = "workflow.result.cancelled"
     terminal: ClassVar[bool] = True
@@ -343,4 +342,4 @@ EVENTS: tuple[type[Event], ...] = (
     ContextCompression,
     ContextSnapshot,
 )
-"""Every event that an envelope can carry."""
+"""Every event."""

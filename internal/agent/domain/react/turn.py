@@ -195,7 +195,7 @@ class Turn(msgspec.Struct, kw_only=True):
 
     def set_previews(self, previews: Mapping[str, Preview]) -> None:
         """Add previews to the calls of the open question, by call_id."""
-        self.question = self.question and self.question.previewed(previews)
+        self.question = self.question and self.question.with_previews(previews)
 
     def settle_interrupted(self) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may be repeated.
