@@ -20,6 +20,7 @@ from internal.agent.domain.permissions.rules import (
     parse_allow_rule,
 )
 from internal.agent.domain.permissions.shell import matcher as shell
+from internal.agent.domain.permissions.shell.matcher import any_denied
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, parse_script
 from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, Target, UrlTarget
 from internal.agent.domain.text import escape_invisible
@@ -84,8 +85,7 @@ class CallMatcher:
             return False
         if rule.patterns is None:
             return True
-        verdicts = [each.is_denied(rule) for each in self._matchers]
-        return True if True in verdicts else (None if None in verdicts else False)
+        return any_denied([each.is_denied(rule) for each in self._matchers])
 
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         """Return what is missing; else the rules that allow the call, None if it needs no rule."""
@@ -143,10 +143,12 @@ class _PathMatcher:
     def is_denied(self, rule: Rule) -> bool | None:
         if self.text is None:
             return None
-        return any(
-            paths.denies_path(pattern.glob, self.text, recursive=self._recursive)
-            for pattern in _patterns(rule)
-            if isinstance(pattern, PathPattern)
+        return any_denied(
+            [
+                paths.denies_path(pattern.glob, self.text, recursive=self._recursive)
+                for pattern in _patterns(rule)
+                if isinstance(pattern, PathPattern)
+            ]
         )
 
     def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
@@ -175,12 +177,13 @@ class _UrlMatcher:
     def is_denied(self, rule: Rule) -> bool | None:
         if self._site is None:
             return None
-        verdicts = [
-            hosts.denies_site(pattern, self._site)
-            for pattern in _patterns(rule)
-            if isinstance(pattern, HostPattern)
-        ]
-        return True if True in verdicts else (None if None in verdicts else False)
+        return any_denied(
+            [
+                hosts.denies_site(pattern, self._site)
+                for pattern in _patterns(rule)
+                if isinstance(pattern, HostPattern)
+            ]
+        )
 
     def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
         rule = next((rule for rule in allow if self._is_allowed(rule)), None)

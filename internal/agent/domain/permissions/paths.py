@@ -12,6 +12,9 @@ from functools import lru_cache
 
 from internal.agent.domain.text import find_invisible, is_invisible
 
+MAX_PATH_CHARS = 4_096
+"""No longer path can be opened. Matching a deny glob takes quadratic time."""
+
 PROTECTED_FOLDERS = (".git",)
 """Folders that no tool may change: git runs programs that are configured there."""
 
@@ -53,13 +56,15 @@ def allows_path(glob: str, path: str) -> bool:
     return bool(path) and bool(_compile_glob(glob, fold=False).fullmatch(normalize_path(path)))
 
 
-def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool:
-    """Return True if a deny glob matches a path in any spelling.
+def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool | None:
+    """Return True if a deny glob matches a path in any spelling, None if the path is too long.
 
     `..`, absolute paths, other letter case and equivalent Unicode characters all match. With
     `recursive`, a folder above a denied path matches as well, because a search would descend into
     it.
     """
+    if len(path) > MAX_PATH_CHARS:
+        return None
     folded = _fold(path)
     if folded != path and denies_path(glob, folded, recursive=recursive):
         return True
@@ -76,9 +81,8 @@ def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool:
 
 def is_protected(path: str) -> bool:
     """Return True if a path in any spelling is a protected folder or inside one."""
-    return any(
-        denies_path(glob, path) for folder in PROTECTED_FOLDERS for glob in (folder, f"{folder}/**")
-    )
+    segments = normalize_path(_fold(path).replace("\\", "/")).casefold().split("/")
+    return not set(segments).isdisjoint(PROTECTED_FOLDERS)
 
 
 def _fold(path: str) -> str:

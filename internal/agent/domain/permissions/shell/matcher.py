@@ -174,8 +174,8 @@ def _denies_redirect(pattern: CommandPattern | RedirectPattern, part: Redirect) 
         return False
     if part.target.kind != "plain":
         return None
-    unknown = None if part.folder_unknown else False
-    return denies_path(pattern.glob, part.target.text) or unknown
+    denied = denies_path(pattern.glob, part.target.text)
+    return None if part.folder_unknown and not denied else denied
 
 
 def _denies_command(pattern: CommandPattern, words: tuple[Word, ...]) -> bool | None:

@@ -104,6 +104,14 @@ def test_a_protected_folder_is_never_changed(mode: Mode, path: str) -> None:
         assert isinstance(move(policy, source, destination), Denied)
 
 
+def test_a_path_that_is_too_long_to_match_needs_approval() -> None:
+    long = "a/" * 100_000 + "b"
+    assert isinstance(move(Policy(allow=("move_file",)), long, "b"), Allowed)
+    policy = Policy(mode=Mode.FULL, deny=("move_file(secret/**)",))
+    assert isinstance(move(policy, "a", long), ApprovalNeeded)
+    assert isinstance(move(policy, "a", long + "/.git/x"), Denied)
+
+
 def test_names_that_only_resemble_a_protected_folder_are_not_protected() -> None:
     policy = Policy(allow=("move_file",))
     for path in (".gitignore", ".github/x", "a.git/x"):
