@@ -1,4 +1,4 @@
-"""The event envelope and the event record: made, encoded and carried here."""
+"""The event envelope, its encoding, and the record that carries both."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
