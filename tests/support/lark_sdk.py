@@ -1,4 +1,4 @@
-"""The unmodified lark-oapi SDK as an app of the local Lark: its REST and its websocket client."""
+"""The unmodified lark-oapi SDK as an app of the simulator: REST and websocket client."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ EVENTS = (
 
 
 class Sdk(NamedTuple):
-    """The SDK's modules, and the one loop on which all its websocket clients run."""
+    """The SDK's modules and the loop that runs all its websocket clients."""
 
     lark: Any
     im: Any
@@ -37,13 +37,13 @@ class Sdk(NamedTuple):
 
 @contextmanager
 def open_sdk() -> Generator[Sdk]:
-    """Import the SDK in a thread whose loop it takes for its own, and let that loop run."""
+    """Import the SDK in a thread and run the loop that it binds to."""
     loop = asyncio.new_event_loop()
     found: Future[Sdk] = Future()
 
     def run() -> None:
         asyncio.set_event_loop(loop)
-        loop.set_exception_handler(lambda *_: None)  # the SDK does not look at how its reader ended
+        loop.set_exception_handler(lambda *_: None)  # the SDK ignores how its reader ended
         try:
             found.set_result(_import(loop))
         except BaseException as error:
@@ -60,7 +60,7 @@ def open_sdk() -> Generator[Sdk]:
 
 
 def _import(loop: asyncio.AbstractEventLoop) -> Sdk:
-    # ruff: noqa: PLC0415 - five seconds that only the tests of Lark should pay
+    # ruff: noqa: PLC0415 - five seconds that only these tests should cost
     import lark_oapi as lark  # type: ignore[import-untyped] # the SDK ships no types
     from lark_oapi.api.cardkit import v1 as cardkit  # type: ignore[import-untyped] # as above
     from lark_oapi.api.contact import v3 as contact  # type: ignore[import-untyped] # as above
@@ -72,10 +72,9 @@ def _import(loop: asyncio.AbstractEventLoop) -> Sdk:
 
 
 class Bot:
-    """An app: calls go through `client`, events are kept in `heard` as plain JSON.
+    """An app of the SDK. Events are collected in `heard` as plain JSON.
 
-    `answer` is called for every event in the SDK's thread, and what it returns for a click is the
-    click's answer.
+    `answer` is called for every event in the SDK's thread; its return value responds to clicks.
     """
 
     def __init__(self, sdk: Sdk, sim: LarkSim, app: App) -> None:
@@ -87,19 +86,19 @@ class Bot:
         self.client = builder.domain(sim.url).timeout(20).build()
 
     async def call(self, method: Callable[[Any], Any], request: Any) -> Any:
-        """Call one of the client's methods, in a thread as the SDK wants it."""
+        """Call a method of the client, which blocks, in a thread."""
         return await asyncio.to_thread(method, request)
 
     async def done(self, method: Callable[[Any], Any], request: Any) -> Any:
-        """Call a method that is to succeed; return its data."""
+        """Call a method that must succeed; return its data."""
         response = await self.call(method, request)
         assert response.code == 0, (response.code, response.msg)
-        return getattr(response, "data", None)  # some have none
+        return getattr(response, "data", None)  # not every response has data
 
     async def ask(
         self, verb: str, path: str, body: Any = None, **query: Any
     ) -> tuple[int, dict[str, Any]]:
-        """Make any call through the SDK; return Lark's code and the whole answer."""
+        """Send any request through the SDK; return Lark's code and the response."""
         lark = self.sdk.lark
         request = lark.BaseRequest()
         request.http_method = lark.HttpMethod[verb]
@@ -112,26 +111,26 @@ class Bot:
         return answer["code"], answer | {"http": response.raw.status_code}
 
     def forget_token(self) -> None:
-        """Drop the token that the SDK keeps, which it never does by itself."""
+        """Drop the cached token; the SDK never does so itself."""
         key = f"self_tenant_token:{self.app.app_id}"
         self.sdk.lark.core.token.TokenManager.cache.set(key, "", 0)
 
     async def send(self, chat_id: str, content: Any, kind: str = "text", **more: Any) -> Any:
-        """Send a message to a chat; return the code and the answer."""
+        """Send a message to a chat; return the code and the response."""
         body = {"receive_id": chat_id, "msg_type": kind, **more}
         body["content"] = content if isinstance(content, str) else json.dumps(content)
         return await self.ask("POST", "/im/v1/messages", body, receive_id_type="chat_id")
 
     async def sent(self, chat_id: str, content: Any, kind: str = "text", **more: Any) -> str:
-        """Send a message that is to arrive; return its message_id."""
+        """Send a message that must arrive; return its message_id."""
         code, answer = await self.send(chat_id, content, kind, **more)
         assert code == 0, answer
         return str(answer["data"]["message_id"])
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[Any]:
-        """Hold a long connection; yields the SDK's client."""
-        self.sdk.ws.loop = self.sdk.loop  # a door of this process may have set its own
+        """Keep a long connection open; yields the SDK's client."""
+        self.sdk.ws.loop = self.sdk.loop  # a channel in this process may have set its own
         client = self.sdk.ws.Client(
             self.app.app_id,
             self.app.secret,
@@ -149,7 +148,7 @@ class Bot:
             await self.there(client._disconnect())
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait for a state of the SDK's client, which tells nobody when it changes."""
+        """Wait for a state of the SDK's client, which offers no event for it."""
 
         async def held() -> None:
             while not holds():  # noqa: ASYNC110 - the SDK has no event to wait for
@@ -159,7 +158,7 @@ class Bot:
             await self.there(held())
 
     async def there(self, work: Any) -> Any:
-        """Do something on the SDK's loop."""
+        """Run a coroutine on the SDK's loop."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.sdk.loop))
 
     def _handler(self) -> Any:

@@ -1,10 +1,10 @@
-"""Cards for the tests of the local Lark."""
+"""Cards for the simulator tests."""
 
 from typing import Any
 
 
 def card(*elements: dict[str, Any], **config: Any) -> dict[str, Any]:
-    """A card of schema 2.0 that may be patched."""
+    """Return a card of schema 2.0 that can be patched."""
     body = {"elements": list(elements) or [markdown("hello")]}
     return {"schema": "2.0", "config": {"update_multi": True, **config}, "body": body}
 

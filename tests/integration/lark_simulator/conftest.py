@@ -1,4 +1,4 @@
-"""What the tests of the local Lark share: one SDK, and for each test a Lark and a bot."""
+"""Fixtures of the simulator tests: one SDK, and a simulator and a bot for each test."""
 
 import secrets
 from collections.abc import AsyncGenerator, Generator
@@ -18,7 +18,7 @@ def sdk() -> Generator[Sdk]:
 
 @pytest.fixture
 async def sim(anyio_backend: str) -> AsyncGenerator[LarkSim]:
-    """A Lark with an app of its own: the SDK keeps tokens by app_id, for the whole process."""
+    """A simulator with its own app: the SDK caches tokens by app_id for the whole process."""
     async with LarkSim([App(f"cli_{secrets.token_hex(8)}", "a secret")]) as opened:
         yield opened
 

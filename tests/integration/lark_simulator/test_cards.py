@@ -1,4 +1,4 @@
-"""Cards: their checks, CardKit and its sequence, clicks and what an answer does."""
+"""Card validation, CardKit operations and clicks."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ def form(name: str, *elements: dict[str, Any]) -> dict[str, Any]:
         (card({"tag": "collapsible_panel", "elements": [form("f", SUBMIT)]}), 200621),
     ],
 )
-async def test_a_wrong_card_is_refused_everywhere(
+async def test_an_invalid_card_is_rejected_by_every_call(
     bot: Bot, sim: LarkSim, wrong: Any, code: int
 ) -> None:
     with pytest.raises(CardError) as refused:
@@ -81,7 +81,7 @@ async def test_a_wrong_card_is_refused_everywhere(
         {**OLD, "elements": [{"tag": "action", "actions": [{"tag": "button"}]}, {"tag": "note"}]},
     ],
 )
-def test_a_right_card_is_taken(right: Any) -> None:
+def test_a_valid_card_is_accepted(right: Any) -> None:
     assert read_card(json.dumps(right)) == right
 
 
@@ -100,7 +100,7 @@ JSON = st.recursive(
 
 
 @given(value=JSON)
-def test_any_json_is_a_card_or_refused(value: Any) -> None:
+def test_any_json_is_a_card_or_rejected(value: Any) -> None:
     try:
         check_card(value)
     except CardError:
@@ -127,7 +127,9 @@ def shown(sim: LarkSim) -> list[Any]:
     return [(one.get("element_id"), one["content"]) for one in now["body"]["elements"]]
 
 
-async def test_a_card_streams_and_is_finished(bot: Bot, sdk: Sdk, sim: LarkSim, made: str) -> None:
+async def test_a_card_streams_until_its_stream_is_closed(
+    bot: Bot, sdk: Sdk, sim: LarkSim, made: str
+) -> None:
     kit, api = sdk.cardkit, bot.client.cardkit.v1
     for sequence, text in enumerate(("He", "Hello"), 1):
         body = kit.ContentCardElementRequestBody.builder().content(text).sequence(sequence)
@@ -149,7 +151,9 @@ async def test_a_card_streams_and_is_finished(bot: Bot, sdk: Sdk, sim: LarkSim, 
     assert shown(sim) == [("a", "done")]
 
 
-async def test_elements_come_change_and_go(bot: Bot, sdk: Sdk, sim: LarkSim, made: str) -> None:
+async def test_elements_are_added_changed_and_removed(
+    bot: Bot, sdk: Sdk, sim: LarkSim, made: str
+) -> None:
     kit, api = sdk.cardkit, bot.client.cardkit.v1.card_element
     more = json.dumps([markdown("new", "new")])
     add = kit.CreateCardElementRequestBody.builder().type("insert_before")
@@ -188,7 +192,9 @@ async def test_elements_come_change_and_go(bot: Bot, sdk: Sdk, sim: LarkSim, mad
     assert shown(sim) == [("w", "batch"), ("z", "Z")]
 
 
-async def test_a_batch_is_done_whole_or_not_at_all(bot: Bot, sim: LarkSim, made: str) -> None:
+async def test_a_batch_is_applied_completely_or_not_at_all(
+    bot: Bot, sim: LarkSim, made: str
+) -> None:
     before = shown(sim)
     actions = [
         {"action": "delete_elements", "params": {"element_ids": ["last"]}},
@@ -201,7 +207,7 @@ async def test_a_batch_is_done_whole_or_not_at_all(bot: Bot, sim: LarkSim, made:
     assert (await bot.ask("POST", f"/cardkit/v1/cards/{made}/batch_update", body))[0] == 0
 
 
-async def test_the_sequence_rises_over_all_operations(bot: Bot, sim: LarkSim, made: str) -> None:
+async def test_sequences_must_rise_over_all_operations(bot: Bot, sim: LarkSim, made: str) -> None:
     sim.set_faults(limits=False)
     content = f"/cardkit/v1/cards/{made}/elements/answer/content"
     settings = f"/cardkit/v1/cards/{made}/settings"
@@ -217,7 +223,7 @@ async def test_the_sequence_rises_over_all_operations(bot: Bot, sim: LarkSim, ma
     assert shown(sim)[0] == ("answer", "d")
 
 
-async def test_parallel_writers_never_go_backwards(bot: Bot, sim: LarkSim, made: str) -> None:
+async def test_parallel_writers_never_lower_the_sequence(bot: Bot, sim: LarkSim, made: str) -> None:
     sim.set_faults(limits=False)
     path = f"/cardkit/v1/cards/{made}/elements/answer/content"
 
@@ -233,7 +239,7 @@ async def test_parallel_writers_never_go_backwards(bot: Bot, sim: LarkSim, made:
     assert codes[24] == 0
 
 
-async def test_a_stream_ends_after_ten_minutes_and_can_be_opened_again(
+async def test_a_stream_ends_after_ten_minutes_and_can_be_reopened(
     bot: Bot, sim: LarkSim, made: str
 ) -> None:
     content = f"/cardkit/v1/cards/{made}/elements/answer/content"
@@ -246,7 +252,7 @@ async def test_a_stream_ends_after_ten_minutes_and_can_be_opened_again(
     assert (await bot.ask("PUT", content, {"content": "b", "sequence": 3}))[0] == 0
 
 
-async def test_a_card_takes_ten_operations_a_second(bot: Bot, sim: LarkSim, made: str) -> None:
+async def test_a_card_accepts_ten_operations_a_second(bot: Bot, sim: LarkSim, made: str) -> None:
     sim.lark.clock.hold()
     path = f"/cardkit/v1/cards/{made}/elements/answer/content"
     codes = [
@@ -255,7 +261,7 @@ async def test_a_card_takes_ten_operations_a_second(bot: Bot, sim: LarkSim, made
     assert codes == [0] * 10 + [99991400]
 
 
-async def test_what_cardkit_cannot_take_is_refused(bot: Bot, sim: LarkSim, made: str) -> None:
+async def test_invalid_cardkit_calls_are_rejected(bot: Bot, sim: LarkSim, made: str) -> None:
     root = f"/cardkit/v1/cards/{made}"
     sim.set_faults(limits=False)
     for verb, path, body, code in (
@@ -286,7 +292,7 @@ async def test_what_cardkit_cannot_take_is_refused(bot: Bot, sim: LarkSim, made:
     assert shown(sim) == [("answer", ""), ("last", "end")]
 
 
-async def test_a_sent_card_becomes_one_of_cardkit(bot: Bot, sim: LarkSim) -> None:
+async def test_a_sent_card_is_converted_to_cardkit(bot: Bot, sim: LarkSim) -> None:
     chat = sim.groups[0].chat_id
     sent = await bot.sent(chat, card(markdown("a", "a")), "interactive")
     _, answer = await bot.ask("POST", "/cardkit/v1/cards/id_convert", {"message_id": sent})
@@ -300,7 +306,9 @@ async def test_a_sent_card_becomes_one_of_cardkit(bot: Bot, sim: LarkSim) -> Non
     ] == 230001
 
 
-async def test_a_click_reaches_the_bot_and_its_answer_the_card(bot: Bot, sim: LarkSim) -> None:
+async def test_a_click_reaches_the_bot_and_its_response_updates_the_card(
+    bot: Bot, sim: LarkSim
+) -> None:
     person = sim.people[0]
     sent = await bot.sent(sim.groups[0].chat_id, card(button("yes", {"k": 1})), "interactive")
     fresh = card(markdown("answered"))
@@ -318,7 +326,7 @@ async def test_a_click_reaches_the_bot_and_its_answer_the_card(bot: Bot, sim: La
     assert told["context"]["open_message_id"] == sent
 
 
-async def test_a_form_is_submitted_with_what_was_entered(bot: Bot, sim: LarkSim) -> None:
+async def test_a_form_is_submitted_with_its_values(bot: Bot, sim: LarkSim) -> None:
     submit = {**button("send", {"k": 2}), "form_action_type": "submit"}
     form = {"tag": "form", "name": "f", "elements": [{"tag": "input", "name": "why"}, submit]}
     sent = await bot.sent(sim.groups[0].chat_id, card(form), "interactive")
@@ -343,7 +351,7 @@ def fail(_: Any) -> None:
         (lambda _: {"card": {"type": "template", "data": {}}}, None, "raw"),
     ],
 )
-async def test_a_poor_answer_to_a_click_changes_nothing(
+async def test_an_invalid_response_to_a_click_changes_nothing(
     bot: Bot, sim: LarkSim, answer: Any, toast: str | None, error: str | None
 ) -> None:
     before = card(button("yes", {"k": 1}))
@@ -357,13 +365,13 @@ async def test_a_poor_answer_to_a_click_changes_nothing(
     assert len([push for push in sim.pushes if push.event_type == "card.action.trigger"]) == 1
 
 
-async def test_a_click_that_nobody_hears_is_said(bot: Bot, sim: LarkSim) -> None:
+async def test_a_click_without_a_response_shows_an_error(bot: Bot, sim: LarkSim) -> None:
     sent = await bot.sent(sim.groups[0].chat_id, card(button("yes", {"k": 1})), "interactive")
     outcome = await sim.click(sim.people[0], sent, "yes")
     assert outcome["toast"]["type"] == "error"
 
 
-async def test_not_everything_can_be_clicked_by_everybody(bot: Bot, sim: LarkSim) -> None:
+async def test_only_visible_enabled_elements_can_be_clicked(bot: Bot, sim: LarkSim) -> None:
     off = {**button("off", {}), "disabled": True}
     elements = (button("yes", {}), off, button("two", {}), button("two", {}))
     dm = sim.dm(sim.people[0])
@@ -384,7 +392,7 @@ async def test_not_everything_can_be_clicked_by_everybody(bot: Bot, sim: LarkSim
     assert "expired" in outcome["toast"]["content"]
 
 
-async def test_a_streaming_card_is_not_updated_by_an_answer(
+async def test_a_streaming_card_is_not_updated_by_a_response(
     bot: Bot, sim: LarkSim, made: str
 ) -> None:
     sent = sim.messages(sim.groups[0])[-1].message_id
@@ -398,7 +406,7 @@ async def test_a_streaming_card_is_not_updated_by_an_answer(
     assert sim.card(sent) == shown
 
 
-async def test_a_clicks_token_updates_twice_within_half_an_hour(bot: Bot, sim: LarkSim) -> None:
+async def test_a_callback_token_updates_twice_within_thirty_minutes(bot: Bot, sim: LarkSim) -> None:
     sent = await bot.sent(sim.groups[0].chat_id, card(button("yes", {})), "interactive")
     path = "/interactive/v1/card/update"
 

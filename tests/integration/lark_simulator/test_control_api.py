@@ -1,4 +1,4 @@
-"""The doors of the local Lark for people and tests: the control API, the page, the command."""
+"""The control API, the chat page and the command of the simulator."""
 
 import asyncio
 import base64
@@ -78,7 +78,7 @@ def paths(lark: LarkServices) -> list[tuple[str, str]]:
     return found
 
 
-async def test_every_route_refuses_a_foreign_host(sim: LarkSim) -> None:
+async def test_every_route_rejects_a_foreign_host(sim: LarkSim) -> None:
     every = paths(sim.lark)
     assert len(every) > 40
     port = sim.url.rpartition(":")[2]
@@ -88,7 +88,7 @@ async def test_every_route_refuses_a_foreign_host(sim: LarkSim) -> None:
             assert answer.status_code == 421, (verb, path, host)
 
 
-async def test_every_route_of_the_control_api_wants_the_key(sim: LarkSim) -> None:
+async def test_every_route_of_the_control_api_needs_the_key(sim: LarkSim) -> None:
     wanting = [one for one in paths(sim.lark) if one[1].startswith("/_sim/")]
     assert len(wanting) >= 5
     for verb, path in wanting:
@@ -98,7 +98,7 @@ async def test_every_route_of_the_control_api_wants_the_key(sim: LarkSim) -> Non
             assert answer.status_code == 401, (verb, path)
 
 
-async def test_pages_of_other_origins_change_nothing(sim: LarkSim) -> None:
+async def test_cross_origin_requests_are_rejected(sim: LarkSim) -> None:
     body = {"name": "Evil"}
     for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
         answer = await fetch(sim, "POST", "/_sim/person", json=body, headers=headers)
@@ -108,7 +108,7 @@ async def test_pages_of_other_origins_change_nothing(sim: LarkSim) -> None:
     assert "Evil" not in {one.name for one in sim.people}
 
 
-async def test_the_key_becomes_a_cookie(sim: LarkSim) -> None:
+async def test_login_sets_the_key_as_a_cookie(sim: LarkSim) -> None:
     answer = await fetch(sim, "POST", "/_sim/login", json={"key": sim.key})
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
@@ -119,7 +119,7 @@ async def test_the_key_becomes_a_cookie(sim: LarkSim) -> None:
     assert sim.app.secret not in seen.text
 
 
-async def test_the_page_asks_for_nothing_foreign(sim: LarkSim) -> None:
+async def test_the_page_loads_no_foreign_resources(sim: LarkSim) -> None:
     for file in STATIC.iterdir():
         path = "/" if file.name == "index.html" else f"/{file.name}"
         answer = await fetch(sim, "GET", path, headers={"authorization": None})
@@ -133,7 +133,7 @@ async def test_the_page_asks_for_nothing_foreign(sim: LarkSim) -> None:
     assert "Simulator" in (await fetch(sim, "GET", "/")).text
 
 
-async def test_a_person_writes_and_the_page_sees_what_happens(bot: Bot, sim: LarkSim) -> None:
+async def test_the_page_receives_messages_and_replies(bot: Bot, sim: LarkSim) -> None:
     person, group = sim.people[0].open_id, sim.groups[0].chat_id
     before = (await fetch(sim, "GET", "/_sim/changes")).json()
     text = "@Larkspur do it, @all"
@@ -152,7 +152,7 @@ async def test_a_person_writes_and_the_page_sees_what_happens(bot: Bot, sim: Lar
     assert "frame.out" in {entry["kind"] for entry in after["log"]}
 
 
-async def test_a_look_waits_for_the_next_change(sim: LarkSim) -> None:
+async def test_polling_waits_for_the_next_change(sim: LarkSim) -> None:
     seen = (await fetch(sim, "GET", "/_sim/changes")).json()
     path = f"/_sim/changes?since={seen['version']}&log={seen['log_number']}"
     async with asyncio.TaskGroup() as tasks:
@@ -164,7 +164,7 @@ async def test_a_look_waits_for_the_next_change(sim: LarkSim) -> None:
     assert "Nova" in {one["name"] for one in looking.result().json()["people"]}
 
 
-async def test_everything_on_the_page_can_be_done(bot: Bot, sim: LarkSim) -> None:
+async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     done = set()
 
     async def do(name: str, /, **body: Any) -> Any:
@@ -211,7 +211,7 @@ async def test_everything_on_the_page_can_be_done(bot: Bot, sim: LarkSim) -> Non
     assert done == set(ACTIONS)
 
 
-async def test_what_cannot_be_done_is_said(sim: LarkSim) -> None:
+async def test_rejected_actions_return_the_reason(sim: LarkSim) -> None:
     person, stranger = sim.people[0].open_id, sim.people[1].open_id
     dm = sim.dm(person).chat_id
     where = {"person": stranger, "chat": dm}
@@ -240,7 +240,7 @@ async def test_what_cannot_be_done_is_said(sim: LarkSim) -> None:
         assert (await fetch(sim, "GET", f"/_sim/changes?{query}")).status_code == 400
 
 
-async def test_files_come_as_attachments_and_images_as_images(sim: LarkSim) -> None:
+async def test_files_are_served_as_attachments_and_images_inline(sim: LarkSim) -> None:
     person = sim.people[0].open_id
     where = {"person": person, "chat": sim.dm(person).chat_id}
     html = base64.b64encode(b"<script>alert(1)</script>").decode()
@@ -255,7 +255,7 @@ async def test_files_come_as_attachments_and_images_as_images(sim: LarkSim) -> N
     assert answer.headers["content-type"] == "image/png"
 
 
-async def test_bodies_and_paths_that_are_no_calls(sim: LarkSim) -> None:
+async def test_malformed_bodies_and_unknown_paths_are_rejected(sim: LarkSim) -> None:
     token = sim.lark.tokens.issue(sim.app)
     headers = {"authorization": f"Bearer {token}"}
     path = "/open-apis/im/v1/messages?receive_id_type=chat_id"
@@ -269,7 +269,7 @@ async def test_bodies_and_paths_that_are_no_calls(sim: LarkSim) -> None:
         assert answer.status_code == 400
 
 
-async def test_nobody_else_can_reach_it(sim: LarkSim) -> None:
+async def test_it_listens_on_localhost_only(sim: LarkSim) -> None:
     port = int(sim.url.rpartition(":")[2])
     with socket.socket(socket.AF_INET6) as other:
         assert other.connect_ex(("::1", port)) != 0
@@ -277,7 +277,7 @@ async def test_nobody_else_can_reach_it(sim: LarkSim) -> None:
         assert other.connect_ex(("127.0.0.2", port)) != 0
 
 
-async def test_it_ends_at_once_whoever_waits() -> None:
+async def test_it_stops_at_once_while_clients_wait() -> None:
     async with asyncio.timeout(10):
         async with LarkSim([App("cli_ending", "secret")]) as sim:
             sim.set_faults(discovery="hang")
@@ -295,7 +295,7 @@ async def test_it_ends_at_once_whoever_waits() -> None:
                 await one
 
 
-def test_the_command_says_where_it_is_and_ends_when_told(environ: dict[str, str]) -> None:
+def test_the_command_prints_its_addresses_and_stops_on_a_signal(environ: dict[str, str]) -> None:
     code = "import sys; from larkspur.larksim import lark_sim; sys.exit(lark_sim(0, None, 'hush'))"
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
@@ -326,7 +326,7 @@ def test_the_command_says_where_it_is_and_ends_when_told(environ: dict[str, str]
         ("0, 'a', 'geheimniß'", "ASCII"),
     ],
 )
-def test_the_command_refuses_with_a_sentence(
+def test_the_command_rejects_invalid_arguments_with_a_message(
     environ: dict[str, str], arguments: str, said: str
 ) -> None:
     with socket.socket() as taken:
@@ -369,7 +369,7 @@ BODIES = st.dictionaries(FIELDS, ANYTHING | TEXTS | st.builds(json.dumps, ANYTHI
 @pytest.mark.parametrize("endpoint", router.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
 @settings(max_examples=60)
 @given(data=st.data())
-def test_any_body_gets_an_answer_or_a_refusal(endpoint: RestEndpoint, data: st.DataObject) -> None:
+def test_any_body_gets_a_result_or_an_error(endpoint: RestEndpoint, data: st.DataObject) -> None:
     app = App("cli_fuzz", "secret")
     state = LarkServices([app], Faults(limits=False), ClientConfig()).state
     state.limits.on = False
@@ -398,7 +398,7 @@ def test_any_body_gets_an_answer_or_a_refusal(endpoint: RestEndpoint, data: st.D
 
 
 def changes_of(state: LarkState) -> None:
-    """What is stored can be told."""
+    """Encode everything that is stored."""
     for message in state.messages.values():
         encode(message.public())
         encode(state.shown_card(message))

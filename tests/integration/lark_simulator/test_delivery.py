@@ -1,4 +1,4 @@
-"""The long connection with the SDK's own client: delivery, redelivery, and what fails."""
+"""Event delivery, redelivery and faults, with the SDK's own client."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def tried(sim: LarkSim, times: int) -> None:
     await sim.until(lambda _: [len(attempts) for attempts in outcomes(sim)] == [times])
 
 
-async def test_a_text_arrives_as_lark_sends_it(bot: Bot, sim: LarkSim) -> None:
+async def test_a_text_arrives_in_larks_format(bot: Bot, sim: LarkSim) -> None:
     person, group = sim.people[0], sim.groups[0]
     async with bot.listening():
         asked = await sim.send_text(person, group, "你好 @Larkspur, hear", mention_bot=True)
@@ -45,7 +45,9 @@ async def test_a_text_arrives_as_lark_sends_it(bot: Bot, sim: LarkSim) -> None:
     assert outcomes(sim) == [["ok"]]
 
 
-async def test_a_group_is_heard_when_mentioned_a_direct_chat_always(bot: Bot, sim: LarkSim) -> None:
+async def test_group_messages_arrive_when_mentioned_and_direct_ones_always(
+    bot: Bot, sim: LarkSim
+) -> None:
     person, group = sim.people[0], sim.groups[0]
     async with bot.listening():
         await sim.send_text(person, group, "among us", mentions=[sim.people[1].open_id, "all"])
@@ -55,7 +57,7 @@ async def test_a_group_is_heard_when_mentioned_a_direct_chat_always(bot: Bot, si
     assert bot.texts() == ["@_user_1 you", "direct"]
 
 
-async def test_an_app_with_the_scope_hears_all(sdk: Sdk) -> None:
+async def test_an_app_with_the_scope_receives_all_group_messages(sdk: Sdk) -> None:
     async with LarkSim([App("cli_hears_all", "secret", hears_all=True)]) as sim:
         bot = Bot(sdk, sim, sim.app)
         async with bot.listening():
@@ -64,7 +66,7 @@ async def test_an_app_with_the_scope_hears_all(sdk: Sdk) -> None:
         assert bot.texts() == ["among us"]
 
 
-async def test_everything_else_that_people_do_is_told(bot: Bot, sim: LarkSim) -> None:
+async def test_other_actions_of_people_emit_events(bot: Bot, sim: LarkSim) -> None:
     state, person = sim.lark.state, sim.people[0].open_id
     group, dm = sim.groups[0], sim.dm(person)
     async with bot.listening():
@@ -95,9 +97,7 @@ async def test_everything_else_that_people_do_is_told(bot: Bot, sim: LarkSim) ->
     assert {tuple(one) for one in outcomes(sim)} == {("ok",)}
 
 
-async def test_a_failing_handler_gets_the_event_again_down_the_ladder(
-    bot: Bot, sim: LarkSim
-) -> None:
+async def test_a_failed_event_is_redelivered_with_growing_delays(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     bot.answer = _fail
     async with bot.listening():
@@ -115,7 +115,7 @@ def _fail(_: Any) -> None:
     raise RuntimeError("no")
 
 
-async def test_speed_makes_the_ladder_shorter_and_a_redelivery_may_have_a_new_id(
+async def test_speed_shortens_the_delays_and_a_redelivery_may_have_a_new_id(
     bot: Bot, sim: LarkSim
 ) -> None:
     sim.set_faults(speed=1e6, new_event_ids=True)
@@ -129,7 +129,7 @@ async def test_speed_makes_the_ladder_shorter_and_a_redelivery_may_have_a_new_id
     assert {one["event"]["message"]["message_id"] for one in heard} == {asked}
 
 
-async def test_a_late_acknowledgement_counts_for_nothing(bot: Bot, sim: LarkSim) -> None:
+async def test_a_late_acknowledgement_is_ignored(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     released = threading.Event()
     bot.answer = lambda _: released.wait(20) and None
@@ -144,7 +144,7 @@ async def test_a_late_acknowledgement_counts_for_nothing(bot: Bot, sim: LarkSim)
     assert len(bot.heard) == 2
 
 
-async def test_what_comes_while_nobody_listens_comes_later(bot: Bot, sim: LarkSim) -> None:
+async def test_events_without_a_connection_are_delivered_later(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "early")
     await sim.until(lambda _: outcomes(sim) == [["nobody"]])
@@ -199,7 +199,7 @@ async def test_each_event_goes_to_one_of_several_connections(sdk: Sdk, sim: Lark
     assert all(bot.heard for bot in bots)
 
 
-async def test_two_apps_do_not_hear_each_other(sdk: Sdk) -> None:
+async def test_apps_receive_only_their_own_events(sdk: Sdk) -> None:
     apps = [App("cli_left", "one", name="Left"), App("cli_right", "two", name="Right")]
     async with LarkSim(apps) as sim:
         left, right = (Bot(sdk, sim, app) for app in apps)
@@ -214,7 +214,7 @@ async def test_two_apps_do_not_hear_each_other(sdk: Sdk) -> None:
         assert answer[0] == 230002
 
 
-async def test_an_event_comes_in_shuffled_parts(bot: Bot, sim: LarkSim) -> None:
+async def test_an_event_is_split_into_shuffled_parts(bot: Bot, sim: LarkSim) -> None:
     sim.set_faults(fragment_bytes=37)
     text = "中文🙂 and more " * 40
     async with bot.listening():
@@ -224,7 +224,7 @@ async def test_an_event_comes_in_shuffled_parts(bot: Bot, sim: LarkSim) -> None:
     assert outcomes(sim) == [["ok"]]
 
 
-async def test_copies_and_the_wrong_order(bot: Bot, sim: LarkSim) -> None:
+async def test_events_are_duplicated_and_reordered(bot: Bot, sim: LarkSim) -> None:
     dm = sim.dm(sim.people[0])
     sim.set_faults(duplicates=4)
     async with bot.listening():
@@ -241,7 +241,7 @@ async def test_copies_and_the_wrong_order(bot: Bot, sim: LarkSim) -> None:
     assert bot.texts() == ["five times"] * 5 + ["2", "1", "0", "3", "five times"]
 
 
-async def test_a_message_may_be_an_hour_old(bot: Bot, sim: LarkSim) -> None:
+async def test_a_message_can_be_an_hour_old(bot: Bot, sim: LarkSim) -> None:
     async with bot.listening():
         await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "old", age_seconds=3600)
         await settled(sim)
@@ -249,7 +249,7 @@ async def test_a_message_may_be_an_hour_old(bot: Bot, sim: LarkSim) -> None:
     assert age >= 3_600_000
 
 
-async def test_hostile_frames_and_events_pass_the_wire(bot: Bot, sim: LarkSim) -> None:
+async def test_malformed_frames_and_events_are_delivered(bot: Bot, sim: LarkSim) -> None:
     sim.set_faults(speed=1e6)
     async with bot.listening():
         await sim.push_bytes(b"\xff\xff")
@@ -263,7 +263,7 @@ async def test_hostile_frames_and_events_pass_the_wire(bot: Bot, sim: LarkSim) -
     assert outcomes(sim) == [["ok"], ["failed"] * 5, ["ok"]]
 
 
-async def test_pings_are_answered_with_the_configuration(bot: Bot, sim: LarkSim) -> None:
+async def test_pongs_contain_the_configuration(bot: Bot, sim: LarkSim) -> None:
     sim.lark.config.PingInterval = 77
     async with bot.listening() as client:
         assert client._ping_interval == 77
@@ -276,7 +276,7 @@ def _ping(sdk: Sdk, service: int) -> bytes:
     return bytes(sdk.ws._new_ping_frame(service).SerializeToString())
 
 
-async def test_a_half_open_socket_is_silent_but_stays(bot: Bot, sim: LarkSim) -> None:
+async def test_a_half_open_socket_stays_open_and_silent(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     async with bot.listening() as client:
         await sim.until(lambda log: any(entry.what == "ping" for entry in log))
@@ -304,7 +304,7 @@ def _count(sim: LarkSim, what: str) -> int:
     return sum(entry.what == what for entry in sim.log)
 
 
-async def test_pings_may_go_unanswered(bot: Bot, sim: LarkSim) -> None:
+async def test_pings_are_not_answered_while_switched_off(bot: Bot, sim: LarkSim) -> None:
     sim.set_faults(pongs=False)
     async with bot.listening():
         await sim.until(lambda _: _count(sim, "ping"))
@@ -322,7 +322,7 @@ async def test_pings_may_go_unanswered(bot: Bot, sim: LarkSim) -> None:
         ("bare", "InvalidHandshake"),
     ],
 )
-async def test_a_handshake_is_refused_as_lark_does(
+async def test_handshakes_are_rejected_in_larks_format(
     bot: Bot, sim: LarkSim, handshake: str, error: str
 ) -> None:
     sim.set_faults(handshake=handshake)
@@ -332,7 +332,7 @@ async def test_a_handshake_is_refused_as_lark_does(
     assert sim.lark.delivery.connections == []
 
 
-async def test_the_fifty_first_connection_is_refused(bot: Bot, sim: LarkSim) -> None:
+async def test_the_fifty_first_connection_is_rejected(bot: Bot, sim: LarkSim) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(50):
             await stack.enter_async_context(bot.listening())
@@ -344,7 +344,7 @@ async def test_the_fifty_first_connection_is_refused(bot: Bot, sim: LarkSim) -> 
     ("discovery", "error"),
     [("busy", "ServerException"), ("error", "ServerException"), ("refuse", "ClientException")],
 )
-async def test_discovery_fails_as_lark_does(
+async def test_discovery_fails_in_larks_format(
     bot: Bot, sim: LarkSim, discovery: str, error: str
 ) -> None:
     sim.set_faults(discovery=discovery)
@@ -353,7 +353,7 @@ async def test_discovery_fails_as_lark_does(
             pass
 
 
-async def test_discovery_hangs_until_it_does_not(bot: Bot, sim: LarkSim) -> None:
+async def test_discovery_hangs_until_switched_off(bot: Bot, sim: LarkSim) -> None:
     sim.set_faults(discovery="hang")
 
     async def listen() -> None:
@@ -369,7 +369,7 @@ async def test_discovery_hangs_until_it_does_not(bot: Bot, sim: LarkSim) -> None
 
 
 @pytest.mark.parametrize(("app_id", "secret"), [(None, "wrong"), ("cli_unknown", "x")])
-async def test_a_wrong_app_is_refused_for_good(
+async def test_wrong_credentials_are_rejected_by_discovery(
     sdk: Sdk, sim: LarkSim, app_id: str | None, secret: str
 ) -> None:
     wrong = Bot(sdk, sim, App(app_id or sim.app.app_id, secret))
@@ -378,7 +378,7 @@ async def test_a_wrong_app_is_refused_for_good(
             pass
 
 
-async def test_a_forged_ticket_opens_nothing(sdk: Sdk, sim: LarkSim, bot: Bot) -> None:
+async def test_a_forged_ticket_is_rejected(sdk: Sdk, sim: LarkSim, bot: Bot) -> None:
     async with bot.listening() as client:
         forged = client._conn_url.replace("ticket=", "ticket=x")
         with pytest.raises(sdk.ws.InvalidHandshake):
@@ -390,7 +390,7 @@ async def _connect(sdk: Sdk, url: str) -> None:
         pass
 
 
-async def test_lark_is_down_for_a_while(bot: Bot, sim: LarkSim) -> None:
+async def test_nothing_is_answered_during_an_outage(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     await bot.ask("GET", "/bot/v3/info")
     async with bot.listening() as client:
@@ -408,7 +408,7 @@ async def test_lark_is_down_for_a_while(bot: Bot, sim: LarkSim) -> None:
         pass
 
 
-async def test_calls_fail_in_every_way(bot: Bot, sim: LarkSim) -> None:
+async def test_every_kind_of_answer_fault(bot: Bot, sim: LarkSim) -> None:
     chat = sim.groups[0].chat_id
     await bot.ask("GET", "/bot/v3/info")
 
@@ -438,7 +438,7 @@ async def test_calls_fail_in_every_way(bot: Bot, sim: LarkSim) -> None:
     assert entries[-1].ms >= 200
 
 
-async def test_no_secret_reaches_the_log(bot: Bot, sim: LarkSim) -> None:
+async def test_secrets_never_reach_the_log(bot: Bot, sim: LarkSim) -> None:
     async with bot.listening() as client:
         ticket = client._conn_url.partition("ticket=")[2]
         await bot.send(sim.groups[0].chat_id, {"text": "hi"})

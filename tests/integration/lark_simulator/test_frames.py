@@ -1,4 +1,4 @@
-"""The frame codec against the SDK's own protobuf, and against hostile bytes."""
+"""The frame codec, compared with the SDK's protobuf and fuzzed."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def theirs(frame: WireFrame, pb: Any) -> Any:
 
 
 @given(frame=FRAMES)
-def test_what_we_write_the_sdk_reads_and_the_other_way_round(sdk: Sdk, frame: WireFrame) -> None:
+def test_frames_are_compatible_with_the_sdk(sdk: Sdk, frame: WireFrame) -> None:
     read = sdk.pb.Frame()
     read.ParseFromString(frame.encode())
     made = theirs(frame, sdk.pb)
@@ -52,7 +52,7 @@ def test_what_we_write_the_sdk_reads_and_the_other_way_round(sdk: Sdk, frame: Wi
 
 
 @given(frame=FRAMES, cut=st.integers(0, 400))
-def test_a_cut_frame_is_refused_or_whole_as_far_as_it_goes(frame: WireFrame, cut: int) -> None:
+def test_a_truncated_frame_is_rejected_or_a_valid_prefix(frame: WireFrame, cut: int) -> None:
     try:
         read = WireFrame.decode(frame.encode()[:cut])
     except FrameError:
@@ -62,7 +62,7 @@ def test_a_cut_frame_is_refused_or_whole_as_far_as_it_goes(frame: WireFrame, cut
 
 
 @given(data=st.binary(max_size=200))
-def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
+def test_any_bytes_are_a_frame_or_rejected(data: bytes) -> None:
     try:
         frame = WireFrame.decode(data)
     except FrameError:
@@ -71,7 +71,7 @@ def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
 
 
 @given(frame=FRAMES)
-def test_unknown_fields_are_passed_over(frame: WireFrame) -> None:
+def test_unknown_fields_are_skipped(frame: WireFrame) -> None:
     unknown = b"\x78\x01" + b"\x7a\x02hi" + b"\x7d\x01\x02\x03\x04" + b"\x79" + bytes(8)
     assert WireFrame.decode(unknown + frame.encode() + unknown) == frame
 
@@ -90,6 +90,6 @@ def test_unknown_fields_are_passed_over(frame: WireFrame) -> None:
         (b"\x08\x01\x10\x01\x18\x01\x20\x01\x42\xff\xff\x03", "truncated"),
     ],
 )
-def test_what_is_no_frame_is_said(data: bytes, why: str) -> None:
+def test_invalid_frames_are_rejected_with_the_reason(data: bytes, why: str) -> None:
     with pytest.raises(FrameError, match=why):
         WireFrame.decode(data)

@@ -1,4 +1,4 @@
-"""Every call of the local Lark through the SDK's own requests, as a healthy bot makes them."""
+"""Successful REST calls through the SDK."""
 
 import io
 import json
@@ -39,7 +39,7 @@ async def test_a_message_is_sent_read_edited_and_recalled(bot: Bot, sdk: Sdk, si
     assert sim.messages(sim.dm(person))[0].deleted is True
 
 
-async def test_a_reply_knows_what_it_answers(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_a_reply_has_its_parent_root_and_thread(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im, group, person = sdk.im, sim.groups[0], sim.people[0]
     root = await sim.send_text(person, group, "root")
     answer = await sim.send_text(sim.people[1], group, "answer", reply_to=root)
@@ -70,7 +70,7 @@ async def test_a_reply_knows_what_it_answers(bot: Bot, sdk: Sdk, sim: LarkSim) -
     assert await listed("chat", group.chat_id) == [root, answer, plain.message_id]
 
 
-async def test_in_a_topic_group_every_message_begins_a_thread(bot: Bot, sim: LarkSim) -> None:
+async def test_every_message_in_a_topic_group_starts_a_thread(bot: Bot, sim: LarkSim) -> None:
     group = sim.lark.state.add_group(
         "Topics", [sim.people[0].open_id], [bot.app.app_id], topic=True
     )
@@ -81,7 +81,7 @@ async def test_in_a_topic_group_every_message_begins_a_thread(bot: Bot, sim: Lar
     assert second.thread_id not in {"", first.thread_id}
 
 
-async def test_messages_are_listed_page_by_page(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_messages_are_listed_in_pages(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     dm = sim.dm(sim.people[0])
     sent = [await sim.send_text(sim.people[0], dm, f"{number}") for number in range(7)]
     found: list[str] = []
@@ -97,7 +97,7 @@ async def test_messages_are_listed_page_by_page(bot: Bot, sdk: Sdk, sim: LarkSim
     assert found == sent[::-1]
 
 
-async def test_a_list_keeps_to_its_times(bot: Bot, sim: LarkSim) -> None:
+async def test_a_list_is_limited_to_its_time_range(bot: Bot, sim: LarkSim) -> None:
     person, dm = sim.people[0], sim.dm(sim.people[0])
     await sim.send_text(person, dm, "old", age_seconds=7200)
     await sim.send_text(person, dm, "new")
@@ -107,7 +107,7 @@ async def test_a_list_keeps_to_its_times(bot: Bot, sim: LarkSim) -> None:
     assert [one["body"]["content"] for one in answer["data"]["items"]] == ['{"text":"new"}']
 
 
-async def test_a_merged_message_comes_with_its_children(bot: Bot, sim: LarkSim) -> None:
+async def test_a_merged_message_includes_its_children(bot: Bot, sim: LarkSim) -> None:
     person, dm, group = sim.people[0], sim.dm(sim.people[0]), sim.groups[0]
     children = [await sim.send_text(person, group, words) for words in ("one", "two")]
     found = [sim.lark.state.messages[one] for one in children]
@@ -142,7 +142,7 @@ async def test_a_card_is_patched(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     assert sim.card(sent) == card(markdown("two"))
 
 
-async def test_reactions_come_are_listed_and_go(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_reactions_are_added_listed_and_removed(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im, api = sdk.im, bot.client.im.v1.message_reaction
     asked = await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "hi")
     user_actions.react(sim.lark.state, sim.people[0].open_id, asked, "HEART")
@@ -159,7 +159,7 @@ async def test_reactions_come_are_listed_and_go(bot: Bot, sdk: Sdk, sim: LarkSim
     assert [one.emoji for one in sim.lark.state.messages[asked].reactions] == ["HEART"]
 
 
-async def test_an_image_goes_up_and_comes_down(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_an_image_is_uploaded_and_downloaded(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im = sdk.im
     body = im.CreateImageRequestBody.builder().image_type("message")
     body = body.image(("a.png", io.BytesIO(PNG), "image/png")).build()
@@ -171,7 +171,7 @@ async def test_an_image_goes_up_and_comes_down(bot: Bot, sdk: Sdk, sim: LarkSim)
     assert (got.code, got.file.read()) == (0, PNG)
 
 
-async def test_a_file_goes_up_and_comes_down(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_a_file_is_uploaded_and_downloaded(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im = sdk.im
     body = im.CreateFileRequestBody.builder().file_type("stream").file_name("报告.md")
     body = body.file(("x.md", io.BytesIO(PNG), "text/markdown")).build()
@@ -184,7 +184,7 @@ async def test_a_file_goes_up_and_comes_down(bot: Bot, sdk: Sdk, sim: LarkSim) -
 
 
 @pytest.mark.parametrize("image", [True, False])
-async def test_what_a_person_sent_is_fetched_out_of_the_message(
+async def test_resources_of_a_message_are_downloaded(
     bot: Bot, sdk: Sdk, sim: LarkSim, image: bool
 ) -> None:
     person = sim.people[0]
@@ -197,7 +197,7 @@ async def test_what_a_person_sent_is_fetched_out_of_the_message(
     assert (got.code, got.file.read()) == (0, PNG)
 
 
-async def test_chats_and_their_members_are_told(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_chats_and_their_members_are_listed(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im, group = sdk.im, sim.groups[0]
     listed = await bot.done(bot.client.im.v1.chat.list, im.ListChatRequest.builder().build())
     assert {one.name for one in listed.items} == {"Product", "Operations"}
@@ -210,7 +210,7 @@ async def test_chats_and_their_members_are_told(bot: Bot, sdk: Sdk, sim: LarkSim
     assert {one.name for one in members.items} == {one.name for one in sim.people}
 
 
-async def test_the_bot_and_people_are_told(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_the_bot_and_people_are_described(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     _, answer = await bot.ask("GET", "/bot/v3/info")
     assert answer["bot"]["open_id"] == bot.app.open_id
     assert "data" not in answer
@@ -220,7 +220,7 @@ async def test_the_bot_and_people_are_told(bot: Bot, sdk: Sdk, sim: LarkSim) -> 
     assert got.user.name == person.name
 
 
-async def test_mentions_become_keys_with_a_list_beside_them(bot: Bot, sim: LarkSim) -> None:
+async def test_mentions_become_keys_and_a_list(bot: Bot, sim: LarkSim) -> None:
     person = sim.people[0]
     text = f'hi <at user_id="{person.open_id}">x</at> <at user_id="all"></at> <at id="no">?</at>'
     sent = await bot.sent(sim.groups[0].chat_id, {"text": text})

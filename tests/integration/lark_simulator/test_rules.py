@@ -1,4 +1,4 @@
-"""What Lark refuses, the local Lark refuses: with the code, the status and the headers."""
+"""Rejected calls: error codes, HTTP status and headers."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ def chat(sim: LarkSim) -> str:
         ("interactive", {"type": "template", "data": {}}, 230099, "template"),
     ],
 )
-async def test_content_is_checked_by_its_type(
+async def test_content_is_checked_by_type(
     bot: Bot, chat: str, kind: str, content: Any, code: int, why: str
 ) -> None:
     said, answer = await bot.send(chat, content, kind)
@@ -58,7 +58,7 @@ async def test_content_is_checked_by_its_type(
     assert bot.sim.messages(chat) == []
 
 
-async def test_a_receiver_must_exist_and_have_the_bot(bot: Bot, sim: LarkSim) -> None:
+async def test_the_receiver_must_exist_and_include_the_bot(bot: Bot, sim: LarkSim) -> None:
     assert (await bot.send("oc_nobody", TEXT))[0] == 230001
     person, group = sim.people[0], sim.groups[0]
     user_actions.set_bot_presence(
@@ -90,7 +90,7 @@ async def test_a_uuid_is_sent_once_within_an_hour(bot: Bot, sim: LarkSim, chat: 
     await bot.sent(chat, TEXT, uuid="u" * 50)
 
 
-async def test_one_uuid_sent_by_many_at_once_arrives_once(
+async def test_concurrent_sends_with_one_uuid_arrive_once(
     bot: Bot, sim: LarkSim, chat: str
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
@@ -99,7 +99,7 @@ async def test_one_uuid_sent_by_many_at_once_arrives_once(
     assert len(sim.messages(chat)) == 1
 
 
-async def test_a_text_is_edited_twenty_times(bot: Bot, sim: LarkSim, chat: str) -> None:
+async def test_a_text_can_be_edited_twenty_times(bot: Bot, sim: LarkSim, chat: str) -> None:
     sent = await bot.sent(chat, TEXT)
     body = {"msg_type": "text", "content": json.dumps(TEXT)}
     codes = [(await bot.ask("PUT", f"/im/v1/messages/{sent}", body))[0] for _ in range(21)]
@@ -108,7 +108,7 @@ async def test_a_text_is_edited_twenty_times(bot: Bot, sim: LarkSim, chat: str) 
     assert (await bot.ask("PUT", f"/im/v1/messages/{shown}", body))[0] == 230054
 
 
-async def test_what_is_not_the_bots_own_stays_as_it_is(bot: Bot, sim: LarkSim, chat: str) -> None:
+async def test_other_senders_messages_cannot_be_changed(bot: Bot, sim: LarkSim, chat: str) -> None:
     asked = await sim.send_text(sim.people[0], chat, "mine")
     body = {"msg_type": "text", "content": json.dumps(TEXT)}
     patch = {"content": json.dumps(card())}
@@ -119,7 +119,7 @@ async def test_what_is_not_the_bots_own_stays_as_it_is(bot: Bot, sim: LarkSim, c
     assert sim.messages(chat)[0].content == '{"text":"mine"}'
 
 
-async def test_a_recalled_message_takes_nothing_more(bot: Bot, sim: LarkSim, chat: str) -> None:
+async def test_a_recalled_message_cannot_be_changed(bot: Bot, sim: LarkSim, chat: str) -> None:
     asked = await sim.send_text(sim.people[0], chat, "never mind")
     sent = await bot.sent(chat, card(), "interactive")
     user_actions.recall(sim.lark.state, sim.people[0].open_id, asked)
@@ -135,9 +135,7 @@ async def test_a_recalled_message_takes_nothing_more(bot: Bot, sim: LarkSim, cha
     assert (await bot.ask("POST", f"/im/v1/messages/{asked}/reactions", react))[0] == 231003
 
 
-async def test_a_card_is_patched_only_when_shared_and_young(
-    bot: Bot, sim: LarkSim, chat: str
-) -> None:
+async def test_only_shared_and_recent_cards_are_patched(bot: Bot, sim: LarkSim, chat: str) -> None:
     async def patch(message: str, content: Any) -> int:
         body = {"content": json.dumps(content)}
         return (await bot.ask("PATCH", f"/im/v1/messages/{message}", body))[0]
@@ -156,7 +154,7 @@ async def test_a_card_is_patched_only_when_shared_and_young(
     assert await patch(shared, card()) == 230031
 
 
-async def test_limits_hold_for_chats_and_messages(bot: Bot, sim: LarkSim) -> None:
+async def test_chats_and_messages_are_rate_limited(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     chat, other = (group.chat_id for group in sim.groups)
     shown = await bot.sent(other, card(), "interactive")
@@ -170,7 +168,7 @@ async def test_limits_hold_for_chats_and_messages(bot: Bot, sim: LarkSim) -> Non
     assert (await bot.send(chat, TEXT))[0] == 0
 
 
-async def test_an_app_asks_fifty_times_a_second_at_once(bot: Bot, sim: LarkSim) -> None:
+async def test_fifty_parallel_calls_a_second_are_accepted(bot: Bot, sim: LarkSim) -> None:
     await bot.ask("GET", "/bot/v3/info")
     sim.lark.clock.hold()
     sim.lark.clock.advance(1)
@@ -195,7 +193,7 @@ def _info(sdk: Sdk) -> Any:
     return request
 
 
-async def test_a_thousand_calls_a_minute_and_no_more(bot: Bot, sim: LarkSim) -> None:
+async def test_at_most_a_thousand_calls_a_minute_are_accepted(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     for _ in range(25):
         for _ in range(40):
@@ -206,7 +204,9 @@ async def test_a_thousand_calls_a_minute_and_no_more(bot: Bot, sim: LarkSim) -> 
     assert (await bot.ask("GET", "/bot/v3/info"))[0] == 0
 
 
-async def test_tokens_are_checked_end_and_can_be_revoked(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
+async def test_tokens_are_checked_expire_and_can_be_revoked(
+    bot: Bot, sdk: Sdk, sim: LarkSim
+) -> None:
     assert (await bot.ask("GET", "/bot/v3/info"))[0] == 0
     sim.lark.clock.advance(7200)
     assert (await bot.ask("GET", "/bot/v3/info"))[0] == 99991663
@@ -278,7 +278,7 @@ async def test_reactions_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
         ("POST", "/interactive/v1/card/update", {"token": "c-none", "card": {}}),
     ],
 )
-async def test_nonsense_gets_a_code_and_never_an_accident(
+async def test_malformed_requests_get_an_error_code_and_no_crash(
     bot: Bot, verb: str, path: str, body: Any
 ) -> None:
     code, answer = await bot.ask(verb, path, body)

@@ -76,17 +76,17 @@ def test_a_post_becomes_markdown() -> None:
     assert message_text(message({"content": "x", "title": 3}, "post"), BOT) == ""
 
 
-def test_another_kind_has_no_words() -> None:
+def test_other_types_have_no_text() -> None:
     assert message_text(message({}, "location"), BOT) is None
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"7", b'{"header": 1}', b"\xff"])
-def test_what_is_no_event_is_refused(payload: bytes) -> None:
+def test_malformed_events_are_rejected(payload: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         read_event(payload)
 
 
-def test_a_recall_names_the_message_and_not_its_event() -> None:
+def test_a_recall_is_identified_by_its_message() -> None:
     event = {"message_id": "om_1", "chat_id": "oc_1", "recall_time": "1"}
     header = {"event_type": "im.message.recalled_v1", "event_id": "e1"}
     told = read_event(json.dumps({"header": header, "event": event}))
@@ -97,5 +97,5 @@ def test_a_recall_names_the_message_and_not_its_event() -> None:
             read_event(json.dumps({"header": header, "event": broken}))
 
 
-def test_an_event_of_another_kind_is_none_whatever_it_holds() -> None:
+def test_other_events_are_ignored() -> None:
     assert read_event(b'{"header": {"event_type": "x"}, "event": {"message": 7}}') is None

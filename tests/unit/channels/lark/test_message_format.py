@@ -17,7 +17,7 @@ from internal.i18n.chat import ChatPhrases
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
 
-def test_nobody_is_called_and_nothing_fetched_by_what_a_model_writes() -> None:
+def test_mentions_and_images_of_a_model_are_plain_text() -> None:
     answer = '<at id=all></at> <AT user_id="all"> </at> ![x](https://evil.example/a.png) <b>'
     for name, parts in render_answer(answer, EN):
         content = json.loads(parts[0].content)
@@ -27,7 +27,7 @@ def test_nobody_is_called_and_nothing_fetched_by_what_a_model_writes() -> None:
         assert "https://evil.example/a.png" in text
 
 
-def test_forms_fall_from_card_to_text() -> None:
+def test_renderings_are_ordered_from_card_to_text() -> None:
     assert [name for name, _ in render_answer("hi", EN)] == ["card", "post", "text"]
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n"
     assert [name for name, _ in render_answer(table, EN)] == ["card", "plain-card", "post", "text"]
@@ -49,13 +49,13 @@ def test_tables_over_the_limit_become_code() -> None:
     assert tables_as_code("```\n" + table + "```\n", 0) == "```\n" + table + "```\n"
 
 
-def test_uuids_are_short_and_differ() -> None:
+def test_uuids_are_short_and_unique() -> None:
     names = {send_uuid("run-1:answer", form, n) for form in ("card", "post") for n in (0, 1)}
     assert len(names) == 4
     assert {len(name) for name in names} == {40}
 
 
-def test_text_is_cut_at_sentences_and_never_inside_a_character() -> None:
+def test_text_is_truncated_at_sentences_and_never_inside_a_character() -> None:
     assert truncate_bytes("短句。" * 10, 20) == "短句。短句。"
     assert truncate_bytes("no end here", 5) == "no en"
     assert truncate_bytes("\U0001f600" * 3, 5) == "\U0001f600"

@@ -1,4 +1,4 @@
-"""Questions as cards: whatever is asked, Lark takes the card, and what it says is true."""
+"""Every question renders as a valid card with the right content."""
 
 import json
 from typing import Any
@@ -100,9 +100,7 @@ answers = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(question=questions, words=st.sampled_from([EN, ZH]))
-def test_every_open_question_is_a_card_that_lark_takes(
-    question: Question, words: ChatPhrases
-) -> None:
+def test_every_open_question_is_a_valid_card(question: Question, words: ChatPhrases) -> None:
     for name, parts in render_question(asked(question), words, "a"):
         content = parts[0].content
         assert bytes_of(content) < 30 * 1024 or name == "text"
@@ -150,7 +148,7 @@ def markdown_of(card: dict[str, Any]) -> list[str]:
         (of("clarify"), answer("expired"), "Expired without an answer; treated as no"),
     ],
 )
-def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer, said: str) -> None:
+def test_the_outcome_of_a_question(question: Question, given_: Answer, said: str) -> None:
     assert describe_outcome(asked(question, "answered", given_), EN).text == said
 
 
@@ -163,12 +161,12 @@ def test_what_became_of_it_is_told_in_a_word(question: Question, given_: Answer,
         (answer(by="web:1", via="web"), "someone else on the web page"),
     ],
 )
-def test_the_card_says_who_answered(given_: Answer, who: str) -> None:
+def test_the_card_shows_who_answered(given_: Answer, who: str) -> None:
     card = question_card(asked(of("plan"), "answered", given_), EN, "a")
     assert markdown_of(card) == [f"By {who}, {format_time(given_.at)}"]
 
 
-def test_whoever_is_late_hears_who_was_first() -> None:
+def test_a_late_answer_is_told_who_answered_first() -> None:
     taken = asked(of("plan"), "answered", answer(name="Mei Lin"))
     assert describe_late(taken, "x", EN) == "Already answered by Mei Lin in Lark: Approved."
     assert describe_late(taken, "lark:a:ou_2", EN) == "Already answered by you in Lark: Approved."
@@ -177,7 +175,7 @@ def test_whoever_is_late_hears_who_was_first() -> None:
     )
 
 
-def test_every_phrase_is_there_in_both_languages_with_the_same_fields() -> None:
+def test_placeholders_of_question_messages_are_filled_in() -> None:
     fields = {"count": 2, "yes": 1, "who": "w", "when": "t", "via": "v", "outcome": "o", "how": "h"}
     for name in ("asked_allowed_some", "asked_by", "click_late", "asked_until"):
         for word in ("{", "}"):

@@ -26,7 +26,7 @@ loop.close()
 """
 
 
-def test_it_is_imported_without_the_models_of_calls_and_others_get_the_whole() -> None:
+def test_the_client_is_imported_without_the_rest_models() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )
@@ -43,7 +43,7 @@ def test_it_is_imported_without_the_models_of_calls_and_others_get_the_whole() -
         ("plain", "plain"),
     ],
 )
-def test_secrets_of_addresses_are_hidden(said: str, seen: str) -> None:
+def test_secrets_in_urls_are_redacted(said: str, seen: str) -> None:
     record = logging.makeLogRecord({"msg": "%s", "args": (said,)})
     assert SecretFilter().filter(record)
     assert seen in record.getMessage()
@@ -51,6 +51,6 @@ def test_secrets_of_addresses_are_hidden(said: str, seen: str) -> None:
     assert "hush" not in record.getMessage()
 
 
-def test_what_the_supervisor_says_better_is_left_out() -> None:
+def test_records_about_lost_connections_are_dropped() -> None:
     record = logging.makeLogRecord({"msg": "receive message loop exit, err: x"})
     assert not SecretFilter().filter(record)
