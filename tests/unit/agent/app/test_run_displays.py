@@ -37,7 +37,7 @@ async def test_a_display_is_held_by_one_process(displays: RunDisplays) -> None:
     assert (claimed.run.id, claimed.task.instruction) == (RUN, "count")
     assert await displays.claim(RUN, TWO, 60.0) is None
     assert not await displays.save(claimed.display, TWO, 60.0)
-    assert await displays.save(claimed.display._replace(state="{}"), ONE, 0.0)
+    assert await displays.save(claimed.display._replace(state="{}"), ONE, -1.0)
     [abandoned] = await displays.list_abandoned("echo:a")
     assert abandoned.state == "{}"
     assert await displays.claim(RUN, TWO, 60.0) is not None
