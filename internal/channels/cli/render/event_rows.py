@@ -1,4 +1,4 @@
-"""One-line rows: a tool that ran, a plan, the end of a turn. Facts in, lines out."""
+"""Rows for events: user messages, tool calls, plans, results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,26 +13,26 @@ from internal.channels.cli.render.text import (
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.catalog import MessageCatalog
 
-_TELLING = ("command", "path", "url", "pattern", "query", "title", "instruction")
-"""Arguments that say most about a call, the most telling first."""
-_QUOTED = {"pattern", "query"}
-_WIDEST = 100
-_LONGEST_NAME = 24
-_DIFF_LINES = 20
-_LONGEST_CALL = 300
+_DESCRIPTIVE_ARGUMENTS = ("command", "path", "url", "pattern", "query", "title", "instruction")
+"""The arguments that describe a call best, in order of preference."""
+_QUOTED_ARGUMENTS = {"pattern", "query"}
+_MAX_ROW_WIDTH = 100
+_MAX_NAME_WIDTH = 24
+_MAX_DIFF_LINES = 20
+_MAX_CALL_WIDTH = 300
 _MINUTE, _HOUR = 60, 3600
 _THOUSAND, _MILLION = 1_000, 1_000_000
 
 
 class EventRows:
-    """Makes lines of facts, in a language and with the signs of a terminal."""
+    """Renders events as lines, in a language and with a set of glyphs."""
 
     def __init__(self, messages: MessageCatalog, glyphs: Glyphs) -> None:
         self._messages = messages
         self.glyphs = glyphs
 
-    def you(self, text: str, remark: str = "") -> Iterator[StyledLine]:
-        """Yield a person's words, and a remark behind them."""
+    def user_message(self, text: str, remark: str = "") -> Iterator[StyledLine]:
+        """Yield a message of the user, with a remark after it."""
         *before, last = sanitize(text.rstrip()).split("\n")
         mark: Fragments = (("class:faint", f"{self.glyphs.you} "),)
         behind: Fragments = (("class:faint", f"  {remark}"),) if remark else ()
@@ -45,9 +45,9 @@ class EventRows:
     def tool(
         self, started: Mapping[str, Any], done: Mapping[str, Any], width: int
     ) -> list[StyledLine]:
-        """Return what is left of a call when it is over: one line, and the change it made."""
+        """Return the row of a completed call, and the diff of the change it made."""
         metadata, error = done.get("metadata", {}), done.get("error")
-        name = truncate_line(str(done["tool_name"]), _LONGEST_NAME)
+        name = truncate_line(str(done["tool_name"]), _MAX_NAME_WIDTH)
         if metadata.get("denied"):
             return list(self._denied(name, done))
         state, glyph = ("failed", self.glyphs.failed) if error else ("ok", self.glyphs.ok)
@@ -56,7 +56,7 @@ class EventRows:
             facts.append(summary)
         right = " · ".join(facts)
         head = f"{glyph} {name}  "
-        wide = min(width, _WIDEST)
+        wide = min(width, _MAX_ROW_WIDTH)
         detail = first_line(error) if error else describe_arguments(started.get("arguments", {}))
         detail = truncate_line(detail, max(wide - cell_width(head) - cell_width(right) - 2, 8))
         gap = max(wide - cell_width(head) - cell_width(detail) - cell_width(right), 2)
@@ -76,14 +76,14 @@ class EventRows:
         rules = metadata.get("rules") or ([metadata["rule"]] if metadata.get("rule") else [])
         what = str(metadata.get("what") or name)
         if what.startswith(f"{name} {{"):
-            what = truncate_line(what, _LONGEST_CALL)  # the arguments as JSON: a file's text, say
+            what = truncate_line(what, _MAX_CALL_WIDTH)  # the arguments as JSON: a file's text, say
         first, *more = sanitize(what).rstrip().split("\n")
         mark = ("class:need", f"{self.glyphs.permission} {self._messages('denied')}  ")
         yield StyledLine((mark, ("", first)), rest=rest)
-        for line in more[:_DIFF_LINES]:
+        for line in more[:_MAX_DIFF_LINES]:
             yield StyledLine((("", line),), rest, rest)
-        if len(more) > _DIFF_LINES:
-            yield self.faint(f"  {self._messages('more_lines', count=len(more) - _DIFF_LINES)}")
+        if len(more) > _MAX_DIFF_LINES:
+            yield self.faint(f"  {self._messages('more_lines', count=len(more) - _MAX_DIFF_LINES)}")
         if not rules:
             why = truncate_line(str(done.get("error", "")), 400)
             yield StyledLine((("class:faint", why),), rest, rest)
@@ -92,7 +92,7 @@ class EventRows:
             yield StyledLine((("class:faint", hint),), rest, rest)
 
     def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[StyledLine]:
-        """Yield every line of a unified diff but the names of its files."""
+        """Yield the lines of a unified diff without the file names."""
         for line in sanitize(diff).splitlines():
             if not line.startswith(("--- ", "+++ ")):
                 style = {"+": "class:ok", "-": "class:failed", "@": "class:faint"}.get(line[:1], "")
@@ -100,9 +100,9 @@ class EventRows:
 
     def _diff(self, diff: str) -> Iterator[StyledLine]:
         lines = list(self.change(diff))
-        yield from lines[:_DIFF_LINES]
-        if len(lines) > _DIFF_LINES:
-            more = self._messages("more_lines", count=len(lines) - _DIFF_LINES)
+        yield from lines[:_MAX_DIFF_LINES]
+        if len(lines) > _MAX_DIFF_LINES:
+            more = self._messages("more_lines", count=len(lines) - _MAX_DIFF_LINES)
             yield self.faint(f"  {more}")
 
     def _summary(self, done: Mapping[str, Any]) -> str:
@@ -118,7 +118,7 @@ class EventRows:
             added, removed = (sum(one.startswith(sign) for one in lines) for sign in "+-")
             return f"+{added} -{removed}"
         if "size" in metadata:
-            return ""  # what the tool says of what it wrote is for the model
+            return ""  # the result text of a write is meant for the model
         text = str(done.get("result", "")).strip()
         return self._count(text.count("\n") + 1, "lines_one", "lines") if text else ""
 
@@ -126,7 +126,7 @@ class EventRows:
         return self._messages(singular if count == 1 else plural, count=count)
 
     def plan(self, plan: Mapping[str, Any]) -> StyledLine:
-        """Return a plan on one line, which may break."""
+        """Return a plan on one line, which may wrap."""
         steps = [truncate_line(str(step["description"]), 60) for step in plan["steps"]]
         title = self._messages("plan_step")
         if len(steps) != 1:
@@ -136,7 +136,7 @@ class EventRows:
         return StyledLine((*head, ("", arrow.join(steps))), rest=(("", "  "),))
 
     def steps(self, plan: Mapping[str, Any]) -> Iterator[StyledLine]:
-        """Yield a plan step by step, each with its status."""
+        """Yield the goal of a plan and its steps with their status."""
         glyphs = self.glyphs
         marks = {
             "completed": ("class:ok", glyphs.ok),
@@ -153,8 +153,8 @@ class EventRows:
             text = truncate_line(str(step["description"]), 400)
             yield StyledLine((mark, ("", f" {text}")), (("", "  "),), (("", "    "),))
 
-    def over(self, result: Mapping[str, Any], mark: str) -> StyledLine:
-        """Return the dim line at the end of a turn."""
+    def result(self, result: Mapping[str, Any], mark: str) -> StyledLine:
+        """Return the dim line at the end of a run: time, tokens, cost."""
         usage = result["usage"]
         fed = sum(usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
         told = self._messages(
@@ -168,37 +168,37 @@ class EventRows:
         return self.faint(f"{mark} {told}{price}")
 
     def faint(self, text: str) -> StyledLine:
-        """Return a dim remark."""
+        """Return a dim line."""
         return StyledLine((("class:faint", text),), rest=(("", "  "),))
 
     def failed(self, sentence: str) -> StyledLine:
-        """Return what went wrong."""
+        """Return an error."""
         return StyledLine(
             (("class:failed", self.glyphs.failed), ("", f" {truncate_line(sentence, 2_000)}")),
             rest=(("", "  "),),
         )
 
     def note(self, sentence: str) -> StyledLine:
-        """Return something that a person should know."""
+        """Return a note."""
         return self.faint(f"{self.glyphs.note} {truncate_line(sentence, 2_000)}")
 
 
 def describe_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return the one argument that says what a call is about."""
-    for name in _TELLING:
+    """Return the argument that describes a call best."""
+    for name in _DESCRIPTIVE_ARGUMENTS:
         if isinstance(value := arguments.get(name), str) and value.strip():
-            return f'"{value}"' if name in _QUOTED else value
+            return f'"{value}"' if name in _QUOTED_ARGUMENTS else value
     values = (value for value in arguments.values() if isinstance(value, str) and value.strip())
     return next(values, "")
 
 
 def first_line(text: object) -> str:
-    """Return the first line that says something."""
+    """Return the first line that is not blank."""
     return next((line for line in str(text).splitlines() if line.strip()), "")
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration as people read it: 0.4s, 12s, 1m12s, 2h05m."""
+    """Return a duration such as 0.4s, 12s, 1m12s or 2h05m."""
     if seconds < 10:  # noqa: PLR2004 - tenths matter below ten seconds
         return f"{seconds:.1f}s"
     whole = int(seconds)
@@ -210,7 +210,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_tokens(count: int) -> str:
-    """Return a number of tokens as people read it: 950, 12.4k, 3.1M."""
+    """Return a number of tokens such as 950, 12.4k or 3.1M."""
     if count < _THOUSAND:
         return str(count)
     if count < _MILLION:
@@ -219,12 +219,12 @@ def format_tokens(count: int) -> str:
 
 
 def format_cost(cost: float) -> str:
-    """Return a price: two digits behind the point, more for what is less than a cent."""
+    """Return an amount in US dollars: two decimals, four below one cent."""
     return f"${cost:.2f}" if cost >= 0.01 or not cost else f"${cost:.4f}"  # noqa: PLR2004 - a cent
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[StyledLine]:
-    """Yield rows in columns, the last one dim and as wide as it wants."""
+    """Yield rows in aligned columns. The last column is dim and not padded."""
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     for *before, last in rows:
         padded = zip(before, widths, strict=False)

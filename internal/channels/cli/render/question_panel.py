@@ -1,4 +1,4 @@
-"""What a question looks like above the prompt, and what is left of it once it is answered."""
+"""Questions above the prompt, and their rows once they are answered."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,23 +18,23 @@ from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.i18n.catalog import MessageCatalog
 
-_MOST_ROWS = 20
-"""Rows of a command or a change that are shown before `… 34 more`; Ctrl+O shows all."""
-_NAMED = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
-_TITLE = 400
-_IN: Fragments = (("", "  "),)
-_SHOWN = 60
+_MAX_ROWS = 20
+"""Rows of a command or a diff before `… 34 more`; Ctrl+O shows all."""
+_DIFF_FILE = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
+_MAX_TITLE_WIDTH = 400
+_INDENT: Fragments = (("", "  "),)
+_MAX_SUMMARY_WIDTH = 60
 
 
 class QuestionPanel:
-    """Draws questions, in a language and with the signs of a terminal."""
+    """Renders questions, in a language and with a set of glyphs."""
 
     def __init__(self, messages: MessageCatalog, glyphs: Glyphs) -> None:
         self._messages = messages
         self._glyphs = glyphs
 
     def rows(self, asked: OpenQuestion, width: int, room: int, *, armed: bool) -> list[Fragments]:
-        """Return a question with its keys in at most `room` rows; [] when they do not do.
+        """Return a question with its keys in at most `room` rows, [] if they are too few.
 
         The keys are shown once they are `armed`.
         """
@@ -43,9 +43,9 @@ class QuestionPanel:
         left = room - len(keys)
         if left < 2:  # noqa: PLR2004 - what is asked, and how much of it is not shown
             return []
-        if asked.writing:
+        if asked.drafting:
             bodies = []
-        shown, hidden = _clipped([head, *bodies], width, min(left, _MOST_ROWS + len(bodies) + 1))
+        shown, hidden = _clipped([head, *bodies], width, min(left, _MAX_ROWS + len(bodies) + 1))
         if hidden:
             more = f"  {self._messages('more_rows', count=hidden)}"
             shown.append(
@@ -54,18 +54,18 @@ class QuestionPanel:
         return [*shown, *(keys if armed else [()] * len(keys))]
 
     def lines(self, asked: OpenQuestion) -> list[StyledLine]:
-        """Return all of a question, and the command that answers it from elsewhere."""
+        """Return the whole question, and the command that answers it from another terminal."""
         told = self._messages("answer_with", id=asked.id)
         return [
             *(line for part in self._parts(asked) for line in part),
-            StyledLine(_faint(told), _IN),
+            StyledLine(_faint(told), _INDENT),
         ]
 
     def keys(self, asked: OpenQuestion) -> StyledLine:
-        """Return the line that says which keys do what."""
+        """Return the line that explains the keys."""
         messages = self._messages
-        if asked.writing:
-            return StyledLine(_faint(messages(f"writing_{asked.writing}")), _IN, _IN)
+        if asked.drafting:
+            return StyledLine(_faint(messages(f"writing_{asked.drafting}")), _INDENT, _INDENT)
         many = len(asked.calls) > 1
         told = list[str]()
         match asked.kind:
@@ -82,22 +82,22 @@ class QuestionPanel:
                 told.append(messages("key_words"))
             case _:
                 told = [messages("key_all") if many else messages("key_once")]
-                told += [messages("key_session"), messages("key_rule")] if asked.ruled else []
+                told += [messages("key_session"), messages("key_rule")] if asked.has_rules else []
                 told += [
                     messages("key_none") if many else messages("key_no"),
                     messages("key_because"),
                 ]
                 told += [messages("key_mark", last=asked.digits)] if asked.digits else []
-        if asked.marked:
-            told.append(messages("key_enter", count=len(asked.marked)))
-        return StyledLine((("class:need", "  ".join(told)),), _IN, _IN)
+        if asked.selected:
+            told.append(messages("key_enter", count=len(asked.selected)))
+        return StyledLine((("class:need", "  ".join(told)),), _INDENT, _INDENT)
 
     def closed(
         self, asked: OpenQuestion, answer: Mapping[str, Any], *, here: bool
     ) -> Iterator[StyledLine]:
-        """Yield what became of a question: what was asked, what was said, and by whom."""
+        """Yield a closed question: what was asked, the answer, and who gave it."""
         messages, decision = self._messages, str(answer["decision"])
-        said = truncate_line(str(answer.get("text") or ""), _TITLE)
+        said = truncate_line(str(answer.get("text") or ""), _MAX_TITLE_WIDTH)
         if decision != "text":
             known = messages(f"said_{decision}")
             if answer.get("items"):
@@ -112,20 +112,20 @@ class QuestionPanel:
         yield StyledLine(
             (
                 (style, glyph),
-                ("", f" {truncate_line(self._title(asked), _SHOWN)}  {arrow} {said}"),
+                ("", f" {truncate_line(self._title(asked), _MAX_SUMMARY_WIDTH)}  {arrow} {said}"),
                 *(_faint(f" · {who}") if who else ()),
             ),
-            rest=_IN,
+            rest=_INDENT,
         )
         if answer.get("items"):
-            no = asked.refused(answer)
+            no = asked.denied_calls(answer)
             for call in asked.calls:
                 yes = call["call_id"] not in no
                 mark = (
                     ("class:ok", self._glyphs.ok) if yes else ("class:failed", self._glyphs.failed)
                 )
-                what = truncate_line(" ".join(_what(call)), _SHOWN)
-                yield StyledLine((mark, ("", f" {what}")), _IN, _IN)
+                what = truncate_line(" ".join(_what(call)), _MAX_SUMMARY_WIDTH)
+                yield StyledLine((mark, ("", f" {what}")), _INDENT, _INDENT)
 
     def _mark(self, asked: OpenQuestion, decision: str) -> tuple[str, str]:
         if decision in {"reject", "expired"}:
@@ -146,11 +146,11 @@ class QuestionPanel:
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
         return self._messages(
-            "answered_by", who=truncate_line(by, _SHOWN), via=answer.get("via", "")
+            "answered_by", who=truncate_line(by, _MAX_SUMMARY_WIDTH), via=answer.get("via", "")
         )
 
     def _parts(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
-        """Yield the head of a question, then what may be cut when there is no room for all."""
+        """Yield the head of a question, then the parts that may be shortened to fit."""
         glyphs, messages = self._glyphs, self._messages
         match asked.kind:
             case "approval":
@@ -158,7 +158,11 @@ class QuestionPanel:
             case "plan":
                 plan = asked.view.get("plan") or {"goal": asked.view["title"], "steps": ()}
                 mark = (("class:need", f"{glyphs.plan} {messages('plan_asked')}  "),)
-                yield [StyledLine((("", truncate_line(str(plan["goal"]), _TITLE)),), mark, _IN)]
+                yield [
+                    StyledLine(
+                        (("", truncate_line(str(plan["goal"]), _MAX_TITLE_WIDTH)),), mark, _INDENT
+                    )
+                ]
                 yield [
                     StyledLine(
                         (("", _flat(step["description"])),), (("", f"  {n}. "),), (("", "     "),)
@@ -168,7 +172,9 @@ class QuestionPanel:
             case _:
                 title = str(asked.view["title"])
                 yield [
-                    StyledLine((("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _IN)
+                    StyledLine(
+                        (("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _INDENT
+                    )
                 ]
                 body = str(asked.view.get("body") or "")
                 if body.strip() and body.strip() != title.strip():
@@ -184,8 +190,11 @@ class QuestionPanel:
             (call,) = asked.calls
             first, *more = _what(call)
             head = (("class:need", f"{mark}{messages('allow_asked')}  "),)
-            yield [StyledLine((("class:strong", first),), head, _IN, verbatim=True)]
-            yield [StyledLine((("class:strong", line),), _IN, _IN, verbatim=True) for line in more]
+            yield [StyledLine((("class:strong", first),), head, _INDENT, verbatim=True)]
+            yield [
+                StyledLine((("class:strong", line),), _INDENT, _INDENT, verbatim=True)
+                for line in more
+            ]
             yield [self._why(call)]
             yield list(EventRows(messages, self._glyphs).change(str(call.get("diff") or "")))
             return
@@ -206,9 +215,9 @@ class QuestionPanel:
                 *EventRows(messages, self._glyphs).change(str(call.get("diff") or ""), deep),
             ]
 
-    def _why(self, call: Mapping[str, Any], edge: Fragments = _IN) -> StyledLine:
+    def _why(self, call: Mapping[str, Any], edge: Fragments = _INDENT) -> StyledLine:
         tool, risk, reason = (
-            truncate_line(str(call[n]), _TITLE) for n in ("tool", "risk", "reason")
+            truncate_line(str(call[n]), _MAX_TITLE_WIDTH) for n in ("tool", "risk", "reason")
         )
         about = [risk, reason] if reason.startswith(tool) else [tool, risk, reason]
         if whole := call.get("whole"):
@@ -216,15 +225,15 @@ class QuestionPanel:
         return StyledLine(_faint(" · ".join(one for one in about if one)), edge, edge)
 
     def _number(self, asked: OpenQuestion, n: int) -> tuple[str, str]:
-        chosen = n in asked.marked
+        chosen = n in asked.selected
         tick = f"{self._glyphs.ok if chosen else ' '} " if asked.multiple or asked.calls else ""
         return "class:ok" if chosen else "class:need", f"  {tick}{n} "
 
 
 def _what(call: Mapping[str, Any]) -> list[str]:
-    """Return what would be run, as lines: of a change that is shown below, the file's name."""
+    """Return the lines of a call; for a change whose diff follows, the tool and the file."""
     what, tool = str(call["what"]), str(call["tool"])
-    named = _NAMED.search(str(call.get("diff") or ""))
+    named = _DIFF_FILE.search(str(call.get("diff") or ""))
     if named is not None and what.startswith(f"{tool} {{"):
         what = f"{tool}  {named[1]}"
     return sanitize(what).rstrip().split("\n")
@@ -233,12 +242,12 @@ def _what(call: Mapping[str, Any]) -> list[str]:
 def _clipped(
     parts: Sequence[list[StyledLine]], width: int, room: int
 ) -> tuple[list[Fragments], int]:
-    """Return the rows of these parts, and how many were left out: the longest parts give way."""
+    """Return the rows of these parts and how many were left out, of the longest parts first."""
     drawn = [_rows(part, width) for part in parts if part]
     if sum(map(len, drawn)) <= room:
         return [row for rows in drawn for row in rows], 0
     kept, left = [0] * len(drawn), room - 1
-    # a row for each in turn, the head first, as long as there is room
+    # one row of each part in turn, the head first, while there is room
     while left:
         for number, rows in enumerate(drawn):
             if left and kept[number] < len(rows):
@@ -254,7 +263,7 @@ def _rows(lines: Sequence[StyledLine], width: int) -> list[Fragments]:
 
 def _text(text: str) -> Iterator[StyledLine]:
     for line in sanitize(text).rstrip().split("\n"):
-        yield StyledLine((("", line),), _IN, _IN)
+        yield StyledLine((("", line),), _INDENT, _INDENT)
 
 
 def _flat(text: object) -> str:

@@ -1,4 +1,4 @@
-"""Runs a session: the screen is drawn at once, everything else comes behind it."""
+"""Runs a session: the first frame is drawn at once, services are opened afterwards."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from internal.channels.cli.render.theme import ASCII, UNICODE
 from internal.channels.cli.repl.completion import SessionCompleter
 from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.history import HistoryFile
-from internal.channels.cli.repl.keybindings import Doing, KeyHandlers
+from internal.channels.cli.repl.keybindings import KeyActions, KeyHandlers
 from internal.channels.cli.repl.prompt import QUESTIONS_POLL_SECONDS, Prompt
 from internal.channels.cli.repl.screen import TerminalScreen
 from internal.channels.cli.repl.session import ReplSession, TaskChoices
@@ -29,12 +29,12 @@ from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, Term
 from internal.channels.cli.task_request import File
 from internal.i18n.catalog import Language
 
-_PATIENCE_SECONDS = 5.0
+_CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class ReplOptions:
-    """How a session begins. `session_id` goes on with one, "" with the newest of the terminal."""
+    """Options of a session. `session_id` resumes one, "" the newest of the terminal or the page."""
 
     choices: TaskChoices
     folder: Path
@@ -45,7 +45,7 @@ class ReplOptions:
     prompt: str | None = None
     session_id: str | None = None
     lists: bool = False
-    """Show the sessions that can be gone on with."""
+    """List the sessions that can be resumed."""
     title: str | None = None
     files: tuple[File, ...] = ()
     ascii_only: bool = False
@@ -54,28 +54,28 @@ class ReplOptions:
 
 
 KitOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
-"""Opens the services; it is given what to call when a run fails without a report of its own."""
+"""Opens the services. Its argument reports errors of runs that do not report them themselves."""
 
 
 async def run_repl_session(start: ReplOptions, opened: KitOpener) -> int:
     """Run a session on the terminal of this process and return the exit code.
 
-    The terminal is left as it was found, whatever happens.
+    The terminal is always restored.
 
     Raises:
         Leave: the session cannot be had.
     """
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CliExit(USAGE, "There is no terminal to talk in.")
+        raise CliExit(USAGE, "Standard input or output is not a terminal.")
     restorer = TerminalRestorer(sys.stdin.fileno(), sys.stdout.fileno())
     try:
-        return await _Running(start, opened, restorer).run()
+        return await _ReplApp(start, opened, restorer).run()
     finally:
         restorer.restore()
 
 
-class _Running:
-    """Puts the parts together for as long as the session lasts."""
+class _ReplApp:
+    """Wires the parts of a session together and runs them."""
 
     def __init__(self, start: ReplOptions, opened: KitOpener, restorer: TerminalRestorer) -> None:
         self._start = start
@@ -86,7 +86,7 @@ class _Running:
         self.session.place = _shown_folder(start.folder)
         self.session.title, self.session.files = start.title, [*start.files]
         self._over = asyncio.Event()
-        self._context = SlashContext(self.session, start.folder, self._wear, self.leave)
+        self._context = SlashContext(self.session, start.folder, self._set_theme, self.leave)
         self._commands = SlashCommands(self._context)
         self.box = Buffer(
             multiline=True,
@@ -101,13 +101,13 @@ class _Running:
             restorer, self._interrupted, self.leave, self._suspended, self._resumed
         )
         self.keyboard = KeyHandlers(
-            Doing(
+            KeyActions(
                 self.session,
                 self.prompt,
                 self.box,
                 self._commands.run,
                 self.leave,
-                self.signals.leave_at_once,
+                self.signals.exit_now,
             )
         )
         streams = (
@@ -122,26 +122,26 @@ class _Running:
             (self._glyphs, self._context.theme),
         )
         self.session.redraw = self.screen.refresh
-        self.session.put_back = self._put_back
+        self.session.restore_input = self._put_back
 
     async def run(self) -> int:
-        """Draw, then bring up what stands behind."""
+        """Run the screen and the services until the session ends. Return the exit code."""
         with self.signals:
-            behind = asyncio.create_task(self._behind())
-            ticking = asyncio.create_task(self._tick())
+            services = asyncio.create_task(self._serve())
+            ticking = asyncio.create_task(self._poll())
             try:
                 code = await self.screen.app.run_async(
                     handle_sigint=False, set_exception_handler=False
                 )
             except EOFError:
-                code = FAILED  # the terminal is gone
+                code = FAILED  # the terminal was closed
             finally:
                 self._over.set()
                 ticking.cancel()
-                done, _ = await asyncio.wait({behind}, timeout=_PATIENCE_SECONDS)
+                done, _ = await asyncio.wait({services}, timeout=_CLOSE_TIMEOUT_SECONDS)
             if not done:
-                self.signals.leave_at_once(code)
-            behind.result()
+                self.signals.exit_now(code)
+            services.result()
             return self.signals.code or code
 
     def leave(self, code: int) -> None:
@@ -156,10 +156,10 @@ class _Running:
                     session.note(session.view.rows.note(waits))
             app.exit(result=code)
 
-    async def _behind(self) -> None:
-        """Bring up the client, greet, and keep it until the session is over."""
+    async def _serve(self) -> None:
+        """Open the services, greet, and keep them open until the session ends."""
         try:
-            async with self._opened(self._trouble) as services:
+            async with self._opened(self._report_error) as services:
                 try:
                     await self._greet(services)
                     await self._over.wait()
@@ -176,7 +176,7 @@ class _Running:
 
     async def _greet(self, services: ReplServices) -> None:
         session, start = self.session, self._start
-        session.arrived(services)
+        session.set_services(services)
         about = await services.client.about()
         session.model = start.choices.model or about.model
         messages, rows = session.messages, session.view.rows
@@ -194,22 +194,22 @@ class _Running:
         if start.lists:
             self._commands.run("/resume")
         if start.prompt:
-            session.say(start.prompt)
+            session.send(start.prompt)
         session.start(self._commands.refresh_sessions())
         session.start(_load_renderer())
 
     async def _close(self, services: ReplServices) -> None:
-        """Stop what this terminal started and is still at work."""
+        """Stop the run that is still active."""
         run = self.session.view.current
         if run is not None:
             try:
                 await services.client.stop(run.task_id)
             except GatewayError as error:
-                self._trouble(str(error))
+                self._report_error(str(error))
         await self.session.close()
 
-    async def _tick(self) -> None:
-        """Count the seconds while something is at work, and look for questions elsewhere."""
+    async def _poll(self) -> None:
+        """Update the elapsed time, and poll for questions of other sessions."""
         for second in count(1):
             await asyncio.sleep(1)
             if self.session.services is not None and not second % QUESTIONS_POLL_SECONDS:
@@ -217,8 +217,8 @@ class _Running:
             if self.session.view.current is not None:
                 self.screen.refresh()
 
-    def _trouble(self, sentence: str) -> None:
-        self.session.view.put("row", [self.session.view.rows.failed(sentence)])
+    def _report_error(self, sentence: str) -> None:
+        self.session.view.print_lines("row", [self.session.view.rows.failed(sentence)])
         self.session.redraw()
 
     def _interrupted(self) -> None:
@@ -227,10 +227,10 @@ class _Running:
 
     def _resumed(self) -> None:
         if not self.keyboard.lent:
-            self.screen.wake()  # whoever stopped us may have changed the terminal
+            self.screen.wake()  # the terminal settings may have changed meanwhile
 
     def _suspended(self) -> None:
-        # a signal is handled outside of the screen's own context
+        # signal handlers run outside the context of the application
         context = self.screen.app.context
         if context is not None:
             context.copy().run(self.keyboard.suspend)
@@ -238,8 +238,8 @@ class _Running:
     def _gone(self, _error: OSError) -> None:
         self.leave(BROKEN_PIPE)
 
-    def _wear(self, theme: str) -> None:
-        self.screen.wear(theme)
+    def _set_theme(self, theme: str) -> None:
+        self.screen.set_theme(theme)
 
     def _put_back(self, text: str) -> None:
         if not self.box.text:

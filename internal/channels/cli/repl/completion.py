@@ -1,4 +1,4 @@
-"""What can be completed: commands behind a slash, files behind an @, ids of sessions."""
+"""Completion of slash commands, their values, and file names after `@`."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,14 +9,14 @@ from prompt_toolkit.document import Document
 
 from internal.channels.cli.render.text import sanitize
 
-_MOST_FILES = 200
+_MAX_FILES = 200
 _HIDDEN = "."
 
 
 class SessionCompleter(Completer):
-    """Completes where the cursor stands.
+    """Completes the word before the cursor.
 
-    `commands` gives the names and what they do, `values` what may stand behind a command.
+    `commands` returns command names with their descriptions, `values` the values of a command.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class SessionCompleter(Completer):
         document: Document,
         complete_event: CompleteEvent,  # noqa: ARG002 - the name is prompt_toolkit's
     ) -> Iterable[Completion]:
-        """Yield what fits, in order."""
+        """Yield the matching completions, in order."""
         before = document.text_before_cursor
         if before.startswith("/") and "\n" not in before:
             name, blank, rest = before[1:].partition(" ")
@@ -67,6 +67,6 @@ class SessionCompleter(Completer):
                 )
         except (OSError, ValueError):
             return
-        for name, is_folder in found[:_MOST_FILES]:
+        for name, is_folder in found[:_MAX_FILES]:
             path = f"{folder}/{name}" if folder else name
             yield Completion(f"@{path}{'/' * is_folder}", -len(written) - 1, display=path)

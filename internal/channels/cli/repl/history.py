@@ -1,4 +1,4 @@
-"""What was said before, kept in a file of the home folder that only its owner may read."""
+"""Input history, stored in a file of the home folder that only its owner can read."""
 
 import json
 import os
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
-_MOST = 1_000
-_LONGEST = 20_000
-"""Longer texts are pastes: they are not worth coming back to."""
-_LARGEST_FILE = 4 * 1024 * 1024
+_MAX_ENTRIES = 1_000
+_MAX_ENTRY_LENGTH = 20_000
+"""Longer entries are pastes and are not stored."""
+_MAX_FILE_SIZE = 4 * 1024 * 1024
 
 
 class HistoryFile(History):
-    """One JSON string a line, the newest last. A text that begins with a blank is not kept.
+    """One JSON string per line, newest last. Entries that start with a blank are not stored.
 
-    A file that cannot be used is no error: the history then lasts as long as the session.
+    If the file cannot be used, the history lasts as long as the session.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,13 +25,13 @@ class HistoryFile(History):
         self._path = path
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return what is kept, the newest first."""
+        """Yield the stored entries, newest first."""
         try:
             lines = self._read().splitlines()
         except OSError:
             return
-        if len(lines) > 2 * _MOST:
-            lines = lines[-_MOST:]
+        if len(lines) > 2 * _MAX_ENTRIES:
+            lines = lines[-_MAX_ENTRIES:]
             with suppress(OSError):
                 self._replace(lines)
         for line in reversed(lines):
@@ -40,8 +40,8 @@ class HistoryFile(History):
                     yield text
 
     def store_string(self, string: str) -> None:
-        """Keep a text."""
-        if not string.strip() or string.startswith(" ") or len(string) > _LONGEST:
+        """Append an entry."""
+        if not string.strip() or string.startswith(" ") or len(string) > _MAX_ENTRY_LENGTH:
             return
         line = json.dumps(string, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         with suppress(OSError):
@@ -54,8 +54,8 @@ class HistoryFile(History):
     def _read(self) -> str:
         opened = self._open(os.O_RDONLY)
         with os.fdopen(opened, "rb") as file:
-            file.seek(max(os.fstat(opened).st_size - _LARGEST_FILE, 0))
-            return file.read(_LARGEST_FILE).decode("utf-8", "replace")
+            file.seek(max(os.fstat(opened).st_size - _MAX_FILE_SIZE, 0))
+            return file.read(_MAX_FILE_SIZE).decode("utf-8", "replace")
 
     def _replace(self, lines: Iterable[str]) -> None:
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
@@ -65,5 +65,5 @@ class HistoryFile(History):
         draft.replace(self._path)
 
     def _open(self, how: int) -> int:
-        # not through a link that someone laid, and never blocking on a pipe
+        # never follow a symbolic link, never block on a pipe
         return os.open(self._path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""What the keys do. Editing itself is prompt_toolkit's own."""
+"""Key bindings. Editing itself is left to prompt_toolkit."""
 
 import asyncio
 import os
@@ -20,41 +20,41 @@ from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.prompt import Prompt
 from internal.channels.cli.repl.session import HINT_SECONDS, ReplSession
 
-_DECIDING = "yapne123456789"
-LONE_SECONDS = 0.25
-"""A letter decides once it has stood alone in the box for this long: else it begins a word."""
+_ANSWER_KEYS = "yapne123456789"
+SINGLE_KEY_SECONDS = 0.25
+"""A letter answers once it has been alone in the input this long; otherwise it starts a word."""
 
 
-class Doing(NamedTuple):
-    """What keys set off: `command` runs a line that begins with a slash."""
+class KeyActions(NamedTuple):
+    """Targets of keys. `command` runs a slash command; `leave` and `exit_now` get an exit code."""
 
     session: ReplSession
     prompt: Prompt
     box: Buffer
     command: Callable[[str], None]
     leave: Callable[[int], None]
-    leave_at_once: Callable[[int], None]
+    exit_now: Callable[[int], None]
 
 
 class KeyHandlers:
-    """The meaning of every key that has one here. One handler for Ctrl+C and the real signal."""
+    """Handlers of all keys. Ctrl+C and SIGINT share one handler."""
 
-    def __init__(self, doing: Doing) -> None:
-        self._session = doing.session
-        self._prompt = doing.prompt
-        self._box = doing.box
-        self._doing = doing
+    def __init__(self, actions: KeyActions) -> None:
+        self._session = actions.session
+        self._prompt = actions.prompt
+        self._box = actions.box
+        self._actions = actions
         self._interrupted = self._asked = -HINT_SECONDS
         self._idle = True
         self.lent = False
-        """An editor has the terminal now."""
+        """True while an editor uses the terminal."""
 
     def bindings(self) -> KeyBindings:
         """Return the bindings."""
         keys = KeyBindings()
         editing = ~is_searching
         empty = Condition(lambda: not self._box.text)
-        # while something is chosen in the menu, Enter takes it and Esc closes it
+        # while a menu entry is selected, Enter inserts it and Esc closes the menu
         menu = Condition(lambda: self._box.complete_state is not None)
         chosen = Condition(
             lambda: (
@@ -77,22 +77,22 @@ class KeyHandlers:
             (("c-o",), self._show_output, editing),
             (("c-g",), lambda _event: self._edit(), editing),
             (("c-z",), lambda _event: self.suspend(), editing),
-            (("?",), lambda _event: self._doing.command("/help"), editing & empty),
+            (("?",), lambda _event: self._actions.command("/help"), editing & empty),
         ):
             keys.add(*names, filter=when)(handler)
-        for key in _DECIDING:
+        for key in _ANSWER_KEYS:
             means = Condition(partial(self._prompt.means, key))
             keys.add(key, filter=editing & empty & means)(self._begin_decision)
         keys.add(Keys.BracketedPaste)(self._paste)
         return keys
 
     def interrupt(self) -> None:
-        """Clear the text; else stop the task; else quit when it comes twice."""
+        """Clear the input, else stop the task, else quit on the second press."""
         if self._prompt.back():
             return
         now, session = time.monotonic(), self._session
-        idle = session.view.work.stoppable is None
-        # twice in one and the same state: a press that came too late to stop does not quit
+        idle = session.view.runs.stoppable is None
+        # twice in the same state: a press that came too late to stop does not quit
         again = self._idle is idle and now - self._interrupted < HINT_SECONDS
         if self._box.text:
             self._box.reset()
@@ -105,23 +105,23 @@ class KeyHandlers:
                 session.messages("again_quit") if idle else session.messages("again_leave")
             )
         elif idle:
-            self._doing.leave(INTERRUPTED)
+            self._actions.leave(INTERRUPTED)
         else:
-            self._doing.leave_at_once(INTERRUPTED)
+            self._actions.exit_now(INTERRUPTED)
 
     def end(self) -> None:
-        """Leave; while a task runs only when it is said twice."""
+        """Quit; while a task runs only on the second press."""
         now, session = time.monotonic(), self._session
         again, self._asked = now - self._asked < HINT_SECONDS, now
         if session.view.current is None or again:
-            self._doing.leave(OK)
+            self._actions.leave(OK)
         else:
             session.hint(session.messages("quit_running"))
 
     def suspend(self) -> None:
-        """Give the terminal back to the shell until it says `fg`."""
+        """Suspend to the shell until `fg`."""
         if self.lent:
-            _stop_here()  # the editor has stopped itself, and the shell waits for all of the job
+            _stop_here()  # the editor has stopped itself; the shell waits for the whole job
         else:
             run_in_terminal(_stop_here)
 
@@ -140,18 +140,18 @@ class KeyHandlers:
         writing = self._prompt.writing
         self._box.reset(append_to_history=not writing)
         if text.startswith("/") and "\n" not in text.strip() and not writing:
-            self._doing.command(text.strip())
+            self._actions.command(text.strip())
         elif not self._prompt.takes(text):
-            self._session.say(text.strip("\n"))
+            self._session.send(text.strip("\n"))
 
     def _begin_decision(self, event: KeyPressEvent) -> None:
         asked = self._prompt.asked
-        if asked is not None and not asked.decides(event.data):
+        if asked is not None and not asked.is_final_key(event.data):
             self._prompt.press(event.data)
             return
         self._box.insert_text(event.data)
         loop = asyncio.get_running_loop()
-        loop.call_later(LONE_SECONDS, self._decide, event.data, asked)
+        loop.call_later(SINGLE_KEY_SECONDS, self._decide, event.data, asked)
 
     def _decide(self, key: str, asked: OpenQuestion | None) -> None:
         if self._box.text == key and self._prompt.asked is asked and self._prompt.means(key):
@@ -173,17 +173,17 @@ class KeyHandlers:
         elif self._queues() and box.text.strip():
             text = box.text
             box.reset(append_to_history=True)
-            session.later(text.strip("\n"))
+            session.queue_text(text.strip("\n"))
         else:
             box.start_completion(insert_common_part=True)
 
     def _queues(self) -> bool:
-        """Say whether words are kept from whoever would hear them now."""
+        """Return True if Tab queues the text instead of completing it."""
         asked = self._prompt.asked is not None and not self._prompt.writing
         return asked or self._session.view.current is not None
 
     def _up(self, _event: KeyPressEvent) -> None:
-        taken = self._session.take_back()
+        taken = self._session.unqueue()
         if taken is None:
             self._box.auto_up()
         else:
@@ -215,17 +215,14 @@ class KeyHandlers:
         session.note(title, *bodies)
 
     def _paste(self, event: KeyPressEvent) -> None:
-        self._box.insert_text(self._session.chips.take(event.data))
-
-
-def suspend() -> None:
-    """Give the terminal back to the shell until it says `fg`."""
-    run_in_terminal(_stop_here)
+        self._box.insert_text(self._session.pastes.add(event.data))
 
 
 def _stop_here() -> None:
     before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     try:
-        os.kill(0, signal.SIGTSTP)  # as the terminal would: the whole job, a pager behind us too
+        os.kill(
+            0, signal.SIGTSTP
+        )  # the whole job, as the terminal does: also a pager in the pipeline
     finally:
         signal.signal(signal.SIGTSTP, before)

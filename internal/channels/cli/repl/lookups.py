@@ -121,7 +121,7 @@ class Lookups(NamedTuple):
                     if self.as_json:
                         self.output.write(b'{"event":%s}\n' % envelope)
                     else:
-                        view.take(envelope)
+                        view.add_event(envelope)
                 await self._print(view)
                 if over:
                     break
@@ -162,7 +162,7 @@ class Lookups(NamedTuple):
         return by_id[find_id(written, list(by_id))]
 
     async def _print(self, view: SessionView) -> None:
-        final, _ = view.print(self.width)
+        final, _ = view.take_rows(self.width)
         text = "".join(f"{plain_text(row).rstrip()}\n" for row in final)
         # in a thread: a slow reader must not keep anything else from going on
         await asyncio.to_thread(self.output.write, text.encode())

@@ -1,48 +1,48 @@
-"""Pastes that are too long for the box: a chip stands for them until they are sent."""
+"""Long pastes: a placeholder stands for them in the input until it is sent."""
 
 from collections.abc import Callable
 
 from internal.channels.cli.task_request import File
 
-_LINES, _CHARACTERS = 8, 800
-"""A paste with more than this becomes a chip."""
-_LONGEST = 100_000
-"""A paste with more characters goes along as a file."""
+_MAX_LINES, _MAX_CHARACTERS = 8, 800
+"""A longer paste becomes a placeholder."""
+_MAX_TEXT_CHARACTERS = 100_000
+"""A longer paste is sent as a file."""
 
 
-class PasteChips:
-    """Keeps pasted text by the name of its chip. `name` makes one from its number and lines."""
+class PasteBuffer:
+    """Stores pasted text by placeholder. `name` makes a label from a number and a line count."""
 
     def __init__(self, name: Callable[[int, int], str]) -> None:
         self._name = name
         self._kept: dict[str, str] = {}
 
-    def take(self, text: str) -> str:
-        """Return what is to stand in the box: the text, or its chip."""
+    def add(self, text: str) -> str:
+        """Return what to insert into the input: the text, or a placeholder for it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
-        if lines <= _LINES and len(text) <= _CHARACTERS:
+        if lines <= _MAX_LINES and len(text) <= _MAX_CHARACTERS:
             return text
-        chip = f"[{self._name(len(self._kept) + 1, lines)}]"
-        self._kept[chip] = text
-        return chip
+        placeholder = f"[{self._name(len(self._kept) + 1, lines)}]"
+        self._kept[placeholder] = text
+        return placeholder
 
-    def whole(self, text: str) -> str:
-        """Return a text with all of its chips opened, however long they are."""
-        for chip, pasted in self._kept.items():
-            text = text.replace(chip, pasted)
+    def expand(self, text: str) -> str:
+        """Return a text with every placeholder replaced by its paste, whatever the length."""
+        for placeholder, pasted in self._kept.items():
+            text = text.replace(placeholder, pasted)
         return text
 
-    def open(self, text: str) -> tuple[str, list[File]]:
-        """Return a text with its chips opened, and as files those that are too long for it."""
+    def expand_to_files(self, text: str) -> tuple[str, list[File]]:
+        """Return a text with its placeholders replaced, and the pastes that are sent as files."""
         files: list[File] = []
-        for chip, pasted in self._kept.items():
-            if chip not in text:
+        for placeholder, pasted in self._kept.items():
+            if placeholder not in text:
                 continue
-            if len(pasted) > _LONGEST:
+            if len(pasted) > _MAX_TEXT_CHARACTERS:
                 name = f"pasted-{len(files) + 1}.txt"
                 files.append(File(name, "text/plain", pasted.encode("utf-8", "replace")))
-                text = text.replace(chip, f"[{name}]")
+                text = text.replace(placeholder, f"[{name}]")
             else:
-                text = text.replace(chip, pasted)
+                text = text.replace(placeholder, pasted)
         return text, files

@@ -1,4 +1,4 @@
-"""The prompt: the box for a person's words, and the question that waits for them above it."""
+"""The prompt: the question above the input, and answers from keys and text."""
 
 import asyncio
 import time
@@ -14,71 +14,71 @@ from internal.channels.cli.repl.open_question import ENTER, AnswerJson, OpenQues
 from internal.channels.cli.repl.session import ReplSession
 
 ARMING_SECONDS = 0.3
-"""A question's keys mean something once it has stood there for this long: fingers that were under
-way when it came do not answer it."""
+"""The keys of a question work once it has been visible this long, so that keys that were typed for
+something else do not answer it."""
 
 QUESTIONS_POLL_SECONDS = 30
-"""How often the open questions of other sessions are counted."""
+"""How often the open questions of other sessions are counted, in seconds."""
 
-_MANY = 100
-_SHORT = 200
-"""Words that say yes or no to calls, and why, have fewer characters."""
+_MAX_QUESTIONS = 100
+_MAX_DECISION_LENGTH = 200
+"""A longer text is no decision on calls."""
 
 
 class Prompt:
-    """Shows the question that waits longest, and makes answers of keys and words."""
+    """Shows the oldest open question and turns keys and text into answers."""
 
     def __init__(self, session: ReplSession, box: Buffer) -> None:
         self.session = session
         self._box = box
         self._seen = ("", 0.0)
-        """The question that is on the screen, and since when."""
+        """The id of the visible question, and since when it is visible."""
         self._writing = ""
-        """The question for which the box is used."""
+        """The id of the question that the input is an answer to."""
         self._rows: list[Fragments] = []
         self._drawn_for: tuple[object, ...] = ()
         self._open: list[str] = []
-        """The sessions of open questions, as they were last looked at, and for which session."""
+        """The sessions of the open questions that were found last, and for which session."""
         self._looked_for: str | None = ""
 
     @property
     def asked(self) -> OpenQuestion | None:
-        """The question to be answered here now."""
+        """The question that keys and text answer now."""
         view = self.session.view
         left = (one for one in view.questions.values() if one.id not in view.answering)
         return next(left, None)
 
     @property
     def writing(self) -> bool:
-        """Say whether the box is used for a part of an answer."""
-        return self.asked is not None and bool(self.asked.writing)
+        """True while the input is part of an answer."""
+        return self.asked is not None and bool(self.asked.drafting)
 
-    # what the screen asks
+    # for the screen
 
-    def print(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print above now, and those below that still move."""
-        return self.session.print(width)
+    def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
+        """Return the rows to print for good, and the live rows below them."""
+        return self.session.take_rows(width)
 
     def status(self) -> tuple[Fragments, str]:
-        """Return the line of status and the hint at its end."""
+        """Return the status line and the hint at its end."""
         asked, messages = self.asked, self.session.messages
         if asked is None:
             return self.session.status()
         more = len(self.session.view.questions) - 1
         told = messages("asks_one_of", count=more) if more else messages("asks_here")
         hint = messages("hint_words") if self._alone(asked) else messages("hint_calls")
-        if asked.writing:
+        if asked.drafting:
             hint = messages("hint_writing")
         glyph = self.session.view.rows.glyphs.permission
         return self.session.status((("class:need", f"{glyph} {told}"),), hint)
 
     def panel(self, width: int, room: int) -> list[Fragments]:
-        """Return the rows of the question in at most `room`, and one about other sessions."""
+        """Return the rows of the question, at most `room`, and a row about other sessions."""
         self._watch_others()
         asked, others = self.asked, self._others(width) if room > 1 else []
         if self._writing and (asked is None or asked.id != self._writing):
             self._writing = ""
-            self._box.reset()  # it is answered elsewhere: what stood there has no meaning now
+            self._box.reset()  # answered elsewhere: the draft is obsolete
         if asked is None:
             return others
         rows = self._drawn(asked, width, room - len(others))
@@ -86,19 +86,19 @@ class Prompt:
         return [*others, *rows]
 
     def mark(self) -> Fragments:
-        """Return what stands before the box."""
+        """Return the prompt before the input."""
         style = "class:accent" if self.asked is None else "class:need"
         return ((style, f"{self.session.view.rows.glyphs.prompt} "),)
 
-    # what keys do
+    # for the keys
 
     def means(self, key: str) -> bool:
-        """Say whether a key is an answer now, or a part of one."""
+        """Return True if a key answers the question now, or part of it."""
         asked = self.asked
         return asked is not None and key in asked.keys and self._armed(asked)
 
     def press(self, key: str) -> None:
-        """Take a key that means something."""
+        """Handle a key of the question."""
         asked = self.asked
         if asked is None:
             return
@@ -111,22 +111,22 @@ class Prompt:
         self.session.redraw()
 
     def enter(self) -> None:
-        """Take what is marked."""
+        """Confirm the selection."""
         asked = self.asked
-        if asked is not None and asked.marked and not asked.writing:
+        if asked is not None and asked.selected and not asked.drafting:
             self.press(ENTER)
 
     def takes(self, text: str) -> bool:
-        """Take words from the box that are an answer; False when they are none."""
+        """Answer with the text of the input. Return False if it is no answer."""
         asked, services = self.asked, self.session.services
-        if asked is None or services is None or not (asked.writing or self._armed(asked)):
+        if asked is None or services is None or not (asked.drafting or self._armed(asked)):
             return False
         if len(text) == 1 and self.means(text):
             self.press(text)
             return True
-        words = self.session.chips.whole(text)
-        if asked.writing:
-            given: AnswerJson | None = asked.written(words, services.read_steps)
+        words = self.session.pastes.expand(text)
+        if asked.drafting:
+            given: AnswerJson | None = asked.answer_from(words, services.read_steps)
         else:
             given = self._understood(asked, words, services)
         if given is None:
@@ -135,37 +135,39 @@ class Prompt:
         return True
 
     def back(self) -> bool:
-        """Leave what is being written for a question; False when nothing is."""
+        """Discard the draft of an answer. Return False if there is none."""
         asked = self.asked
-        if asked is None or not asked.writing:
+        if asked is None or not asked.drafting:
             return False
-        asked.writing = self._writing = ""
+        asked.drafting = self._writing = ""
         self._box.reset()
         self.session.redraw()
         return True
 
     def whole(self) -> Sequence[StyledLine]:
-        """Return all of the question that waits, () without one."""
+        """Return the whole open question, () if there is none."""
         asked = self.asked
         return () if asked is None else self.session.view.panel.lines(asked)
 
     async def look(self) -> None:
-        """Look for the open questions of all sessions."""
-        with suppress(GatewayError):  # the gateway is away: what was known stays
-            found = await (await self.session.ready()).client.questions("open", None, _MANY)
+        """Load the open questions of all sessions."""
+        with suppress(GatewayError):  # the gateway is unreachable: keep what is known
+            found = await (await self.session.ready()).client.questions(
+                "open", None, _MAX_QUESTIONS
+            )
             self._open = [one.session_id for one in found]
         self.session.redraw()
 
     def _watch_others(self) -> None:
-        """Look again when the person has gone to another session."""
+        """Load the open questions again after a change of the session."""
         if self._looked_for != self.session.session_id:
             self._looked_for = self.session.session_id
             self.session.start(self.look())
 
     def _drawn(self, asked: OpenQuestion, width: int, room: int) -> list[Fragments]:
-        """Return its rows; drawn anew only when something about them has changed."""
-        armed, marked = self._armed(asked), tuple(sorted(asked.marked))
-        now = (asked.id, asked.writing, marked, width, room, armed)
+        """Return the rows of the question, rendered again only after a change."""
+        armed, marked = self._armed(asked), tuple(sorted(asked.selected))
+        now = (asked.id, asked.drafting, marked, width, room, armed)
         if now != self._drawn_for:
             panel = self.session.view.panel
             self._rows = panel.rows(asked, width, room, armed=armed)
@@ -181,20 +183,22 @@ class Prompt:
         return [(("class:faint", told),)]
 
     def _alone(self, asked: OpenQuestion) -> bool:
-        """Say whether any words are an answer: they are when no other question is open here."""
-        return asked.takes_words and len(self.session.view.questions) == 1
+        """Return True if any text answers it: only while no other question is open here."""
+        return asked.accepts_text and len(self.session.view.questions) == 1
 
     def _understood(
         self, asked: OpenQuestion, words: str, services: ReplServices
     ) -> AnswerJson | None:
-        """Return the answer that words are; calls take the exact words alone."""
-        if len(self.session.view.questions) > 1 or not (asked.takes_words or len(words) < _SHORT):
+        """Return the answer that a text is, or None. Calls accept decision words only."""
+        if len(self.session.view.questions) > 1 or not (
+            asked.accepts_text or len(words) < _MAX_DECISION_LENGTH
+        ):
             return None
         try:
             given = services.decide(asked.view, words)
         except ValueError:
             return {"decision": "text", "text": words}  # the client says what is wrong with it
-        free = not asked.takes_words and given["decision"] == "text"
+        free = not asked.accepts_text and given["decision"] == "text"
         return None if free else given
 
     def _answer(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
@@ -208,16 +212,16 @@ class Prompt:
         except GatewayError:
             await self._look_at(asked)
             if asked.id in session.view.questions:
-                session.put_back(text)
+                session.restore_input(text)
             raise
         else:
-            session.view.close(asked.id, answered.view["answer"], here=True)
+            session.view.close_question(asked.id, answered.view["answer"], here=True)
         finally:
             session.view.answering.discard(asked.id)
         await self.look()
 
     async def _look_at(self, asked: OpenQuestion) -> None:
-        """See whether somebody else was first."""
+        """Show the answer if someone else answered first."""
         with suppress(GatewayError):
             answer = asked.answer
             if answer is None:
@@ -225,7 +229,7 @@ class Prompt:
                 gone = None if found.status == "open" else {"decision": "expired"}
                 answer = found.view["answer"] or gone
             if answer is not None:
-                self.session.view.close(asked.id, answer)
+                self.session.view.close_question(asked.id, answer)
 
     def _see(self, question_id: str) -> None:
         if question_id != self._seen[0]:

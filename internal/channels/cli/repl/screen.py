@@ -1,4 +1,4 @@
-"""The screen: the one owner of the terminal. Rows go above for good; a few below still move."""
+"""The screen, the only writer to the terminal: printed rows scroll up, live rows stay below."""
 
 import termios
 from collections.abc import Callable, Sequence
@@ -25,36 +25,36 @@ from internal.channels.cli.render.text import Fragments, cell_width, ellipsize, 
 from internal.channels.cli.render.theme import Glyphs, theme_styles
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput
 
-REDRAWS_A_SECOND = 30
-_MENU_ROWS = 8
-_BOX_ROWS = 10
-_ENOUGH_ROWS = 6
-"""With fewer rows the terminal shows the box and what must be said, nothing else."""
-_ESCAPE_SECONDS = 0.05
+MAX_REDRAWS_PER_SECOND = 30
+_MAX_MENU_ROWS = 8
+_MAX_INPUT_ROWS = 10
+_MIN_ROWS = 6
+"""With fewer rows only the input is shown."""
+_ESCAPE_TIMEOUT_SECONDS = 0.05
 
 
 class ScreenContent(Protocol):
-    """What the screen shows. Asked anew for each frame."""
+    """What the screen shows, requested for each frame."""
 
-    def print(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print above now, and those below that still move."""
+    def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
+        """Return the rows to print for good, and the live rows below them."""
         ...
 
     def status(self) -> tuple[Fragments, str]:
-        """Return the line of status: what is at work, and a hint at its right end."""
+        """Return the status line and the hint at its right end."""
         ...
 
     def panel(self, width: int, room: int) -> list[Fragments]:
-        """Return what waits for the person, in at most `room` rows."""
+        """Return the open question, in at most `room` rows."""
         ...
 
     def mark(self) -> Fragments:
-        """Return what stands before the box."""
+        """Return the prompt before the input."""
         ...
 
 
 class TerminalScreen:
-    """Draws at most 30 frames a second, each in one piece."""
+    """Draws at most `MAX_REDRAWS_PER_SECOND` frames, each in one write."""
 
     def __init__(
         self,
@@ -79,26 +79,26 @@ class TerminalScreen:
             style=DynamicStyle(lambda: self._style),
             include_default_pygments_style=False,
             erase_when_done=True,
-            min_redraw_interval=1 / REDRAWS_A_SECOND,
+            min_redraw_interval=1 / MAX_REDRAWS_PER_SECOND,
             terminal_size_polling_interval=None,
             input=self._input,
             output=self._output,
             before_render=self._before,
             after_render=lambda _app: self._output.release(),
         )
-        self.app.ttimeoutlen = _ESCAPE_SECONDS
-        self.app.timeoutlen = 10 * _ESCAPE_SECONDS
+        self.app.ttimeoutlen = _ESCAPE_TIMEOUT_SECONDS
+        self.app.timeoutlen = 10 * _ESCAPE_TIMEOUT_SECONDS
 
-    def wear(self, theme: str) -> None:
-        """Take the colours of a theme."""
+    def set_theme(self, theme: str) -> None:
+        """Use the colours of a theme."""
         self._style = Style.from_dict(theme_styles(theme))
 
     def refresh(self) -> None:
-        """Draw soon."""
+        """Schedule a frame."""
         self.app.invalidate()
 
     def wake(self) -> None:
-        """Take the terminal again after somebody else had it."""
+        """Set the terminal up again after another program used it."""
         if self.app.is_running and not self.app.is_done and self._raw is not None:
             termios.tcsetattr(self._input.fileno(), termios.TCSANOW, self._raw)
             self.app.renderer.erase()
@@ -110,12 +110,12 @@ class TerminalScreen:
         return self._output.get_size().columns
 
     def _before(self, app: Application[int]) -> None:
-        """Print what became final; done before each frame, inside it."""
+        """Print the final rows, inside of the frame that follows."""
         self._output.hold()
         if self._raw is None:
             self._raw = termios.tcgetattr(self._input.fileno())
         width = self.width
-        final, self._tail = self._shown.print(width)
+        final, self._tail = self._shown.take_rows(width)
         self._panel = self._shown.panel(width, self._room())
         if final or self._shrinks(app):
             app.renderer.erase(leave_alternate_screen=False)
@@ -124,13 +124,13 @@ class TerminalScreen:
             print_formatted_text(self._output, text, self._style, color_depth=app.color_depth)
 
     def _room(self) -> int:
-        """Return how many rows are left for what waits: the box has some of its own."""
+        """Return how many rows are left for a question beside the input."""
         rows = self._output.get_size().rows
-        box = min(self.box.document.line_count, _BOX_ROWS, max(rows // 2 - 2, 1))
-        return rows - 2 - box if rows >= _ENOUGH_ROWS else 0
+        box = min(self.box.document.line_count, _MAX_INPUT_ROWS, max(rows // 2 - 2, 1))
+        return rows - 2 - box if rows >= _MIN_ROWS else 0
 
     def _shrinks(self, app: Application[int]) -> bool:
-        """Say whether the next frame needs fewer rows: what they leave must be erased."""
+        """Return True if the next frame has fewer rows, so that the others must be erased."""
         last, size = app.renderer.last_rendered_screen, self._output.get_size()
         if last is None:
             return False
@@ -138,13 +138,13 @@ class TerminalScreen:
         return last.height > min(wanted, size.rows)
 
     def _layout(self) -> HSplit:
-        enough = Condition(lambda: self._output.get_size().rows >= _ENOUGH_ROWS)
+        enough = Condition(lambda: self._output.get_size().rows >= _MIN_ROWS)
         searching = Condition(lambda: self.app.layout.is_searching)
         box = Window(
             BufferControl(
                 self.box, search_buffer_control=self._search.control, focus_on_click=False
             ),
-            height=Dimension(min=1, max=_BOX_ROWS),
+            height=Dimension(min=1, max=_MAX_INPUT_ROWS),
             wrap_lines=True,
             dont_extend_height=True,
             get_line_prefix=self._prompt,
@@ -170,7 +170,7 @@ class TerminalScreen:
                 ConditionalContainer(
                     Window(
                         FormattedTextControl(self._menu),
-                        height=lambda: Dimension(min=0, max=_MENU_ROWS),
+                        height=lambda: Dimension(min=0, max=_MAX_MENU_ROWS),
                         dont_extend_height=True,
                     ),
                     Condition(lambda: self.box.complete_state is not None) & enough,
@@ -193,7 +193,7 @@ class TerminalScreen:
         return [*left, ("class:faint", gap + hint)]
 
     def _prompt(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        if self.width < _ENOUGH_ROWS:
+        if self.width < _MIN_ROWS:
             return []
         if line or wrapped:
             return [("", "  ")]
@@ -204,8 +204,8 @@ class TerminalScreen:
         if state is None:
             return []
         chosen = state.complete_index
-        first = max((chosen or 0) - _MENU_ROWS + 1, 0)
-        found = state.completions[first : first + _MENU_ROWS]
+        first = max((chosen or 0) - _MAX_MENU_ROWS + 1, 0)
+        found = state.completions[first : first + _MAX_MENU_ROWS]
         names = [one.display_text for one in found]
         wide = max((cell_width(name) for name in names), default=0)
         rows: StyleAndTextTuples = []
@@ -222,7 +222,7 @@ class TerminalScreen:
 
 
 def truncate_cells(text: str, width: int) -> str:
-    """Return the text, cut to a width if it is wider."""
+    """Return the text, shortened if it is wider than `width`."""
     return text if cell_width(text) <= width else ellipsize(text, width)
 
 

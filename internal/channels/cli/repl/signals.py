@@ -1,4 +1,4 @@
-"""Signals of a session: the first is a wish, the second ends the process, whatever hangs."""
+"""Signal handling of a session: the first signal is a request, the second ends the process."""
 
 import asyncio
 import os
@@ -14,10 +14,10 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class SessionSignals:
-    """Hands signals to the loop: `interrupted` for Ctrl+C, `ended` with the exit code for others.
+    """Forwards signals to the loop: `interrupted` for SIGINT, `ended` with an exit code for others.
 
-    After SIGTERM or SIGHUP there are five seconds, then the process ends; the terminal is put back
-    first. `suspended` and `resumed` frame the time in which the shell has the terminal.
+    Five seconds after SIGTERM or SIGHUP the terminal is restored and the process ends. `suspended`
+    is called on SIGTSTP, `resumed` on SIGCONT.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class SessionSignals:
         resumed: Callable[[], None],
     ) -> None:
         self.code: int | None = None
-        self._unheard = False
+        self._pending = False
         self._restorer = restorer
         self._loop = asyncio.get_running_loop()
         self._interrupted = interrupted
@@ -39,9 +39,9 @@ class SessionSignals:
     def __enter__(self) -> Self:
         handlers = {
             signal.SIGINT: self._interrupt,
-            signal.SIGALRM: self._overdue,
+            signal.SIGALRM: self._on_timeout,
             **dict.fromkeys(self._others, self._other),
-            # what was ignored when we started (nohup) stays ignored
+            # signals that were ignored at the start (nohup) stay ignored
             **{
                 number: self._end
                 for number in _ENDING
@@ -63,30 +63,30 @@ class SessionSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def leave_at_once(self, code: int) -> None:
-        """End the process now. The terminal is put back; what is stored stays stored."""
+    def exit_now(self, code: int) -> None:
+        """Restore the terminal and end the process now."""
         self._restorer.restore("\r\n")
         os._exit(code)
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self.code is not None or self._unheard:  # something holds the loop
-            self.leave_at_once(self.code or INTERRUPTED)
-        self._unheard = True
-        self._loop.call_soon_threadsafe(self._hear)
+        if self.code is not None or self._pending:  # the loop is blocked
+            self.exit_now(self.code or INTERRUPTED)
+        self._pending = True
+        self._loop.call_soon_threadsafe(self._deliver)
 
-    def _hear(self) -> None:
-        self._unheard = False
+    def _deliver(self) -> None:
+        self._pending = False
         self._interrupted()
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         if self.code is not None:
-            self.leave_at_once(self.code)
+            self.exit_now(self.code)
         self.code = 128 + number
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
         self._loop.call_soon_threadsafe(self._ended, self.code)
 
-    def _overdue(self, _number: int, _frame: FrameType | None) -> None:
-        self.leave_at_once(self.code or 1)
+    def _on_timeout(self, _number: int, _frame: FrameType | None) -> None:
+        self.exit_now(self.code or 1)
 
     def _other(self, number: int, _frame: FrameType | None) -> None:
         self._loop.call_soon_threadsafe(self._others[signal.Signals(number)])

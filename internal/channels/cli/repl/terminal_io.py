@@ -1,4 +1,4 @@
-"""The terminal itself: whole frames out, pastes in at once, and everything as it was at the end."""
+"""Terminal input and output: whole frames, whole pastes, and restoring the terminal at the end."""
 
 import fcntl
 import os
@@ -17,17 +17,17 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Synchronised output: a terminal that knows it shows all between the two at once."""
+"""Synchronised output: a terminal that supports it shows everything between the two at once."""
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
-# what may be switched on: frames, paste marks, a hidden cursor, no wrapping, colours
+# resets synchronised output, bracketed paste, hidden cursor, disabled wrapping and colours
 _SANE = b"\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[?7h\x1b[0m"
 _WITHOUT_FRAMES = {"linux", "eterm-color"}
 
 
 class FrameOutput(Vt100_Output):
-    """Writes what belongs together in one piece. `gone` is called once, when nobody reads any more.
+    """Writes each frame at once. `gone` is called when the terminal can no longer be written to.
 
-    The cursor's place is never asked for: an answer that comes late would end up in a shell.
+    The cursor position is never requested: a late response would end up in the shell.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class FrameOutput(Vt100_Output):
         self._holding = False
 
     def hold(self) -> None:
-        """Begin a frame: nothing is written before `release`."""
+        """Start a frame: nothing is written until `release`."""
         self._holding = True
 
     def release(self) -> None:
@@ -54,7 +54,7 @@ class FrameOutput(Vt100_Output):
         self.flush()
 
     def flush(self) -> None:
-        """Write what there is, all of it, waiting for a slow terminal."""
+        """Write the whole buffer, waiting for a slow terminal."""
         if self._holding or not self._buffer:
             return
         data = "".join(self._buffer).encode("utf-8", "replace")
@@ -74,7 +74,7 @@ class FrameOutput(Vt100_Output):
 
 
 class PasteInput(Vt100Input):
-    """Reads keys; a paste of megabytes is gathered once, not searched again with each piece."""
+    """Reads keys. The end mark of a paste is searched only in new input, so megabytes stay fast."""
 
     def __init__(self, stdin: TextIO) -> None:
         super().__init__(stdin)
@@ -82,7 +82,7 @@ class PasteInput(Vt100Input):
         self._last = ""
 
     def read_keys(self) -> list[KeyPress]:
-        """Return the keys that were pressed, a whole paste as one."""
+        """Return the pressed keys; a paste is one key."""
         data = self.stdin_reader.read(65_536)
         while data:
             data = self._take(data) if self._pasted is None else self._gather(self._pasted, data)
@@ -97,7 +97,7 @@ class PasteInput(Vt100Input):
         return rest
 
     def _gather(self, pasted: list[str], data: str) -> str:
-        # the mark of the end may be torn between two pieces
+        # the end mark may be split over two reads
         torn = len(self._last)
         text, ended, rest = (self._last + data).partition(_PASTE_END)
         if not ended:
@@ -112,24 +112,24 @@ class PasteInput(Vt100Input):
 
 
 class TerminalRestorer:
-    """Remembers how the terminal was, and puts it back, however the session ends."""
+    """Stores the terminal settings and restores them, however the session ends."""
 
     def __init__(self, stdin: int, stdout: int) -> None:
         self._stdin = stdin
         self._stdout = stdout
         self._before = termios.tcgetattr(stdin)
 
-    def restore(self, last_words: str = "") -> None:
-        """Put everything back. It never blocks and never raises; a signal's handler may call it."""
+    def restore(self, final_output: str = "") -> None:
+        """Restore the terminal. Never blocks and never raises: signal handlers call it."""
         with suppress(termios.error):
             termios.tcsetattr(self._stdin, termios.TCSANOW, self._before)
         with suppress(OSError):
             if select.select([], [self._stdout], [], 0)[1]:
-                os.write(self._stdout, _SANE + last_words.encode())
+                os.write(self._stdout, _SANE + final_output.encode())
 
 
 def _written(descriptor: int, data: bytes) -> bytes:
-    """Write what the terminal takes now, and return the rest."""
+    """Write as much as the terminal accepts now and return the rest."""
     try:
         return data[os.write(descriptor, data) :]
     except BlockingIOError:

@@ -102,8 +102,8 @@ def test_steps_as_they_stand_are_a_yes_and_changed_ones_the_plan() -> None:
     box = asked.press("e")
     assert box == "1. first line\n2. second"
     assert asked.keys == ()
-    assert asked.written(str(box), read_steps) == {"decision": "approve"}
-    edited = asked.written("- second\n\n3) third", read_steps)
+    assert asked.answer_from(str(box), read_steps) == {"decision": "approve"}
+    edited = asked.answer_from("- second\n\n3) third", read_steps)
     assert edited == {"decision": "edit", "edit": {"steps": ["second", "third"]}}
 
 
@@ -111,11 +111,11 @@ def test_rules_of_all_calls_are_offered_once_each() -> None:
     asked = OpenQuestion(view("approval", calls=[call("one"), call("one"), call("two")]))
     box = asked.press("p")
     assert box == "shell(echo one)\nshell(echo two)"
-    given = asked.written("shell(echo *)\n\n", read_steps)
+    given = asked.answer_from("shell(echo *)\n\n", read_steps)
     assert given == {"decision": "approve", "grant": "rule", "rules": ["shell(echo *)"]}
 
 
 def test_only_a_key_that_decides_may_turn_out_to_begin_a_word() -> None:
     calls, plan = OpenQuestion(EVERY["calls"]), OpenQuestion(EVERY["plan"])
-    assert [key for key in calls.keys if not calls.decides(key)] == ["p", "e", *"123456789"]
-    assert all(plan.decides(key) for key in plan.keys)
+    assert [key for key in calls.keys if not calls.is_final_key(key)] == ["p", "e", *"123456789"]
+    assert all(plan.is_final_key(key) for key in plan.keys)
