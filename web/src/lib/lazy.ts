@@ -1,16 +1,29 @@
 /** Components in chunks of their own, which are loaded when the browser is idle or on first use. */
-import { lazy, type ComponentType, type LazyExoticComponent } from 'react';
+import { createElement, lazy, useState, type ComponentType } from 'react';
 
 const RETRY_MS = 2_000;
 
 const loaders: Array<() => Promise<unknown>> = [];
 
-/** Like React.lazy; a chunk that cannot be loaded never breaks the page. */
-export function lazyComponent<P>(
+/**
+ * Return a component whose code is loaded on first use. Unlike React.lazy it renders at once if its
+ * chunk is already loaded, and a chunk that cannot be loaded does not break the page.
+ */
+export function lazyComponent<P extends object>(
   load: () => Promise<ComponentType<P>>,
-): LazyExoticComponent<ComponentType<P>> {
-  loaders.push(load);
-  return lazy(async () => ({ default: await load().catch(reloadWhenReachable) }));
+): ComponentType<P> {
+  let loaded: ComponentType<P> | undefined;
+  const loadOnce = async () => {
+    loaded ??= await load();
+    return loaded;
+  };
+  loaders.push(loadOnce);
+  const Lazy = lazy(async () => ({ default: await loadOnce().catch(reloadWhenReachable) }));
+  return function LazyComponent(props: P) {
+    // chosen once per mount: another component would lose its state
+    const [Component] = useState<ComponentType<P>>(() => loaded ?? (Lazy as ComponentType<P>));
+    return createElement(Component, props);
+  };
 }
 
 function preload(): void {

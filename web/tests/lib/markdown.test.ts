@@ -45,7 +45,7 @@ describe('hostile markdown', () => {
     }
   });
 
-  test('has links that know nothing of this page, and pictures that are links', () => {
+  test('links do not reveal this page, and images are links', () => {
     const box = document.createElement('div');
     box.innerHTML = html('[a](https://example.com/x) ![b](https://example.com/y.png)');
     const [link, picture] = box.querySelectorAll('a');
@@ -58,13 +58,13 @@ describe('hostile markdown', () => {
   });
 });
 
-test('lists go on where they began, tables keep their sides', () => {
+test('lists keep their start and tables their alignment', () => {
   expect(html('3. a')).toContain('<ol start="3">');
   expect(html('|a|\n|-:|\n|b|')).toContain('align="right"');
   expect(html('- [x] done')).toContain('☑');
 });
 
-test('a growing text is cut as the whole would be, however it comes', () => {
+test('a growing text is split like the whole text', () => {
   const text = 'one\n\n- a\n- b\n\n```py\nx = 1\n\ny\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n\nend';
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: text.length })), (cuts) => {
@@ -75,7 +75,7 @@ test('a growing text is cut as the whole would be, however it comes', () => {
   );
 });
 
-test('a text that starts over is cut anew', () => {
+test('a text that starts over is split again', () => {
   const growing = new IncrementalBlocks();
   growing.blocks('first\n\nsecond');
   expect(growing.blocks('other').map(render)).toEqual(parseBlocks('other').map(render));

@@ -8,8 +8,8 @@ import { anyRows, deltas, Log, wholeRun } from '../envelopes';
 const lines = (state: State) => state.thread.lines.map((line) => line.kind);
 const live = (state: State) => Object.values(state.live).map((node) => node.text);
 
-describe('the fold', () => {
-  test('of a prefix, then of the rest, is the fold of all', () => {
+describe('reducing events', () => {
+  test('a prefix and then the rest give the same state as all events', () => {
     fc.assert(
       fc.property(anyRows, fc.nat(60), (rows, cut) => {
         const parted = reduceEvents(reduceEvents(EMPTY, rows.slice(0, cut)), rows.slice(cut));
@@ -19,7 +19,7 @@ describe('the fold', () => {
     );
   });
 
-  test('of rows one by one is the fold of all, and changes no state that was given', () => {
+  test('events one by one give the same state as all events, and no given state is changed', () => {
     fc.assert(
       fc.property(anyRows, (rows) => {
         const states = [EMPTY];
@@ -32,7 +32,7 @@ describe('the fold', () => {
     );
   });
 
-  test('takes nothing twice: rows at or behind the cursor are old', () => {
+  test('events at or before the cursor are ignored', () => {
     fc.assert(
       fc.property(anyRows, fc.nat(60), (rows, from) => {
         const state = reduceEvents(EMPTY, rows);
@@ -42,7 +42,7 @@ describe('the fold', () => {
     );
   });
 
-  test('is the same for all who stand at one cursor, whatever they heard', () => {
+  test('the state without live nodes depends on the cursor only', () => {
     fc.assert(
       fc.property(anyRows, (rows) => {
         const page = rows.filter((row) => row.id !== undefined);
@@ -51,7 +51,7 @@ describe('the fold', () => {
     );
   });
 
-  test('knows a whole run', () => {
+  test('a whole run is reduced to its lines', () => {
     const state = reduceEvents(EMPTY, wholeRun(new Log(), 'A'));
     expect(lines(state)).toEqual(['input', 'say', 'plan', 'tool', 'end']);
     expect(state.runs[0]).toMatchObject({ status: 'completed', text: 'do A', duration: 9 });
@@ -64,7 +64,7 @@ describe('the fold', () => {
     expect(end).toMatchObject({ answer: 'done', cost: null });
   });
 
-  test('ignores what it does not know, and moves on', () => {
+  test('unknown events only move the cursor', () => {
     const log = new Log();
     const row = log.durable('A', 'workflow.later.invented' as EventName, {} as never);
     const state = reduceEvents(EMPTY, [row]);
@@ -72,7 +72,7 @@ describe('the fold', () => {
     expect(state.cursor).toBe(row.id);
   });
 
-  test('does not take ids of another log', () => {
+  test('events of another log are ignored', () => {
     expect(isAfterCursor('abcdef-10', 'abcdef-9')).toBe(true);
     expect(isAfterCursor('abcdef-9', 'abcdef-9')).toBe(false);
     expect(isAfterCursor('fedcba-10', 'abcdef-9')).toBe(false);
@@ -85,37 +85,37 @@ const delta = (k: number, n: number, text: string) =>
 const partial = (k: number, text: string) =>
   new Log().ephemeral('A', 'partial', { node_id: 'iter:1:say', k, text });
 
-describe('words that are being said', () => {
-  test('are joined by their count', () => {
+describe('streamed output', () => {
+  test('deltas are joined in order of their count', () => {
     expect(live(reduceEvents(EMPTY, [delta(1, 1, 'a'), delta(3, 2, 'bc')]))).toEqual(['abc']);
     expect(live(reduceEvents(EMPTY, [delta(1, 1, 'a'), delta(1, 1, 'a')]))).toEqual(['a']);
   });
 
-  test('with a hole wait for the next partial', () => {
+  test('after a gap the next partial is awaited', () => {
     const holed = reduceEvents(EMPTY, [delta(1, 1, 'a'), delta(3, 1, 'c'), delta(4, 1, 'd')]);
     expect(Object.values(holed.live)[0]).toMatchObject({ text: 'a', hole: true });
     const healed = reduceEvents(holed, [partial(4, 'abcd'), delta(5, 1, 'e')]);
     expect(Object.values(healed.live)[0]).toMatchObject({ text: 'abcde', k: 5, hole: false });
   });
 
-  test('that begin with a hole show nothing until the partial', () => {
+  test('output that starts with a gap is empty until the partial', () => {
     const late = reduceEvents(EMPTY, [delta(7, 1, 'x')]);
     expect(Object.values(late.live)[0]).toMatchObject({ text: '', hole: true });
     expect(live(reduceEvents(late, [partial(7, 'all of it')]))).toEqual(['all of it']);
   });
 
-  test('start over when the model connection broke', () => {
+  test('output starts over when the connection to the model is lost', () => {
     const again = reduceEvents(EMPTY, [delta(1, 1, 'a'), partial(0, ''), delta(1, 1, 'b')]);
     expect(Object.values(again.live)[0]).toMatchObject({ text: 'b', k: 1, again: true });
   });
 
-  test('of nodes that were dropped wait for the next partial', () => {
+  test('dropped nodes wait for the next partial', () => {
     const told = markGaps(reduceEvents(EMPTY, [delta(1, 1, 'a')]), ['iter:1:say']);
     expect(live(reduceEvents(told, [delta(2, 1, 'b')]))).toEqual(['a']);
     expect(live(reduceEvents(told, [partial(2, 'ab')]))).toEqual(['ab']);
   });
 
-  test('are over with their node: what comes later is ignored', () => {
+  test('deltas after the end of their node are ignored', () => {
     const log = new Log();
     const rows = wholeRun(log, 'A');
     const summary = rows.findIndex((row) => row.event.event === 'workflow.node.output.summary');
@@ -125,7 +125,7 @@ describe('words that are being said', () => {
     expect(ended.live).toEqual({});
   });
 
-  test('may be said again once their iteration was started over', () => {
+  test('a restarted iteration streams its output again', () => {
     const log = new Log();
     const rows = wholeRun(log, 'A').slice(0, 7);
     const again = log.durable('A', 'workflow.node.started', { node_id: 'iter:1', kind: 'iteration' });
@@ -133,7 +133,7 @@ describe('words that are being said', () => {
   });
 });
 
-test('a subtask is one line that holds its own', () => {
+test('a subtask is one line with its own thread', () => {
   const log = new Log();
   const sub = { is_subtask: true };
   const started = log.durable(
@@ -155,7 +155,7 @@ test('a subtask is one line that holds its own', () => {
   expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done' }]);
 });
 
-test('ten thousand rows are folded one by one in no time that a person would notice', () => {
+test('thousands of events are reduced one by one without delay', () => {
   const log = new Log();
   let state = EMPTY;
   for (let run = 0; run < 900; run += 1) {

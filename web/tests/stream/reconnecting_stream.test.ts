@@ -51,7 +51,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('goes on from its cursor after a break, at once the first time', async () => {
+test('reconnects at once with its cursor after the first failure', async () => {
   source().send('connected', {});
   source().send('workflow.input.received', { seq: 1 }, 'abcdef-7');
   source().break(0);
@@ -63,7 +63,7 @@ test('goes on from its cursor after a break, at once the first time', async () =
   expect(connected).toEqual([true, false]);
 });
 
-test('tries for ever, with longer and longer waits up to half a minute', async () => {
+test('retries forever, with delays of up to half a minute', async () => {
   for (let n = 0; n < 20; n += 1) {
     source().break(0);
     // oxlint-disable-next-line no-await-in-loop -- one failure after the other
@@ -75,7 +75,7 @@ test('tries for ever, with longer and longer waits up to half a minute', async (
   expect(Source.opened).toHaveLength(21);
 });
 
-test('gives a silent connection up and opens another', async () => {
+test('replaces a silent connection', async () => {
   source().send('connected', {});
   await vi.advanceTimersByTimeAsync(30_000);
   source().send('hb', { t: '', head: '' });
@@ -85,7 +85,7 @@ test('gives a silent connection up and opens another', async () => {
   expect(Source.opened).toHaveLength(2);
 });
 
-test('looks at once when the page is seen or the network is back', async () => {
+test('reconnects at once when the page becomes visible or the network returns', async () => {
   for (let n = 0; n < 6; n += 1) {
     source().break(0);
     // oxlint-disable-next-line no-await-in-loop -- one failure after the other
@@ -99,7 +99,7 @@ test('looks at once when the page is seen or the network is back', async () => {
   expect(Source.opened).toHaveLength(before + 1);
 });
 
-test('comes back when the server said', async () => {
+test('reconnects after the delay given by the server', async () => {
   source().send('bye', { retry: 2000 });
   await vi.advanceTimersByTimeAsync(1_900);
   expect(Source.opened).toHaveLength(1);
@@ -107,7 +107,7 @@ test('comes back when the server said', async () => {
   expect(Source.opened).toHaveLength(2);
 });
 
-test('stops when it is rejected for good, and only then', async () => {
+test('stops only when it is rejected permanently', async () => {
   source().break(Source.CLOSED);
   await vi.advanceTimersByTimeAsync(10);
   expect(Source.opened).toHaveLength(2);
@@ -117,7 +117,7 @@ test('stops when it is rejected for good, and only then', async () => {
   expect(Source.opened).toHaveLength(2);
 });
 
-test('drops its cursor on a reset and hears nothing from a source that it left', async () => {
+test('drops its cursor on a reset and ignores closed sources', async () => {
   source().send('stream.reset', { reason: 'gone', earliest: '', head: '' });
   expect(stream.cursor).toBe('');
   const left = source();
@@ -127,12 +127,12 @@ test('drops its cursor on a reset and hears nothing from a source that it left',
   expect(frames.map((frame) => frame.name)).toEqual(['stream.reset']);
 });
 
-test('a frame that cannot be read is left out', () => {
+test('an invalid frame is ignored', () => {
   source().dispatchEvent(new MessageEvent('hb', { data: '{' }));
   expect(frames).toEqual([]);
 });
 
-test('the olderCursor of two cursors is where a stream begins', () => {
+test('the older of two cursors is where a stream starts', () => {
   expect(olderCursor('abcdef-10', 'abcdef-9')).toBe('abcdef-9');
   expect(olderCursor('', 'abcdef-9')).toBe('abcdef-9');
   expect(olderCursor('abcdef-9', '')).toBe('abcdef-9');

@@ -1,12 +1,10 @@
-import { Suspense, useState } from 'react';
-import { lazyComponent } from '../../lib/lazy';
+import { useState } from 'react';
 import type { Plan } from '../../stream/events';
 import { useShortcuts } from '../../lib/keyboard';
 import { useDecisionMessages } from '../../i18n/decision';
 import { Choices, Field, FieldActions } from './choices';
 import type { DecisionProps } from './decision';
-
-const PlanEditor = lazyComponent(() => import('./plan_editor').then((module) => module.PlanEditor));
+import { PlanEditor } from './plan_editor';
 
 type Mode = 'choose' | 'edit' | 'reject' | 'feedback';
 
@@ -25,9 +23,7 @@ export function PlanChoices(props: DecisionProps & { plan: Plan }) {
   useShortcuts(active && mode !== 'choose', { Escape: back });
   if (mode === 'edit') {
     return (
-      <Suspense fallback={null}>
-        <PlanEditor plan={plan} disabled={disabled} onSend={(edit) => answer({ decision: 'edit', edit })} onCancel={back} />
-      </Suspense>
+      <PlanEditor plan={plan} disabled={disabled} onSend={(edit) => answer({ decision: 'edit', edit })} onCancel={back} />
     );
   }
   if (mode === 'reject') {
