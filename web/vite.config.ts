@@ -27,10 +27,10 @@ const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_pa
 const DECISION =
   /src[\\/](components[\\/]decision[\\/](?!decision_bar)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
 
-/** The libraries and the API client, which most chunks import, form one chunk. */
+/** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
-  return isLibrary || /src[\\/]api[\\/]client/.test(id);
+  return isLibrary || /src[\\/](api[\\/]client|state[\\/]preferences)/.test(id);
 }
 
 export default defineConfig({
