@@ -1,8 +1,9 @@
-"""Bad input of every kind: a 4xx with a sentence, and the server lives."""
+"""Invalid input gets a 4xx error with a message, and the server keeps running."""
 
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,28 @@ from tests.support.web_app import WebApp, open_web_app
 MOST = 20_971_520
 
 
-@pytest.fixture
-async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
-    async with open_web_app(tmp_path) as opened:
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """The module shares one server, so its event loop lives as long."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path_factory.mktemp("web")) as opened:
         yield opened
-        assert (await opened.client.get("/api/me")).status == 200, "the server did not survive"
+
+
+@pytest.fixture
+async def app(server: WebApp) -> AsyncGenerator[WebApp]:
+    """The shared server, which must survive each test."""
+    yield server
+    assert (await server.client.get("/api/me")).status == 200, "the server did not survive"
+
+
+async def stored_tasks(app: WebApp) -> list[Any]:
+    tasks: list[Any] = (await app.client.get("/api/tasks")).json()["tasks"]
+    return tasks
 
 
 BODIES: list[tuple[str, bytes, str]] = [
@@ -64,12 +82,13 @@ BODIES: list[tuple[str, bytes, str]] = [
 async def test_an_invalid_body_is_rejected_with_the_reason(
     app: WebApp, body: bytes, word: str
 ) -> None:
+    before = await stored_tasks(app)
     reply = await app.client.post("/api/tasks", body)
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
     assert word in reply.error["message"]
     assert len(reply.body) < 1000
-    assert (await app.client.get("/api/tasks")).json()["tasks"] == []
+    assert await stored_tasks(app) == before
 
 
 async def test_nul_and_control_characters_in_text_are_accepted(app: WebApp) -> None:
@@ -160,12 +179,13 @@ async def test_a_disconnect_within_the_body_stores_nothing(app: WebApp) -> None:
     head = app.client.head(
         "POST", "/api/tasks", {"content-type": "application/json", "content-length": "100"}
     )
+    before = await stored_tasks(app)
     for sent in (head, head + b'{"task":"x"', head[:40]):
         _, writer = await app.client.connect()
         writer.write(sent)
         await writer.drain()
         writer.transport.abort()
-    assert (await app.client.get("/api/tasks")).json()["tasks"] == []
+    assert await stored_tasks(app) == before
 
 
 async def test_a_body_that_does_not_arrive_times_out(tmp_path: Path) -> None:

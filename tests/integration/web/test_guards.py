@@ -1,4 +1,4 @@
-"""Every route behind the same chain: the route table is walked, so none can be forgotten."""
+"""The checks of the middleware, applied to every route of the route table."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -18,9 +18,15 @@ def name(endpoint: Endpoint) -> str:
     return f"{endpoint.method} {endpoint.path}"
 
 
-@pytest.fixture
-async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
-    async with open_web_app(tmp_path) as opened:
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """The module shares one server, so its event loop lives as long."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[WebApp]:
+    async with open_web_app(tmp_path_factory.mktemp("web")) as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""The stream's contract, word by word: what is said, in which order, to whom (events.md, SSE)."""
+"""The contract of the event stream: frames, their order and their recipients (docs/streams.md)."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -17,6 +17,19 @@ from internal.agent.domain.usage import Usage
 from internal.channels.web.services import WebTimeouts
 from tests.support.http_client import Reply, SseFrame, StreamRefused
 from tests.support.web_app import WebApp, ids_of, open_web_app
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Tests of rejected requests share a server, so its event loop lives as long."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def shared_app(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[WebApp]:
+    """A server for requests that change nothing."""
+    async with open_web_app(tmp_path_factory.mktemp("web")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -50,7 +63,7 @@ def inner() -> DiagnosticError:
     return DiagnosticError(phase="gate", error="corrected")
 
 
-async def refusal(app: WebApp, query: str, **headers: str) -> Reply:
+async def rejection(app: WebApp, query: str, **headers: str) -> Reply:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     with pytest.raises(StreamRefused) as refused:
         async with app.client.stream(query, given):
@@ -171,10 +184,12 @@ async def test_cursor_parameters_select_the_start_of_a_stream(
     ],
 )
 async def test_an_invalid_stream_request_is_rejected_before_the_stream_starts(
-    app: WebApp, query: str
+    shared_app: WebApp, query: str
 ) -> None:
-    run = await app.task()
-    reply = await refusal(app, query.replace("session_id=A", f"session_id={run.session_id}"))
+    run = await shared_app.task()
+    reply = await rejection(
+        shared_app, query.replace("session_id=A", f"session_id={run.session_id}")
+    )
     assert reply.status == 400
     assert reply.error["code"] == "malformed"
 
@@ -182,7 +197,7 @@ async def test_an_invalid_stream_request_is_rejected_before_the_stream_starts(
 async def test_an_invalid_or_duplicate_last_event_id_is_rejected(app: WebApp) -> None:
     run = await app.task()
     query = f"session_id={run.session_id}"
-    assert (await refusal(app, query, last_event_id="what?")).status == 400
+    assert (await rejection(app, query, last_event_id="what?")).status == 400
     doubled = app.client.head("GET", f"/api/sse?{query}", {"last-event-id": "a-1"})
     doubled = doubled.replace(b"\r\n\r\n", b"\r\nlast-event-id: a-2\r\n\r\n")
     assert (await app.client.exchange(doubled)).status == 400
@@ -190,8 +205,8 @@ async def test_an_invalid_or_duplicate_last_event_id_is_rejected(app: WebApp) ->
 
 
 @pytest.mark.parametrize("query", ["session_id=session-x", "sessions=session-x,session-y"])
-async def test_an_unknown_session_is_not_found(app: WebApp, query: str) -> None:
-    reply = await refusal(app, query)
+async def test_an_unknown_session_is_not_found(shared_app: WebApp, query: str) -> None:
+    reply = await rejection(shared_app, query)
     assert reply.status == 404
     assert reply.error["code"] == "not_found"
 
@@ -296,7 +311,7 @@ async def test_the_limit_of_open_streams_is_enforced_until_one_is_closed(
         query = f"session_id={run.session_id}"
         async with app.client.stream(query) as first:
             async with app.client.stream(query):
-                reply = await refusal(app, query)
+                reply = await rejection(app, query)
                 assert reply.status == 429
                 assert reply.error["code"] == "too_many_streams"
                 assert reply.headers["retry-after"]
