@@ -1,4 +1,4 @@
-"""Streams that break: whatever happens to a connection, a reader that comes back has it all."""
+"""Interrupted streams: a client that reconnects gets every durable event."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ from tests.support.web_app import WebApp, ids_of, open_web_app
 
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """The loop that the gateway runs in: what a transport holds back is its own code."""
+    """The event loop of the gateway, whose transports have their own buffering."""
     return "asyncio", {"use_uvloop": True}
 
 
@@ -39,7 +39,7 @@ async def app(tmp_path: Path) -> AsyncGenerator[WebApp]:
 
 @dataclass
 class Fold:
-    """A reader's state, as the page keeps it: durable envelopes, and the text of open nodes."""
+    """The state of a client: durable envelopes, and the text of open nodes."""
 
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     texts: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def summary(node_id: str, content: str) -> OutputSummary:
 
 
 async def act(app: WebApp, run: RunIds) -> None:
-    """A piece of a run: two replies, of which the second stays open beside a tool's output."""
+    """Publish two replies, of which the second stays open, and the output of a tool."""
     for number, words in enumerate(("héllo", " 世界\n"), 1):
         app.publish(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=words))
     await app.store(run, summary("iter:1:say", "héllo 世界\n"), working("tools"))
@@ -104,7 +104,7 @@ async def act(app: WebApp, run: RunIds) -> None:
 
 
 async def read_bytes(app: WebApp, query: str, last_id: str, most: int) -> Frames:
-    """Read exactly so many bytes of a stream's body, then cut the connection."""
+    """Read exactly this number of bytes of a stream, then close the connection."""
     frames = Frames(last_id=last_id)
     headers = {"last-event-id": last_id} if last_id else {}
     async with app.client.stream(query, headers) as stream:
@@ -115,7 +115,7 @@ async def read_bytes(app: WebApp, query: str, last_id: str, most: int) -> Frames
 
 
 async def fold_up_to(stream: EventStream, fold: Fold, open_nodes: int) -> None:
-    """Read what is stored and the open nodes."""
+    """Read the stored events and the partial output of the open nodes."""
     fold.take(await stream.until("replay.done"))
     for _ in range(open_nodes):
         frame = await stream.frame()
@@ -184,7 +184,7 @@ async def test_a_restart_within_a_run_loses_no_events(tmp_path: Path) -> None:
 
 
 def shrink_buffers(app: WebApp) -> None:
-    """Make the kernel hold little for a reader, so that it is our memory that is looked at."""
+    """Shrink the kernel's buffers, so that the memory of the server is measured."""
     app.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
@@ -199,6 +199,8 @@ async def test_a_slow_client_uses_bounded_memory_and_gets_every_durable_event(
         await stream.until("replay.done")
         fold, owed = Fold(), 0
         held: list[int] = []
+        gc.collect()
+        gc.freeze()  # the collections below look only at what is created from here on
         tracemalloc.start()
         try:
             for number in range(0, events, batch):
@@ -211,6 +213,7 @@ async def test_a_slow_client_uses_bounded_memory_and_gets_every_durable_event(
                 owed = max(owed, *sizes)
         finally:
             tracemalloc.stop()
+            gc.unfreeze()
         half = len(held) // 2
         assert max(held[half:]) - max(held[:half]) < 300_000
         assert owed < 150_000
@@ -268,8 +271,10 @@ async def test_a_stalled_client_is_disconnected_and_resumes(tmp_path: Path) -> N
             before = set(connections(app))
             for number in range(400):
                 await app.store(run, working(f"{number} " + "x" * 500))
-                await other.until("workflow.lifecycle.updated")  # who reads is not held up
-            while before <= set(connections(app)):  # the sweep has not come yet
+                await other.until(
+                    "workflow.lifecycle.updated"
+                )  # a client that reads is not blocked
+            while before <= set(connections(app)):  # the stalled connection is still open
                 await app.client.get("/health")
             assert len(before & set(connections(app))) == 1
             last = stuck.frames.last_id
@@ -291,8 +296,9 @@ async def test_stop_with_stalled_streams_takes_less_than_five_seconds(tmp_path: 
         query = f"session_id={run.session_id}"
         async with app.client.stream(query, receive_buffer=2048) as stuck:
             await stuck.until("replay.done")
-            for number in range(1000):
-                await app.store(run, working(f"{number} " + "x" * 500))
+            for start in range(0, 1000, 100):
+                events = [working(f"{start + offset} " + "x" * 500) for offset in range(100)]
+                await app.store(run, *events)
             while not any(line.is_writing for line in connections(app)):
                 await app.client.get("/health")
             async with asyncio.timeout(5):
