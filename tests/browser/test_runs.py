@@ -223,9 +223,9 @@ def test_a_stream_of_another_log_is_reloaded(serve: Serve, enter: Open, home: Pa
     follow(page)
     gateway.stop()
     with closing(sqlite3.connect(home / "larkspur.db")) as log, log:
-        log.execute("UPDATE log SET epoch = 'zzzzzz'")
+        log.execute("UPDATE event_log SET epoch = 'zzzzzz'")
     gateway.start()
-    # nothing that it knew is believed any more; what is stored is shown again, once
+    # the page discards its state and shows the stored events once
     expect(page.get_by_text("Reconnecting")).to_have_count(0)
     send(page, "what is 7*7?")
     expect(page.get_by_test_id("thread").get_by_text("7*7 = 49")).to_be_visible()
