@@ -1,7 +1,6 @@
 """What was promised is sent once, whatever time and faults do in between."""
 
 import asyncio
-import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -11,13 +10,11 @@ import pytest
 
 from internal.agent.app.chat_delivery import ChatDelivery
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage
-from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import OutboxSender
 from internal.channels.chat.policy import ChatRules
-from internal.channels.chat.transport import ReceivedMessage
 from internal.channels.lark.api import (
     LarkClient,
     LarkRejected,
@@ -27,7 +24,6 @@ from internal.channels.lark.api import (
 )
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
-from internal.channels.lark.receiver import EventReceiver, NotStored
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
@@ -263,62 +259,3 @@ async def test_a_rejection_is_not_retried() -> None:
             await api.call(LarkRequest("GET", "/open-apis/im/v1/messages/om_none"))
         assert sum("om_none" in entry.what for entry in sim.log) == 1
         await api.close()
-
-
-class Store:
-    """An inbox that can be stuck or broken."""
-
-    def __init__(self) -> None:
-        self.free = asyncio.Event()
-        self.broken = False
-        self.woken = asyncio.Event()
-        self.kept: list[ReceivedMessage] = []
-
-    async def accept(self, message: ReceivedMessage) -> None:
-        await self.free.wait()
-        if self.broken:
-            raise StoreUnavailable("The disk is full.")
-        self.kept.append(message)
-        self.woken.set()
-
-
-def event(message_id: str) -> bytes:
-    body = {"message_id": message_id, "chat_id": "oc_1", "chat_type": "p2p"}
-    sender = {"sender_id": {"open_id": "ou_1"}, "sender_type": "user"}
-    header = {"event_type": "im.message.receive_v1"}
-    return json.dumps({"header": header, "event": {"sender": sender, "message": body}}).encode()
-
-
-async def test_while_the_store_is_stuck_only_one_event_waits() -> None:
-    store = Store()
-    receiver = EventReceiver(store.accept)
-    with pytest.raises(NotStored, match="in time"):
-        await asyncio.to_thread(receiver.receive, event("om_1"))
-    for number in range(2, 50):
-        with pytest.raises(NotStored, match="stuck"):
-            await asyncio.to_thread(receiver.receive, event(f"om_{number}"))
-    store.free.set()
-    await store.woken.wait()
-    await asyncio.to_thread(receiver.receive, event("om_2"))
-    assert [message.message_id for message in store.kept] == ["om_1", "om_2"]
-    await asyncio.to_thread(receiver.receive, event("om_2"))  # known: the store is not asked
-    assert len(store.kept) == 2
-    assert store.kept[0].user_id == "ou_1"
-
-
-async def test_a_store_error_is_not_acknowledged() -> None:
-    store = Store()
-    store.free.set()
-    store.broken = True
-    receiver = EventReceiver(store.accept)
-    with pytest.raises(NotStored, match="disk is full"):
-        await asyncio.to_thread(receiver.receive, event("om_1"))
-    store.broken = False
-    await asyncio.to_thread(receiver.receive, event("om_1"))
-    assert len(store.kept) == 1
-
-
-async def test_other_payloads_are_acknowledged() -> None:
-    receiver = EventReceiver(Store().accept)
-    for payload in (b"", b"{}", b"\xff\xfe", b'{"header": {"event_type": "other"}}', event("")):
-        await asyncio.to_thread(receiver.receive, payload)

@@ -1,0 +1,64 @@
+"""Card actions get their response within Lark's time limit."""
+
+import asyncio
+import json
+from typing import Any
+
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.questions import Question
+from internal.channels.chat.transport import ActionResult, ChatAction
+from internal.channels.lark.card_actions import CardActionHandler
+
+BUTTON = {"question": "question-1", "act": "approve"}
+
+
+def event(value: Any, event_id: str = "e1", **changes: Any) -> bytes:
+    action = {
+        "operator": {"open_id": "ou_1"},
+        "action": {"value": value},
+        "context": {"open_message_id": "om_1", "open_chat_id": "oc_1"},
+        **changes,
+    }
+    header = {"event_type": "card.action.trigger", "event_id": event_id}
+    return json.dumps({"header": header, "event": action}).encode()
+
+
+async def test_an_action_is_passed_on_once_and_answered_with_a_toast() -> None:
+    actions: list[ChatAction] = []
+
+    async def on_action(action: ChatAction) -> ActionResult:
+        actions.append(action)
+        return ActionResult("success", "Approved")
+
+    handler = CardActionHandler("cli_1", "en", on_action)
+    expected = {"toast": {"type": "success", "content": "Approved"}}
+    for _ in range(2):  # the second delivery gets the same response
+        assert await asyncio.to_thread(handler.handle, event(BUTTON)) == expected
+    [action] = actions
+    assert action[:4] == ("question-1", "ou_1", "oc_1", "om_1")
+    question = Question(QuestionId("question-1"), "plan", "Plan")
+    assert action.read_answer(question) == AnswerInput("approve")
+
+
+async def test_other_events_are_left_to_the_receiver_and_malformed_actions_refused() -> None:
+    async def on_action(_: ChatAction) -> ActionResult:
+        raise AssertionError
+
+    handler = CardActionHandler("cli_1", "en", on_action)
+    for payload in (b"", b'{"header": {"event_type": "im.message.receive_v1"}}'):
+        assert await asyncio.to_thread(handler.handle, payload) is None
+    for payload, level in ((event(7), "warning"), (event(BUTTON, "e2", operator=7), "error")):
+        response = await asyncio.to_thread(handler.handle, payload)
+        assert response is not None
+        assert response["toast"]["type"] == level
+
+
+async def test_a_failing_action_is_reported_and_does_not_raise() -> None:
+    async def on_action(_: ChatAction) -> ActionResult:
+        raise RuntimeError("broken")
+
+    handler = CardActionHandler("cli_1", "en", on_action)
+    response = await asyncio.to_thread(handler.handle, event(BUTTON))
+    assert response is not None
+    assert response["toast"]["type"] == "error"
