@@ -32,10 +32,10 @@ def test_a_link_logs_in_one_browser_once(
     serve: Serve, context: Callable[..., BrowserContext]
 ) -> None:
     gateway = serve()
-    stranger = context().new_page()
-    stranger.goto(gateway.url)
-    expect(stranger.get_by_role("heading", name="Larkspur")).to_be_visible()
-    accessible(stranger)
+    visitor = context().new_page()
+    visitor.goto(gateway.url)
+    expect(visitor.get_by_role("heading", name="Larkspur")).to_be_visible()
+    accessible(visitor)
     first = context().new_page()
     first.goto(gateway.printed_link())
     expect(first.get_by_text("Describe a task. Every step appears")).to_be_visible()

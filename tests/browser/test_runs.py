@@ -193,7 +193,7 @@ def test_two_tabs_share_one_stream(serve: Serve, script: Any, enter: Open) -> No
     follow(second)
     expect(second.get_by_text("Two of three rivals")).to_be_visible()
     assert streams == []
-    # whoever leads may go: the other one takes over
+    # when the leader tab closes, the other one takes over
     first.close()
     model.release("answer")
     status(second, "completed")

@@ -36,7 +36,7 @@ class ErrorDetail(msgspec.Struct, frozen=True):
     request_id: str
 
 
-class ErrorResponse(msgspec.Struct, frozen=True):
+class HttpErrorBody(msgspec.Struct, frozen=True):
     """The body of every error response."""
 
     error: ErrorDetail
@@ -70,7 +70,7 @@ def error_response(error: HttpError, request_id: str) -> Response:
     """Return the JSON response for an error."""
     detail = ErrorDetail(error.code, str(error), request_id)
     return Response(
-        msgspec.json.encode(ErrorResponse(detail)),
+        msgspec.json.encode(HttpErrorBody(detail)),
         error.status,
         headers=error.headers,
         media_type="application/json",

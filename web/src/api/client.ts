@@ -1,7 +1,7 @@
 /** The HTTP API client. Responses have the types of the server; every failure is an ApiError. */
 import type {
   Attachment,
-  ErrorResponse,
+  HttpErrorBody,
   EventsPage,
   MeView,
   QuestionsPage,
@@ -42,7 +42,7 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
   if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
   const { error } = (await response.json().catch(() => ({
     error: { code: 'unknown', message: response.statusText },
-  }))) as ErrorResponse;
+  }))) as HttpErrorBody;
   throw new ApiError(response.status, error.code, error.message);
 }
 

@@ -66,11 +66,6 @@ export interface ErrorDetail {
   request_id: string;
 }
 
-/** The body of every error response. */
-export interface ErrorResponse {
-  error: ErrorDetail;
-}
-
 /** A stored event with its ID; the envelope is the same as on the stream. */
 export interface EventItem {
   id: string;
@@ -92,6 +87,11 @@ export interface Health {
   dispatcher: ComponentHealth;
   channels?: Record<string, unknown>;
   lark?: ComponentHealth;
+}
+
+/** The body of every error response. */
+export interface HttpErrorBody {
+  error: ErrorDetail;
 }
 
 /** A URL that logs in one browser, once. It expires after `seconds`. */

@@ -3,7 +3,7 @@
 import msgspec
 
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound, StoreUnavailable
-from internal.channels.web.errors import ErrorResponse, HttpError, error_response, to_http_error
+from internal.channels.web.errors import HttpError, HttpErrorBody, error_response, to_http_error
 
 
 def test_an_unexpected_error_does_not_reveal_its_text() -> None:
@@ -26,7 +26,7 @@ def test_domain_errors_have_their_status_and_text() -> None:
 
 def test_an_error_response_carries_code_message_and_request_id() -> None:
     response = error_response(HttpError(429, "slow_down", "Wait.", {"retry-after": "3"}), "r-1")
-    body = msgspec.json.decode(bytes(response.body), type=ErrorResponse)
+    body = msgspec.json.decode(bytes(response.body), type=HttpErrorBody)
     assert (response.status_code, response.headers["retry-after"]) == (429, "3")
     assert (body.error.code, body.error.message, body.error.request_id) == (
         "slow_down",
