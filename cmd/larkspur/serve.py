@@ -1,87 +1,229 @@
-"""`larkspur serve`: the gateway, until it is told to stop."""
+"""Long-running processes: the gateway, and the simulator of Lark beside it or alone."""
 
 import asyncio
+import errno
 import os
+import secrets
 import signal
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import uvloop
 from msgspec import UNSET
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.channels.chat.channel import ChatChannel
+from internal.channels.chat.channel import ChatApp, ChatChannel
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
+from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import Address, WebServer
 from internal.channels.web.services import ComponentHealth, Health, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress
-from internal.config.loader import Loaded
+from internal.config.loader import Loaded, load
 from internal.dispatch.lock import dispatcher_lock
 from internal.observability.logs import configure_logging
 from internal.sandbox.process_privacy import deny_process_inspection
-from larkspur.build import GatewayHouse, chat_channels, gateway_house
+from internal.simulators.lark.model import App
+from internal.simulators.lark.simulator import LarkSim
+from larkspur.app import GatewayServices, open_gateway
 from larkspur.version import VERSION
 
-GRACE_SECONDS = 5.0
-"""How long runs may take to hand over."""
-SWITCH_SECONDS = 0.0005
-"""How long a thread of the storage waits for the interpreter while the loop is busy."""
+HANDOVER_TIMEOUT_SECONDS = 5.0
+"""How long runs and channels may take to stop."""
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""How long a storage thread waits for the interpreter lock while the event loop is busy."""
+SIMULATOR_APP_ID = "cli_larksim"
+SIMULATOR_PORT = 8430
+_MAX_PORT = 65_535
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(loaded: Loaded, local_lark: str = "") -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP, which is no failure: return 0.
-
-    `local_lark` is what people are told of a local Lark.
+def serve(loaded: Loaded, simulator_notice: str = "") -> int:
+    """Serve the gateway until SIGTERM, SIGINT or SIGHUP, then return 0. A second signal exits.
 
     Raises:
-        LarkspurError, HomeError: it cannot start or go on; nothing half-done is left behind.
+        LarkspurError, HomeError: the gateway cannot start or continue.
     """
     home.prepare(loaded.home)
     token = home.ensure_token(loaded.home)
     keys = (loaded.settings.llm.api_key, loaded.settings.channels.lark.app_secret)
     configure_logging(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
     deny_process_inspection()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     with (
         dispatcher_lock(loaded.home),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, token, local_lark))
-    return 0
+        runner.run(_serve(loaded, token, simulator_notice))
+    return OK
 
 
-async def _serve(loaded: Loaded, token: str, local_lark: str) -> None:
+def serve_with_simulator(config: str | None, flags: Mapping[str, Any]) -> int:
+    """Serve the gateway, with a simulator of Lark unless an app is configured.
+
+    Raises:
+        LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
+    """
+    loaded = load(config=config, flags=flags)
+    if loaded.settings.channels.lark.enabled:
+        return serve(loaded)
+    with background_simulator() as simulator:
+        notice = (
+            f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
+        )
+        return serve(load(config=config, flags={**flags, **simulator.flags}), notice)
+
+
+def simulate_lark(port: int, app_id: str | None = None, app_secret: str | None = None) -> int:
+    """Serve the simulator of Lark on 127.0.0.1 until a signal, then return 0.
+
+    Prints its addresses and the app's credentials. A missing secret is generated; port 0 takes any
+    free port.
+
+    Raises:
+        CliExit: the port is in use, or an argument cannot be used.
+    """
+    app = App(
+        _checked_credential(app_id, SIMULATOR_APP_ID),
+        _checked_credential(app_secret, secrets.token_hex(16)),
+    )
+    if not 0 <= port <= _MAX_PORT:
+        raise CliExit(USAGE, f"--port must be between 0 and {_MAX_PORT}.")
+    configure_logging(secrets=[app.secret])
+    try:
+        asyncio.run(_simulate(LarkSim([app], port=port)))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = f"Port {port} of 127.0.0.1 is in use; choose another one with --port."
+            raise CliExit(FAILED, message) from error
+        raise CliExit(FAILED, f"Cannot listen on port {port}: {error.strerror}.") from error
+    return OK
+
+
+class BackgroundSimulator(NamedTuple):
+    """A running simulator: its page, its operator, and the settings that connect a gateway."""
+
+    page: str
+    operator: str
+    flags: dict[str, Any]
+
+
+class _RunningSimulator(NamedTuple):
+    simulator: LarkSim
+    stop: Callable[[], object]
+
+
+@contextmanager
+def background_simulator() -> Generator[BackgroundSimulator]:
+    """Run the simulator in a thread with its own event loop, on port 8430 or any other free port.
+
+    The gateway reaches it over HTTP and WebSocket only, as it would reach Lark.
+
+    Raises:
+        OSError: no port is free.
+    """
+    app = App(SIMULATOR_APP_ID, secrets.token_hex(16))
+    started: SimpleQueue[_RunningSimulator | OSError] = SimpleQueue()
+    thread = threading.Thread(
+        target=asyncio.run, args=(_simulate_in_thread(app, started),), name="lark-sim", daemon=True
+    )
+    thread.start()
+    running = started.get()
+    if isinstance(running, OSError):
+        raise running
+    operator = running.simulator.people[0]
+    lark = {
+        "enabled": True,
+        "app_id": app.app_id,
+        "app_secret": app.secret,
+        "domain": running.simulator.url,
+        "access": {"operate": [operator.open_id]},
+    }
+    flags = {"channels": {"lark": lark}}
+    try:
+        yield BackgroundSimulator(running.simulator.page, operator.name, flags)
+    finally:
+        running.stop()
+        thread.join()
+
+
+async def _simulate_in_thread(app: App, started: SimpleQueue[_RunningSimulator | OSError]) -> None:
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+    for port in (SIMULATOR_PORT, 0):
+        try:
+            async with LarkSim([app], port=port) as simulator:
+                started.put(
+                    _RunningSimulator(simulator, lambda: loop.call_soon_threadsafe(stopping.set))
+                )
+                await stopping.wait()
+                return
+        except OSError as error:
+            if port == 0:
+                started.put(error)
+
+
+async def _simulate(simulator: LarkSim) -> None:
+    stopping = asyncio.Event()
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with simulator:
+        print("A simulator of Lark for development and tests. Nothing leaves this machine.")
+        print(f"chat page   {simulator.page}")
+        print(f"domain      {simulator.url}")
+        print(f"app id      {simulator.app.app_id}")
+        print(f"app secret  {simulator.app.secret}", flush=True)
+        await stopping.wait()
+
+
+def _checked_credential(given: str | None, default: str) -> str:
+    """Return an id or a secret, which must be printable ASCII because it is sent in headers."""
+    text = default if given is None else given
+    if not (text.isascii() and text.isprintable() and text.strip() == text != ""):
+        raise CliExit(USAGE, "--app-id and --app-secret must be printable ASCII and not blank.")
+    return text
+
+
+async def _serve(loaded: Loaded, token: str, simulator_notice: str) -> None:
     stopping = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
-        if stopping.is_set():  # told twice: what is stored is stored
+        if stopping.is_set():
             os._exit(128 + number)
         stopping.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     try:
-        async with gateway_house(loaded) as house, _opened(loaded, house, token) as server:
-            _announce(loaded, server, local_lark)
+        async with (
+            open_gateway(loaded) as services,
+            _running_channels(loaded, services, token) as server,
+        ):
+            _announce(loaded, server, simulator_notice)
             await stopping.wait()
     except* LarkspurError as group:
-        raise _first(group) from None
+        raise _first_error(group) from None
 
 
 @asynccontextmanager
-async def _opened(loaded: Loaded, house: GatewayHouse, token: str) -> AsyncGenerator[WebServer]:
-    """Open the doors and dispatch for as long as the block; close in the opposite order."""
-    channels = chat_channels(loaded, house)
-    server = WebServer(_door(loaded, house, token, channels))
+async def _running_channels(
+    loaded: Loaded, services: GatewayServices, token: str
+) -> AsyncGenerator[WebServer]:
+    """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
+    app = ChatApp(services.gateway, services.defaults, services.clock, loaded.settings.ui.language)
+    channels = create_channels(app, loaded.settings.channels)
+    server = WebServer(_web_services(loaded, services, token, channels))
     async with asyncio.TaskGroup() as tasks:
-        dispatching = tasks.create_task(house.dispatcher.run(house.coordinator))
+        dispatching = tasks.create_task(services.dispatcher.run(services.coordinator))
         tasks.create_task(server.serve())
         await server.ready()
-        home.write_address(loaded.home, _address(loaded, server.address))
+        home.write_address(loaded.home, _gateway_address(loaded, server.address))
         serving = [tasks.create_task(channel.run()) for channel in channels]
         try:
             yield server
@@ -90,29 +232,29 @@ async def _opened(loaded: Loaded, house: GatewayHouse, token: str) -> AsyncGener
             for channel in channels:
                 channel.stop()
             if serving:
-                await asyncio.wait(serving, timeout=GRACE_SECONDS)
-            house.dispatcher.stop()
-            await asyncio.wait([dispatching], timeout=GRACE_SECONDS)
+                await asyncio.wait(serving, timeout=HANDOVER_TIMEOUT_SECONDS)
+            services.dispatcher.stop()
+            await asyncio.wait([dispatching], timeout=HANDOVER_TIMEOUT_SECONDS)
             await server.stop()
             dispatching.cancel()
 
 
-def _first(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
+def _first_error(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
     first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _door(
-    loaded: Loaded, house: GatewayHouse, token: str, channels: Sequence[ChatChannel]
+def _web_services(
+    loaded: Loaded, services: GatewayServices, token: str, channels: Sequence[ChatChannel]
 ) -> WebServices:
-    since = rfc3339(house.clock.now())
+    since = rfc3339(services.clock.now())
 
     def health() -> Health:
-        failure, dispatcher = house.leases.failure, house.dispatcher
+        failure, dispatcher = services.leases.failure, services.dispatcher
         states = {channel.name: _channel_health(channel) for channel in channels}
         return Health(
             status="failing" if failure else "ok",
-            database=ComponentHealth(not failure, house.leases.since, failure),
+            database=ComponentHealth(not failure, services.leases.since, failure),
             dispatcher=ComponentHealth(
                 not dispatcher.is_stopping, since, f"{dispatcher.active_count} runs at work"
             ),
@@ -121,15 +263,15 @@ def _door(
         )
 
     return WebServices(
-        gateway=house.gateway,
-        broadcaster=house.broadcaster,
-        attachments=house.attachments,
-        defaults=house.defaults,
+        gateway=services.gateway,
+        broadcaster=services.broadcaster,
+        attachments=services.attachments,
+        defaults=services.defaults,
         token=token,
         settings=loaded.settings.server,
         health=health,
         version=VERSION,
-        clock=house.clock,
+        clock=services.clock,
         logins=Logins(token, loaded.home / "logins.json"),
     )
 
@@ -143,7 +285,7 @@ def _channel_health(channel: ChatChannel) -> ComponentHealth:
     return ComponentHealth(link.status == "connected", link.since, "; ".join(details))
 
 
-def _address(loaded: Loaded, address: Address) -> GatewayAddress:
+def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:
     return GatewayAddress(
         host=address.host,
         port=address.port,
@@ -155,13 +297,13 @@ def _address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
-def _announce(loaded: Loaded, server: WebServer, local_lark: str) -> None:
-    """Say where the doors are and what to try, for a person at a terminal."""
+def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
+    """Print the addresses and what to try first."""
     llm, token, url = loaded.settings.llm, loaded.home / "token", server.address.url
     model = f"{llm.model} of {llm.provider}"
     if llm.provider == "offline":
         model = "the offline demo model; set ANTHROPIC_API_KEY or another key for a real one"
-    lark = [f"  lark   {local_lark}"] if local_lark else []
+    lark = [f"  lark   {simulator_notice}"] if simulator_notice else []
     lines = [
         f"larkspur {VERSION} is at {url}",
         f"  page   {server.link()}   opens once, within five minutes",

@@ -37,7 +37,7 @@ async def test_sessions_are_listed_shown_exported_renamed_and_deleted(
         assert (await run(there, "sessions", "rm", short)).code == 0
         assert (await run(there, "sessions")).out == b""
         gone = await run(there, "sessions", "show", short)
-        assert (gone.code, gone.err) == (2, f"Nothing here begins with {short}.\n")
+        assert (gone.code, gone.err) == (2, f"No id begins or ends with {short}.\n")
 
 
 @BOTH_WAYS
@@ -58,7 +58,7 @@ async def test_a_task_is_watched_steered_and_stopped(
         assert watching.stdout is not None
         assert b"> work" in await watching.stdout.readline()
         said = await run(there, "say", task["session_id"], "shorter")
-        assert (said.code, said.out) == (0, b"noted\n")
+        assert (said.code, said.out) == (0, b"Noted.\n")
         there.model.release("go")
         await there.model.until_asked(2)
         stopped = await run(there, "stop", task["task_id"])
@@ -70,7 +70,7 @@ async def test_a_task_is_watched_steered_and_stopped(
         assert "> shorter" in seen.decode()
         again = await run(there, "say", task["task_id"], "more")
         assert again.code == 2
-        assert "Nothing is at work there (cancelled)" in again.err
+        assert "The task has ended (cancelled)" in again.err
         assert "has ended" in (await run(there, "stop", task["task_id"])).err
 
 
@@ -94,7 +94,7 @@ async def test_costs_are_summed_up(way: str, home: Path, environ: dict[str, str]
         (row,) = (await run(there, "cost")).out.decode().splitlines()
     assert [one["key"] for one in found] == ["claude-x"]
     assert found[0]["output_tokens"] > 0
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d  \S+ in  \S+ out  no price known", row)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d  \S+ in  \S+ out  price unknown", row)
 
 
 async def test_an_id_that_is_not_enough_is_said(home: Path, environ: dict[str, str]) -> None:
@@ -103,8 +103,8 @@ async def test_an_id_that_is_not_enough_is_said(home: Path, environ: dict[str, s
         await there.shot("two")
         many = await run(there, "stop", "task-")
         none = await run(there, "watch", "nothing")
-    assert (many.code, many.err) == (2, "task- is not enough: 2 begin with it.\n")
-    assert (none.code, none.err) == (2, "Nothing here begins with nothing.\n")
+    assert (many.code, many.err) == (2, "task- is ambiguous: 2 ids match.\n")
+    assert (none.code, none.err) == (2, "No id begins or ends with nothing.\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

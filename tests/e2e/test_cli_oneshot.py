@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from internal.channels.cli.sse import StreamFrame, StreamParser
+from internal.channels.cli.transports.sse import StreamFrame, StreamParser
 from internal.config import home as home_folder
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script

@@ -64,7 +64,7 @@ async def test_a_question_waits_and_another_process_answers_it(
     task = shot.rows[0]["task_id"]
     for word in (task, question, "Which colour?", "1. red", f"larkspur answer {question}"):
         assert word in shot.err
-    assert answered.err == "Stored: green\n"
+    assert answered.err == "Answer stored: green\n"
     assert answered.rows[0]["text"] == "painted it"
     assert answered.rows[0]["run_id"] == shot.rows[0]["run_id"]
     heard = names(events)
@@ -98,7 +98,7 @@ async def test_a_plan_is_edited_by_a_file_and_its_tools_run_after_that(
         agreed = await run(there, "answer", second, "yes", "--step", "only write", "--wait")
         events = await events_of(there, shot.rows[0])
     assert edited.err.startswith(
-        "Stored: your plan, which is asked about again: look → ask → write"
+        "Answer stored: your plan, to be approved again: look → ask → write"
     )
     assert (agreed.code, agreed.out) == (0, b"done\n")
     assert made.exists()
@@ -172,7 +172,7 @@ async def test_a_detached_task_waits_for_a_yes_to_its_calls(
         assert (there.folder / "made").exists() is False
         said = await run(there, "answer", question["question_id"], "no", "--item", "1=yes")
         assert (said.code, said.out) == (0, b"")
-        assert f"The run goes on in the gateway: larkspur watch {task_id}" in said.err
+        assert f"The run continues in the gateway: larkspur watch {task_id}" in said.err
         watched = await run(there, "watch", task_id)
         none = await run(there, "questions", "--json")
     assert watched.code == 0
@@ -197,7 +197,7 @@ async def test_a_yes_for_good_is_a_rule_that_can_be_taken_back(
         await there.shot("touch it", "--detach")
         question = (await until_asked(there))["question_id"]
         ruled = await run(there, "answer", question, "rule", "--wait")
-        assert ruled.err == "Stored: yes, by a rule: shell(touch made)\n"
+        assert ruled.err == "Answer stored: yes, with a new rule: shell(touch made)\n"
         again = await there.shot("once more")
         (rule,) = json.loads((await run(there, "rules", "--json")).out)
         listed = await run(there, "rules")
@@ -235,7 +235,9 @@ async def test_what_is_no_answer_changes_nothing(
             assert (name, one.code, one.out) == (name, 2, b"")
             assert one.err.count("\n") == 1, one.err
         assert "no meaning for a plan" in refused["for longer"].err
-        assert refused["said"].err == f"It waits for an answer: larkspur answer {question} …\n"
+        assert (
+            refused["said"].err == f"The task waits for an answer: larkspur answer {question} …\n"
+        )
         (still,) = json.loads((await run(there, "questions", "--json")).out)
         assert (still["question_id"], still["status"]) == (question, "open")
         agreed = await run(there, "answer", question[-6:], "可以", "--wait")
@@ -282,7 +284,11 @@ async def test_a_gateway_that_was_killed_has_its_question_answered_without_it(
         answered = await run(there, "answer", question, "red")
         await there.serve()
         events = await events_of(there, shot.rows[0])
-    assert (answered.code, answered.out, answered.err) == (0, b"painted it\n", "Stored: red\n")
+    assert (answered.code, answered.out, answered.err) == (
+        0,
+        b"painted it\n",
+        "Answer stored: red\n",
+    )
     assert names(events).count("result.final") == 1
     assert in_order(events)
 

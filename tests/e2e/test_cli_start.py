@@ -81,14 +81,14 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_pa
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        ([], "A session needs a terminal"),
+        ([], "not a terminal"),
         (["list the files"], 'larkspur -p "list the files"'),
         (["-p"], "Say what is to be done"),
         (["-p", "x", "--fork"], "--fork"),
         (["-p", "x", "-f", "no-such-file"], "no-such-file cannot be read"),
-        (["-p", "x", "y"], "One prompt is enough"),
+        (["-p", "x", "y"], "Quote the whole prompt"),
         (["-p", "x", "--detach"], "larkspur serve"),
-        (["-p", "x", "--server", "ftp://127.0.0.1"], "is not an address"),
+        (["-p", "x", "--server", "ftp://127.0.0.1"], "is not a URL"),
         (["-p", "x", "--server", "http://example.org"], "unencrypted"),
         (["-p", "x", "-c"], "no session to continue"),
         (["-p", "x", "-r", "session-unknown"], "session-unknown"),
@@ -96,7 +96,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_pa
         (["-p", "x", "--max-cost", "1", "--model", "no-price"], "no-price"),
         (["-p", "x", "--allow", "((("], "((("),
         (["-p", "x", "--config", "no-such.yaml"], "no-such.yaml"),
-        (["config"], "what"),
+        (["config"], "action"),
         ([b"-p", b"\xff", b"--\xfe"], "\ufffd"),
     ],
 )

@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.subscription import Cursor
+from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskOptions, build_run_spec
@@ -22,7 +23,13 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
 from internal.config.loader import load
-from larkspur.build import GatewayHouse, gateway_house
+from larkspur.app import (
+    GatewayServices,
+    Services,
+    make_gateway,
+    make_terminal_dispatcher,
+    open_gateway,
+)
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
@@ -32,7 +39,7 @@ TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 class Core:
     """A running gateway and what tests do with it."""
 
-    house: GatewayHouse
+    house: GatewayServices
     model: ScriptedAnthropic
     ended: list[dict[str, Any]] = field(default_factory=list)
 
@@ -107,6 +114,11 @@ class Core:
         return [msgspec.json.decode(row.json) for row in rows if row.run_id == submitted.run_id]
 
 
+def plain_gateway(services: Services) -> Gateway:
+    """Return a gateway on the services that executes no runs itself."""
+    return make_gateway(services, make_terminal_dispatcher(services))
+
+
 def plan(*steps: str, **more: Any) -> Call:
     return Call("plan", {"goal": "to get it done", "steps": list(steps or ("do it",)), **more})
 
@@ -153,7 +165,7 @@ async def core(
                 **(environ or {}),
             }
         )
-        house = await stack.enter_async_context(gateway_house(loaded))
+        house = await stack.enter_async_context(open_gateway(loaded))
         async with background_task(house.dispatcher.run(house.coordinator)) as dispatching:
             yield Core(house, server)
             house.dispatcher.stop()

@@ -2,16 +2,18 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from internal.agent.domain.answers import MAX_ANSWER_CHARS
+import msgspec
+
+from internal.agent.domain.answers import MAX_ANSWER_CHARS, read_answer
 from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS
+from internal.agent.domain.questions import Question
 from internal.channels.cli.exit_codes import USAGE, CliExit
-from internal.channels.cli.phrases import Phrases
-from internal.channels.cli.repl.question_json import understood
+from internal.i18n.catalog import MessageCatalog
 
 _FIRST = re.compile(r"([^\s,，:：.。!！]+)[\s,，:：.。!！]*")  # noqa: RUF001 - people write these
 
@@ -48,7 +50,7 @@ def parse_answer(question: Mapping[str, Any], decision: DecisionText) -> dict[st
     return given
 
 
-def describe_answer(answer: Mapping[str, Any], phrases: Phrases) -> str:
+def describe_answer(answer: Mapping[str, Any], phrases: MessageCatalog) -> str:
     """Return how an answer was understood, in a sentence."""
     decision, text, grant = answer["decision"], answer["text"], answer["grant"]
     match decision:
@@ -71,13 +73,13 @@ def _spoken(question: Mapping[str, Any], words: str) -> dict[str, Any] | None:
         # yes and no are answers to what is asked there; only the very names of a decision decide
         if words not in question["options"] and word in {*known["approve"], *known["reject"]}:
             return {"decision": "approve" if word in known["approve"] else "reject"}
-        return understood(question, words, (), ())
+        return _read_text_answer(question, words, (), ())
     for grant in ("session", "rule"):
         if word in known[grant]:
             return {"decision": "approve", "grant": grant}
     if reason := _reason(words):
         return {"decision": "reject", "text": reason}
-    given = understood(question, words, known["yes"], known["no"])
+    given = _read_text_answer(question, words, known["yes"], known["no"])
     # free words on calls are a no with that reason
     return given or ({"decision": "text", "text": words} if words else None)
 
@@ -136,3 +138,17 @@ def _words() -> dict[str, list[str]]:
     found = Path(__file__).with_name("decisions.json").read_text(encoding="utf-8")
     words: dict[str, list[str]] = json.loads(found)
     return words
+
+
+def _read_text_answer(
+    view: Mapping[str, Any], text: str, yes: Collection[str], no: Collection[str]
+) -> dict[str, Any] | None:
+    """Understand a text as the answer to a question shown as JSON; None when it is none.
+
+    `yes` and `no` are the exact words, in lower case.
+    """
+    question = msgspec.convert({**view, "id": view["question_id"], "call_id": ""}, Question)
+    given = read_answer(question, text, yes, no)
+    if given is None:
+        return None
+    return {name: value for name, value in msgspec.to_builtins(given).items() if value}

@@ -1,288 +1,393 @@
-"""The host of a terminal: a gateway that runs, or this process. Both behave the same."""
+"""The client of a gateway: every operation of the terminal as one HTTP request.
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+Standard library only: a one-shot command through a running gateway must start fast.
+"""
 
-from internal.channels.cli.task_request import File, Ids
+import json
+import os
+import time
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from itertools import count
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
-By = Literal["day", "session", "model"]
-Role = Literal["talk", "operate", "owner"]
+from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
+from internal.channels.cli.records import (
+    AgentDefaults,
+    AuditItem,
+    GrantedRole,
+    IssuedCode,
+    PersonItem,
+    QuestionItem,
+    RuleItem,
+    SessionItem,
+    StreamBatch,
+    StreamRow,
+    TaskItem,
+    TaskRequest,
+    TaskState,
+    TranscriptMessage,
+    UsageItem,
+    UsageKey,
+)
+from internal.channels.cli.task_request import Ids
+from internal.channels.cli.transports.interface import (
+    RefusedStream,
+    Response,
+    Transport,
+    Unreachable,
+)
+from internal.channels.cli.transports.sse import StreamFrame, StreamParser
 
+T = TypeVar("T")
 
-class GatewayError(Exception):
-    """The host refuses, or cannot do it. Its text is a sentence for a person."""
-
-
-class AgentDefaults(NamedTuple):
-    """What a task gets that asks for nothing."""
-
-    model: str
-    profile: str
-    profiles: Sequence[str]
-    offline: bool
-
-
-class SessionItem(NamedTuple):
-    """A session as lists show it. `updated` is RFC 3339."""
-
-    session_id: str
-    title: str
-    channel: str
-    updated: str
-    status: str | None
-    tasks: int
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Its columns in a list for people."""
-        when, status = _minute(self.updated), self.status or ""
-        return self.session_id, when, self.channel, status, self.title
-
-
-class TaskItem(NamedTuple):
-    """A task as lists show it. `created` is RFC 3339."""
-
-    task_id: str
-    session_id: str
-    task: str
-    channel: str
-    model: str
-    status: str
-    stop_reason: str | None
-    created: str
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Its columns in a list for people."""
-        when = _minute(self.created)
-        return self.task_id, when, self.channel, self.status, self.task
+RETRY_SECONDS = 5.0
+"""How long a request is repeated while the gateway cannot be reached."""
+_PAUSE_SECONDS = 0.25
+_PAGE = 500
+_NO_CONTENT, _ERROR, _CONFLICT, _TOO_MANY, _SERVER_ERROR = 204, 400, 409, 429, 500
+_CONTROLS = {"connected", "replay.done", "workflow.stream.dropped", "stream.reset", "hb", "bye"}
 
 
-class TaskState(NamedTuple):
-    """A task and its newest run."""
+class GatewayError(CliExit):
+    """The gateway refused a request or cannot be reached. The message is for a person."""
 
-    row: TaskItem
-    run_id: str
-    answer: str
-    error: str
-
-
-class TranscriptMessage(NamedTuple):
-    """What was said in a session: by `user` or `assistant`, without tool calls."""
-
-    role: str
-    text: str
-    created: str
+    def __init__(self, code: int, message: str, status: int | None = None) -> None:
+        super().__init__(code, message)
+        self.status = status
 
 
-class UsageItem(NamedTuple):
-    """What was used under a key: a day, a session or a model. `cost` in US dollars when known."""
+class GatewayUnreachable(GatewayError):
+    """The gateway did not answer for as long as the client tries."""
 
-    key: str
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
+    def __init__(self, reason: Unreachable) -> None:
+        super().__init__(FAILED, f"The gateway does not answer: {reason}.")
 
 
-class QuestionItem(NamedTuple):
-    """A question as lists show it. `asked` and `expires` are RFC 3339.
+class GatewayClient:
+    """Every operation that the terminal asks of a gateway.
 
-    `view` is all of it, as `GET /api/questions/{id}` gives it.
+    Each method raises GatewayError when the operation is refused or fails. Requests that may be
+    sent twice are repeated while the gateway cannot be reached, for `retry_seconds`; `on_retry` is
+    called once for each of them.
     """
 
-    question_id: str
-    run_id: str
-    task_id: str
-    session_id: str
-    channel: str
-    kind: str
-    title: str
-    who: str
-    status: str
-    asked: str
-    expires: str
-    view: Mapping[str, Any]
+    def __init__(
+        self,
+        transport: Transport,
+        retry_seconds: float = RETRY_SECONDS,
+        on_retry: Callable[[Unreachable], None] = lambda _reason: None,
+    ) -> None:
+        self.transport = transport
+        self._retry_seconds = retry_seconds
+        self._on_retry = on_retry
 
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Its columns in a list for people: what is asked, or which calls are to be allowed."""
-        what = "; ".join(str(call["what"]) for call in self.view["calls"]) or self.title
-        return self.question_id, _minute(self.asked), self.channel, self.status, self.kind, what
+    async def defaults(self) -> AgentDefaults:
+        """Return the default model and the profiles."""
+        me = await self._get("/api/me", {}, dict)
+        known = await self._get("/api/profiles", {}, dict)
+        return self._parse(
+            lambda _: AgentDefaults(
+                me["model"],
+                known["default"],
+                [one["name"] for one in known["profiles"]],
+                me["provider"] == "offline",
+            ),
+            None,
+        )
 
-
-class IssuedCode(NamedTuple):
-    """A code that gives a right once, until it expires (RFC 3339)."""
-
-    code: str
-    expires: str
-
-
-class PersonItem(NamedTuple):
-    """A person who was given a right. `created` is RFC 3339."""
-
-    principal: str
-    name: str
-    role: str
-    via: str
-    created: str
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Their columns in a list for people."""
-        return self.role, _minute(self.created), self.via, self.name, self.principal
-
-
-class RuleItem(NamedTuple):
-    """A rule that a person wrote by an answer, and the place where it holds."""
-
-    number: int
-    place: str
-    rule: str
-    principal: str
-    via: str
-    question_id: str
-    created: str
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Its columns in a list for people."""
-        return str(self.number), _minute(self.created), f"allow {self.rule}", self.place
-
-
-class AuditItem(NamedTuple):
-    """Who did what to which thing, through what. `at` is RFC 3339."""
-
-    at: str
-    principal: str
-    via: str
-    action: str
-    target: str
-    detail: str
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Its columns in a list for people."""
-        return _minute(self.at), self.action, self.principal, self.via, self.target, self.detail
-
-
-class TaskRequest(NamedTuple):
-    """A task for the host. `options` are those of `POST /api/tasks`."""
-
-    task: str
-    options: Mapping[str, Any]
-    session_id: str | None = None
-    profile: str | None = None
-    files: Sequence[File] = ()
-
-
-class StreamBatch(NamedTuple):
-    """What a stream brings at once: stored and passing envelopes as JSON, in order.
-
-    `known` is false while the host is away; `reset` says that it forgot what was before.
-    """
-
-    envelopes: Sequence[bytes] = ()
-    is_connected: bool = True
-    reset: bool = False
-
-
-class GatewayClient(Protocol):
-    """What does the work. Every method but `watch` raises HostError when it cannot."""
-
-    async def about(self) -> AgentDefaults:
-        """Return the model and the profiles."""
-        ...
-
-    async def submit(self, wish: TaskRequest) -> Ids:
-        """Store a task and have it run."""
-        ...
+    async def submit(self, request: TaskRequest) -> Ids:
+        """Store a task and queue its run."""
+        body: dict[str, Any] = {
+            "task": request.task,
+            "options": dict(request.options),
+            # makes it safe to send a request again that got no response
+            "idempotency_key": os.urandom(16).hex(),
+            "attachments": [
+                {
+                    "name": file.name,
+                    "media_type": file.media_type,
+                    "data": b64encode(file.content).decode(),
+                }
+                for file in request.files
+            ],
+        }
+        optional = {"session_id": request.session_id, "profile": request.profile}
+        body |= {name: value for name, value in optional.items() if value is not None}
+        return await self._send("POST", "/api/tasks", body, _ids, retry=True)
 
     async def steer(self, task_id: str, text: str) -> bool:
-        """Give words to the run at work; False when they became the session's next task."""
-        ...
+        """Steer the active run of a task; return False if the text became the next task."""
+        path, body = f"/api/tasks/{_quoted(task_id)}/steer", {"text": text}
+        return await self._send("POST", path, body, lambda made: made["taken_as"] == "steering")
 
-    async def stop(self, task_id: str) -> None:
-        """Store the wish that a task ends; one that has ended is no error."""
-        ...
+    async def stop(self, task_id: str, *, retry: bool = True) -> None:
+        """Store a stop request. A task that has ended is not an error."""
+        path = f"/api/tasks/{_quoted(task_id)}/stop"
+        try:
+            await self._send("POST", path, None, _ignore, retry=retry)
+        except GatewayError as error:
+            if error.status != _CONFLICT:
+                raise
 
-    async def head(self, session_id: str) -> str:
-        """Return the place behind all that has happened in a session."""
-        ...
-
-    def watch(self, session_id: str, after: str) -> AsyncGenerator[StreamBatch]:
-        """Yield what happens in a session behind a place, from its beginning for ""."""
-        ...
-
-    async def sessions(self, limit: int = 50) -> list[SessionItem]:
-        """Return sessions, last active first."""
-        ...
-
-    async def rename(self, session_id: str, title: str) -> None:
-        """Give a session another title."""
-        ...
-
-    async def remove(self, session_id: str) -> None:
-        """Delete a session with all that is its."""
-        ...
-
-    async def transcript(self, session_id: str) -> list[TranscriptMessage]:
-        """Return all that was said in a session, oldest first."""
-        ...
+    async def resume(self, task_id: str) -> Ids:
+        """Continue a failed or stopped task as a new task of its session."""
+        return await self._send("POST", f"/api/tasks/{_quoted(task_id)}/resume", {}, _ids)
 
     async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
         """Return tasks, newest first."""
-        ...
+        query = {"limit": limit, "session_id": session_id}
+        return await self._get("/api/tasks", query, _items("tasks", TaskItem))
 
     async def task(self, task_id: str) -> TaskState:
-        """Return a task and how far it is."""
-        ...
+        """Return a task with its newest run."""
+        return await self._get(f"/api/tasks/{_quoted(task_id)}", {}, _task_state)
 
-    async def costs(self, by: By, session_id: str | None = None) -> list[UsageItem]:
-        """Return what was used, the newest or the dearest first."""
-        ...
+    async def sessions(self, limit: int = 50) -> list[SessionItem]:
+        """Return sessions, most recently active first."""
+        return await self._get("/api/sessions", {"limit": limit}, _items("sessions", SessionItem))
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Change the title of a session."""
+        path = f"/api/sessions/{_quoted(session_id)}"
+        await self._send("PATCH", path, {"title": title}, _ignore, retry=True)
+
+    async def remove(self, session_id: str) -> None:
+        """Delete a session and everything that belongs to it."""
+        path = f"/api/sessions/{_quoted(session_id)}"
+        await self._send("DELETE", path, None, _ignore, retry=True)
+
+    async def transcript(self, session_id: str) -> list[TranscriptMessage]:
+        """Return the messages of a session that have text, oldest first."""
+        path = f"/api/sessions/{_quoted(session_id)}/messages"
+        pages: list[list[TranscriptMessage]] = []
+        cursor: str | None = None
+        while True:
+            query = {"limit": _PAGE, "cursor": cursor}
+            messages, cursor = await self._get(path, query, _transcript_page)
+            pages.insert(0, messages)
+            if cursor is None:
+                return [one for page in pages for one in page if one.text.strip()]
+
+    async def usage(self, by: UsageKey, session_id: str | None = None) -> list[UsageItem]:
+        """Return tokens and cost by day, session or model."""
+        query = {"by": by, "session_id": session_id}
+        return await self._get(
+            "/api/usage", query, lambda found: [_usage(one) for one in found["usage"]]
+        )
 
     async def questions(
         self, status: str | None = "open", session_id: str | None = None, limit: int = 50
     ) -> list[QuestionItem]:
-        """Return questions, newest first: the open ones, those of another status, or all."""
-        ...
+        """Return the questions of a status, or all, newest first."""
+        query = {"limit": limit, "status": status, "session_id": session_id}
+        return await self._get(
+            "/api/questions", query, lambda found: [_question(one) for one in found["questions"]]
+        )
 
     async def question(self, question_id: str) -> QuestionItem:
         """Return a question."""
-        ...
+        return await self._get(f"/api/questions/{_quoted(question_id)}", {}, _question)
 
-    async def answer(self, question_id: str, given: Mapping[str, Any]) -> QuestionItem:
-        """Answer a question; the first answer counts. `given` is an answer as JSON."""
-        ...
+    async def answer(self, question_id: str, answer: Mapping[str, Any]) -> QuestionItem:
+        """Answer a question with the JSON of an answer. The first answer wins.
 
-    async def resume(self, task_id: str) -> Ids:
-        """Go on where a failed or stopped task ended, as a new task of its session."""
-        ...
+        Never sent twice: the second request would be told that the question is answered.
+        """
+        path = f"/api/questions/{_quoted(question_id)}/answer"
+        return await self._send("POST", path, answer, _question)
 
-    async def pair(self, role: Role) -> IssuedCode:
-        """Make a code that gives a person of a channel a right, once."""
-        ...
+    async def pair(self, role: GrantedRole) -> IssuedCode:
+        """Create a code that grants a role once."""
+        return await self._send(
+            "POST",
+            "/api/pairings",
+            {"role": role},
+            lambda made: IssuedCode(made["code"], made["expires"]),
+            retry=True,
+        )
 
     async def people(self) -> list[PersonItem]:
-        """Return who was given rights besides those of the settings, oldest first."""
-        ...
+        """Return the people with a granted role, oldest first, without those of the settings."""
+        return await self._get("/api/people", {}, _items("people", PersonItem))
 
     async def unpair(self, principal: str) -> None:
-        """Take a person's right away."""
-        ...
+        """Revoke the granted role of a person."""
+        await self._send("DELETE", f"/api/people/{_quoted(principal)}", None, _ignore, retry=True)
 
     async def rules(self) -> list[RuleItem]:
-        """Return the rules that people wrote by answering, newest first."""
-        ...
+        """Return the permission rules written by answers, newest first."""
+        return await self._get("/api/rules", {}, _items("rules", RuleItem))
 
     async def remove_rule(self, number: int) -> None:
-        """Delete a rule; what it allowed asks again."""
-        ...
+        """Delete a permission rule."""
+        await self._send("DELETE", f"/api/rules/{number}", None, _ignore, retry=True)
 
     async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
-        """Return who did what, newest first."""
-        ...
+        """Return audit entries, newest first."""
+        return await self._get("/api/audit", {"limit": limit}, _items("deeds", AuditItem))
+
+    async def head(self, session_id: str) -> str:
+        """Return the position after the last stored event, for `watch`."""
+        path = f"/api/sessions/{_quoted(session_id)}/events"
+        return await self._get(path, {"limit": 1}, lambda found: str(found["head"]))
+
+    async def watch(
+        self, session_id: str, after: str = "", *, give_up_seconds: float | None = None
+    ) -> AsyncGenerator[StreamBatch]:
+        """Yield the events of a session after a position, from the beginning for "".
+
+        Reconnects when the stream ends, until the generator is closed. With `give_up_seconds`:
+
+        Raises:
+            GatewayUnreachable: no event arrived for this long while reconnecting.
+        """
+        connected, lost_at = True, 0.0
+        while True:
+            reason = Unreachable("the stream ended")
+            try:
+                async with aclosing(self._frames(session_id, after)) as batches:
+                    async for frames in batches:
+                        lost_at = 0.0
+                        after = next((one.id for one in reversed(frames) if one.id), after)
+                        batch = _batch(frames)
+                        if batch.rows or batch.reset or not connected:
+                            yield batch
+                        connected = True
+                        if batch.reset:
+                            after = ""
+                            break
+            except Unreachable as error:
+                reason = error
+            lost_at = lost_at or time.monotonic()
+            if give_up_seconds is not None and time.monotonic() > lost_at + give_up_seconds:
+                raise GatewayUnreachable(reason)
+            if not await self.transport.reconnect() and connected:
+                connected = False
+                yield StreamBatch(is_connected=False)
+            await self.transport.sleep(_PAUSE_SECONDS)
+
+    async def _frames(self, session_id: str, after: str) -> AsyncGenerator[list[StreamFrame]]:
+        """Yield the frames of one connection as they arrive."""
+        parser, path = StreamParser(), f"/api/sse?session_id={_quoted(session_id)}"
+        try:
+            async with aclosing(self.transport.stream(path, after)) as pieces:
+                async for piece in pieces:
+                    if frames := [*parser.feed(piece)]:
+                        yield frames
+        except RefusedStream as refused:
+            raise self._error(refused.response) from None
+
+    async def _get(self, path: str, query: Mapping[str, object], parse: Callable[[Any], T]) -> T:
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        where = f"{path}?{urlencode(given)}" if given else path
+        return await self._send("GET", where, None, parse, retry=True)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        parse: Callable[[Any], T],
+        *,
+        retry: bool = False,
+    ) -> T:
+        content = None if body is None else json.dumps(body).encode()
+        give_up_at = time.monotonic() + self._retry_seconds * retry
+        for attempt in count():
+            try:
+                response = await self.transport.request(method, path, content)
+                if response.status >= _ERROR:
+                    raise self._error(response)
+                empty = response.status == _NO_CONTENT
+                return self._parse(parse, b"null" if empty else response.body)
+            except Unreachable as error:
+                if time.monotonic() >= give_up_at:
+                    raise GatewayUnreachable(error) from None
+                if attempt == 0:
+                    self._on_retry(error)
+            await self.transport.sleep(_PAUSE_SECONDS)
+            await self.transport.reconnect()
+        raise AssertionError  # count() has no end
+
+    def _parse(self, parse: Callable[[Any], T], body: bytes | None) -> T:
+        try:
+            return parse(None if body is None else json.loads(body))
+        except (ValueError, KeyError, TypeError):
+            message = f"{self.transport.address} answers, but not as a Larkspur gateway."
+            raise GatewayError(FAILED, message) from None
+
+    def _error(self, response: Response) -> Exception:
+        """Return the error of a response; a rate limit or stream limit is worth another try."""
+        try:
+            message = str(json.loads(response.body)["error"]["message"])
+        except (ValueError, TypeError, KeyError):
+            message = f"The gateway answered with status {response.status}."
+        if response.status == _TOO_MANY:
+            return Unreachable(message.rstrip("."))
+        if response.status in {401, 403}:
+            return GatewayError(CONFIG, message, response.status)
+        code = FAILED if response.status >= _SERVER_ERROR else USAGE
+        return GatewayError(code, message, response.status)
 
 
-def _minute(instant: str) -> str:
-    return instant[:16].replace("T", " ")
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _ignore(_body: Any) -> None:
+    return None
+
+
+def _ids(made: Any) -> Ids:
+    return Ids(made["session_id"], made["task_id"], made["run_id"])
+
+
+Item = TypeVar("Item", TaskItem, SessionItem, PersonItem, RuleItem, AuditItem)
+
+
+def _items(name: str, kind: type[Item]) -> Callable[[Any], list[Item]]:
+    """Return a parser of a list of records whose fields are named as in the JSON."""
+    return lambda found: [kind._make(_picked(one, kind._fields)) for one in found[name]]
+
+
+def _picked(found: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    return [found[name] for name in names]
+
+
+def _task_state(found: Any) -> TaskState:
+    item, run = TaskItem._make(_picked(found, TaskItem._fields)), found["run"]
+    return TaskState(item, found["profile"], run["run_id"], run["answer"], run["error"])
+
+
+def _question(view: Any) -> QuestionItem:
+    return QuestionItem._make([*_picked(view, QuestionItem._fields[:-1]), view])
+
+
+def _usage(found: Any) -> UsageItem:
+    kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+    usage = found["usage"]
+    read = sum(usage[kind] for kind in kinds)
+    return UsageItem(found["key"], read, usage["output_tokens"], found["cost"])
+
+
+def _transcript_page(page: Any) -> tuple[list[TranscriptMessage], str | None]:
+    return [_message(one) for one in page["messages"]], page["next"]
+
+
+def _message(message: Any) -> TranscriptMessage:
+    texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
+    return TranscriptMessage(message["role"], "".join(texts), message["created"])
+
+
+def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:
+    rows, reset = list[StreamRow](), False
+    for frame in frames:
+        if frame.event == "stream.reset":
+            reset = True
+            break
+        if frame.data and frame.event not in _CONTROLS:
+            rows.append(StreamRow(frame.id or "", frame.data))
+    return StreamBatch(rows, reset=reset)

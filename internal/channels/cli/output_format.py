@@ -9,9 +9,9 @@ from typing import Any
 
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.output import replace_surrogates
-from internal.channels.cli.phrases import Phrases
 from internal.channels.cli.question_text import render_question
 from internal.channels.cli.task_request import Format, Ids
+from internal.i18n.catalog import MessageCatalog
 
 _CODES = {
     "final_answer": OK,
@@ -95,7 +95,7 @@ class RunReport:
         if self._error:
             remarks.append(self._error)
         elif status == "waiting":
-            phrases = Phrases()
+            phrases = MessageCatalog("cli", "en")
             remarks.append(phrases("waits", task=self.ids.task_id))
             remarks += [
                 "\n".join(render_question(one, phrases)) for one in self._questions.values()

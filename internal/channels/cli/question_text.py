@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from internal.channels.cli.phrases import Phrases
+from internal.i18n.catalog import MessageCatalog
 
 _LINES = 40
 """Lines of a command or a change that are shown; of more it says how many."""
 
 
-def render_question(question: Mapping[str, Any], phrases: Phrases) -> list[str]:
+def render_question(question: Mapping[str, Any], phrases: MessageCatalog) -> list[str]:
     """Return a question as lines: what is asked, and the command that answers it.
 
     `question` has the fields of `workflow.question.asked`.
@@ -28,7 +28,7 @@ def render_question(question: Mapping[str, Any], phrases: Phrases) -> list[str]:
     return [*lines, f"  {answer_command(question, phrases)}"]
 
 
-def answer_command(question: Mapping[str, Any], phrases: Phrases) -> str:
+def answer_command(question: Mapping[str, Any], phrases: MessageCatalog) -> str:
     """Return the command that answers a question, with what may be answered."""
     kind, calls = question["kind"], question.get("calls") or ()
     ruled = kind == "approval" and not all(call.get("rules") for call in calls)
@@ -40,7 +40,7 @@ def answer_command(question: Mapping[str, Any], phrases: Phrases) -> str:
     return phrases("asks", question=question["question_id"], answers=" | ".join(answers))
 
 
-def _call(call: Mapping[str, Any], number: int, phrases: Phrases) -> Iterator[str]:
+def _call(call: Mapping[str, Any], number: int, phrases: MessageCatalog) -> Iterator[str]:
     reason = f": {call['reason']}" if call["reason"] else ""
     head = f"{number}. " if number else ""
     yield f"  {head}{call['tool']} ({call['risk']}){reason}"
@@ -50,7 +50,7 @@ def _call(call: Mapping[str, Any], number: int, phrases: Phrases) -> Iterator[st
         yield f"    {phrases('too_long', count=count)}"
 
 
-def _cut(text: str, indent: str, phrases: Phrases) -> Iterator[str]:
+def _cut(text: str, indent: str, phrases: MessageCatalog) -> Iterator[str]:
     lines = text.rstrip().splitlines()
     for line in lines[:_LINES]:
         yield f"{indent}{line}"

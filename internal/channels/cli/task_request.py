@@ -5,8 +5,8 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.output import print_error, replace_surrogates
@@ -26,23 +26,6 @@ class File(NamedTuple):
     name: str
     media_type: str
     content: bytes
-
-
-class OneShotRequest(NamedTuple):
-    """One shot. `options` are those of `POST /api/tasks`, without what was not given.
-
-    `session` names the session to go on with, `last` means the one that was last active here.
-    """
-
-    task: str
-    output: Format
-    options: Mapping[str, Any]
-    profile: str | None = None
-    session: str | None = None
-    last: bool = False
-    title: str | None = None
-    files: tuple[File, ...] = ()
-    detach: bool = False
 
 
 class Ids(NamedTuple):
@@ -109,6 +92,22 @@ def read_files(paths: Iterable[str]) -> tuple[File, ...]:
         name = decode_argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips the end
         files.append(File(name, _media_type(name, content), content))
     return tuple(files)
+
+
+def working_folder() -> str:
+    """Return the folder that tools work in.
+
+    Raises:
+        CliExit: the folder was deleted, or its name is not UTF-8.
+    """
+    try:
+        folder = os.getcwd()  # noqa: PTH109 - without the import of pathlib
+        folder.encode()
+    except OSError as error:
+        raise CliExit(USAGE, f"The working folder cannot be used: {error.strerror}.") from None
+    except UnicodeEncodeError:
+        raise CliExit(USAGE, "The name of the working folder is not UTF-8.") from None
+    return folder
 
 
 def _read_file(path: str, room: int) -> bytes:

@@ -22,8 +22,8 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Database, Read, Write
 from internal.config.loader import load
-from larkspur.build import TerminalHouse, terminal_house
-from tests.support.agent_app import Core, core, plan, sound
+from larkspur.app import TerminalServices, open_terminal
+from tests.support.agent_app import Core, core, plain_gateway, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 T = TypeVar("T")
@@ -81,19 +81,19 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
     async with core(home, [Reply(hang=True)]) as here:
         here.house.dispatcher.stop()  # its own sweep must not be quicker
         environ = beside(here, home)
-        async with terminal_house(load(environ=environ)) as terminal:
+        async with open_terminal(load(environ=environ)) as terminal:
             submissions = [
                 Submission(
                     text,
                     build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER),
                     "cli",
-                    owner=terminal.owner,
+                    owner=terminal.leases.owner,
                     lease_until="2026-01-01T00:00:00.000Z",
                 )
                 for text in ("begun", "never begun")
             ]
             begun, waiting = [
-                await terminal.gateway.submit(each, LOCAL_OWNER) for each in submissions
+                await plain_gateway(terminal).submit(each, LOCAL_OWNER) for each in submissions
             ]
             services = here.house.coordinator.services
             past = "2026-01-01T00:00:00.000Z"
@@ -102,16 +102,16 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
                     claim_run,
                     services.stores,
                     begun.run_id,
-                    terminal.owner,
+                    terminal.leases.owner,
                     lease_until=past,
                     now=past,
                 )
             )
-        async with terminal_house(load(environ=environ)) as next_one:
-            assert [each.rpartition(" ")[2] for each in next_one.news] == [
+        async with open_terminal(load(environ=environ)) as next_one:
+            assert [each.rpartition(" ")[2] for each in next_one.notices] == [
                 begun.task_id, waiting.task_id,
             ]  # fmt: skip
-            assert "larkspur resume" in next_one.news[0]
+            assert "larkspur resume" in next_one.notices[0]
         for made in (begun, waiting):
             events = await here.end_of(made)
             sound(events)
@@ -130,19 +130,21 @@ def painter() -> Rules:
     )
 
 
-async def paint(terminal: TerminalHouse) -> Submitted:
+async def paint(terminal: TerminalServices) -> Submitted:
     """Submit a task to a terminal."""
     brief = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
-    owner, lease = terminal.owner, terminal.lease()
+    owner, lease = terminal.leases.owner, terminal.leases.expiry()
     submission = Submission("paint", brief, "cli", owner=owner, lease_until=lease)
-    return await terminal.gateway.submit(submission, LOCAL_OWNER)
+    return await plain_gateway(terminal).submit(submission, LOCAL_OWNER)
 
 
 async def test_the_gateway_continues_an_answered_run_of_a_closed_terminal(home: Path) -> None:
     async with core(home, painter()) as here:
-        async with terminal_house(load(environ=beside(here, home))) as terminal:
+        async with open_terminal(load(environ=beside(here, home))) as terminal:
             made = await paint(terminal)
-            await terminal.run_own(made.run_id, waits=False)
+            await terminal.dispatcher.execute(
+                made.run_id, terminal.coordinator, wait_for_answers=False
+            )
             run = await here.run(made)
             assert (run.status, run.terminal) == ("waiting", False)
         asked = await here.asked(made)
@@ -155,16 +157,18 @@ async def test_the_gateway_continues_an_answered_run_of_a_closed_terminal(home: 
 async def test_an_open_terminal_continues_its_own_run_after_any_answer(home: Path) -> None:
     async with (
         core(home, painter()) as here,
-        terminal_house(load(environ=beside(here, home))) as terminal,
+        open_terminal(load(environ=beside(here, home))) as terminal,
     ):
         made = await paint(terminal)
-        async with background_task(terminal.run_own(made.run_id)) as working:
+        async with background_task(
+            terminal.dispatcher.execute(made.run_id, terminal.coordinator)
+        ) as working:
             asked = await here.asked(made)
             await here.answer(asked["question_id"], "text", "green")
             await asyncio.wait([working])
         events = await here.end_of(made)
         assert events[-1]["payload"]["final_answer"] == "painted"
-        assert (await here.run(made)).owner == terminal.owner
+        assert (await here.run(made)).owner == terminal.leases.owner
 
 
 async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:

@@ -15,8 +15,8 @@ from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
-from larkspur.build import TerminalHouse, terminal_house
-from tests.support.agent_app import Core, core
+from larkspur.app import TerminalServices, open_terminal
+from tests.support.agent_app import Core, core, plain_gateway
 from tests.support.anthropic_server import Reply, Rules, When
 
 LONG = "word " * 300_000
@@ -152,14 +152,14 @@ async def test_the_gateway_delivers_events_of_a_terminal_in_order(home: Path) ->
             "LARKSPUR_LLM__MODEL": "claude-x",
         }
         async with (
-            terminal_house(load(environ=environ)) as terminal,
+            open_terminal(load(environ=environ)) as terminal,
             aclosing(watch(here)) as everything,
         ):
             await until(everything, "replay.done")
             own = await in_terminal(here, terminal, "in the terminal")
             other = await here.submit("in the gateway")
             async with asyncio.TaskGroup() as both:
-                both.create_task(terminal.run_own(own.run_id))
+                both.create_task(terminal.dispatcher.execute(own.run_id, terminal.coordinator))
                 both.create_task(here.end_of(other))
             seen = await until(everything, "workflow.result.final")
             seen += await until(everything, "workflow.result.final")
@@ -174,15 +174,15 @@ async def test_the_gateway_delivers_events_of_a_terminal_in_order(home: Path) ->
             assert shown == stored
 
 
-async def in_terminal(here: Core, terminal: TerminalHouse, text: str) -> Submitted:
+async def in_terminal(here: Core, terminal: TerminalServices, text: str) -> Submitted:
     submission = Submission(
         text,
         build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER),
         "cli",
-        owner=terminal.owner,
-        lease_until=terminal.lease(),
+        owner=terminal.leases.owner,
+        lease_until=terminal.leases.expiry(),
     )
-    return await terminal.gateway.submit(submission, LOCAL_OWNER)
+    return await plain_gateway(terminal).submit(submission, LOCAL_OWNER)
 
 
 async def test_the_dispatcher_leaves_runs_of_a_terminal_alone(home: Path) -> None:
@@ -193,15 +193,15 @@ async def test_the_dispatcher_leaves_runs_of_a_terminal_alone(home: Path) -> Non
             "ANTHROPIC_API_KEY": "key-for-tests",
             "LARKSPUR_LLM__MODEL": "claude-x",
         }
-        async with terminal_house(load(environ=environ)) as terminal:
+        async with open_terminal(load(environ=environ)) as terminal:
             own = await in_terminal(here, terminal, "mine")
             here.house.dispatcher.wake()
             other = await here.submit("another")
             await here.end_of(other)  # the gateway has looked at the queue
             assert (await here.run(own)).status == "queued"
-            await terminal.run_own(own.run_id)
+            await terminal.dispatcher.execute(own.run_id, terminal.coordinator)
             run = await here.run(own)
-            assert (run.status, run.owner) == ("completed", terminal.owner)
+            assert (run.status, run.owner) == ("completed", terminal.leases.owner)
 
 
 async def test_ephemeral_events_do_not_move_the_cursor(home: Path) -> None:

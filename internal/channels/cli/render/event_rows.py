@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from internal.channels.cli.command_output import format_cost, format_tokens
 from internal.channels.cli.render.text import (
     Fragments,
     StyledLine,
@@ -207,20 +208,6 @@ def format_duration(seconds: float) -> str:
     if whole < _HOUR:
         return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
     return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
-
-
-def format_tokens(count: int) -> str:
-    """Return a number of tokens such as 950, 12.4k or 3.1M."""
-    if count < _THOUSAND:
-        return str(count)
-    if count < _MILLION:
-        return f"{count / _THOUSAND:.1f}k"
-    return f"{count / _MILLION:.1f}M"
-
-
-def format_cost(cost: float) -> str:
-    """Return an amount in US dollars: two decimals, four below one cent."""
-    return f"${cost:.2f}" if cost >= 0.01 or not cost else f"${cost:.4f}"  # noqa: PLR2004 - a cent
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[StyledLine]:

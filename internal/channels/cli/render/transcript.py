@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from internal.channels.cli.client import TranscriptMessage
+from internal.channels.cli.records import TranscriptMessage
 
 
 def transcript_markdown(said: Iterable[TranscriptMessage], session_id: str) -> str:

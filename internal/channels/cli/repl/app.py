@@ -17,11 +17,11 @@ from internal.channels.cli.client import GatewayError
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
 from internal.channels.cli.render.theme import ASCII, UNICODE
 from internal.channels.cli.repl.completion import SessionCompleter
-from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.history import HistoryFile
 from internal.channels.cli.repl.keybindings import KeyActions, KeyHandlers
 from internal.channels.cli.repl.prompt import QUESTIONS_POLL_SECONDS, Prompt
 from internal.channels.cli.repl.screen import TerminalScreen
+from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.session import ReplSession, TaskChoices
 from internal.channels.cli.repl.signals import SessionSignals
 from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
@@ -165,11 +165,6 @@ class _ReplApp:
                     await self._over.wait()
                 finally:
                     await self._close(services)
-        except (GatewayError, CliExit) as error:
-            self.leave(FAILED)
-            if isinstance(error, CliExit):
-                raise
-            raise CliExit(FAILED, str(error)) from error
         except BaseException:
             self.leave(FAILED)
             raise
@@ -177,7 +172,7 @@ class _ReplApp:
     async def _greet(self, services: ReplServices) -> None:
         session, start = self.session, self._start
         session.set_services(services)
-        about = await services.client.about()
+        about = await services.client.defaults()
         session.model = start.choices.model or about.model
         messages, rows = session.messages, session.view.rows
         session.note(rows.faint(messages("head", version=start.version)))

@@ -8,11 +8,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from internal.channels.cli.client import GatewayError, TaskItem, TaskRequest
+from internal.channels.cli.client import GatewayError
+from internal.channels.cli.records import TaskItem, TaskRequest
 from internal.channels.cli.render.text import Fragments, StyledLine
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.dependencies import ReplServices
 from internal.channels.cli.repl.paste import PasteBuffer
+from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.status_line import RunState, render_status
 from internal.channels.cli.repl.view import SessionView
 from internal.channels.cli.task_request import File

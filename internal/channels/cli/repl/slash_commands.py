@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from internal.channels.cli.client import GatewayError, SessionItem
-from internal.channels.cli.exit_codes import OK
-from internal.channels.cli.render.event_rows import align_columns, format_cost, format_tokens
+from internal.channels.cli.client import GatewayError
+from internal.channels.cli.command_output import format_cost, format_tokens
+from internal.channels.cli.exit_codes import OK, USAGE
+from internal.channels.cli.id_lookup import find_id
+from internal.channels.cli.records import SessionItem
+from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import StyledLine, truncate_line
 from internal.channels.cli.render.theme import THEMES
 from internal.channels.cli.render.transcript import transcript_markdown
-from internal.channels.cli.repl.id_lookup import find_id
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.session import ReplSession
 from internal.i18n.catalog import load_catalog
@@ -159,7 +161,7 @@ async def _resume(context: SlashContext, arguments: str) -> None:
     if not others:
         context.print_message("no_sessions")
     elif not arguments:
-        context.print_table([one.shown for one in others[:_MAX_LISTED]])
+        context.print_table([one.cells for one in others[:_MAX_LISTED]])
     elif not context.is_busy():
         found = find_id(arguments, [one.session_id for one in others])
         title = next(one.title for one in others if one.session_id == found)
@@ -218,7 +220,7 @@ async def _add_rule(context: SlashContext, action: str, rule: str) -> None:
     try:
         check(rule, action == "allow")
     except ValueError as error:
-        raise GatewayError(str(error)) from None
+        raise GatewayError(USAGE, str(error)) from None
     getattr(context.session.choices, action).append(rule)
     context.print_message("rule_added", kind=action, rule=rule)
 
@@ -229,7 +231,7 @@ async def _list_rules(context: SlashContext) -> None:
     stored = await (await context.session.ready()).client.rules()
     context.print_notes(*own)
     if stored:
-        context.print_table([one.shown for one in stored])
+        context.print_table([one.cells for one in stored])
     elif not own:
         context.print_message("rules_none")
 
@@ -245,7 +247,7 @@ async def _model(context: SlashContext, arguments: str) -> None:
 
 async def _profile(context: SlashContext, arguments: str) -> None:
     choices = context.session.choices
-    about = await (await context.session.ready()).client.about()
+    about = await (await context.session.ready()).client.defaults()
     if arguments in about.profiles:
         choices.profile = arguments
         context.print_message("profile_next", profile=arguments)
@@ -256,13 +258,13 @@ async def _profile(context: SlashContext, arguments: str) -> None:
 
 async def _tools(context: SlashContext, _arguments: str) -> None:
     services = await context.session.ready()
-    context.print_table([(one.name, one.risk, one.meaning) for one in services.tools()])
+    context.print_table([(one.name, one.risk, one.description) for one in services.tools()])
 
 
 async def _tasks(context: SlashContext, _arguments: str) -> None:
     found = await (await context.session.ready()).client.tasks(limit=_MAX_LISTED)
     if found:
-        context.print_table([one.shown for one in found])
+        context.print_table([one.cells for one in found])
     else:
         context.print_message("no_tasks")
 
@@ -270,7 +272,7 @@ async def _tasks(context: SlashContext, _arguments: str) -> None:
 async def _questions(context: SlashContext, _arguments: str) -> None:
     found = await (await context.session.ready()).client.questions()
     if found:
-        context.print_table([one.shown for one in found])
+        context.print_table([one.cells for one in found])
     else:
         context.print_message("no_questions")
 
@@ -288,7 +290,7 @@ async def _answer(context: SlashContext, arguments: str) -> None:
     try:
         answer = services.decide(found[question_id].view, text.strip())
     except ValueError as error:
-        raise GatewayError(str(error)) from None
+        raise GatewayError(USAGE, str(error)) from None
     session.view.answering.add(question_id)
     try:
         view = (await services.client.answer(question_id, answer)).view
@@ -303,7 +305,7 @@ async def _cost(context: SlashContext, _arguments: str) -> None:
     if session.session_id is None:
         context.print_message("no_session_yet")
         return
-    found = await (await session.ready()).client.costs("session", session.session_id)
+    found = await (await session.ready()).client.usage("session", session.session_id)
     known = [one.cost for one in found if one.cost is not None]
     context.print_message(
         "cost_session",

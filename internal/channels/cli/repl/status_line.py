@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from internal.channels.cli.command_output import format_tokens
 from internal.channels.cli.render.event_rows import (
     describe_arguments,
     first_line,
     format_duration,
-    format_tokens,
 )
 from internal.channels.cli.render.text import Fragments, truncate_line
 from internal.channels.cli.render.theme import Glyphs

@@ -10,9 +10,11 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question
+from internal.agent.domain.tools import targets_by_tool
 from internal.channels.cli.answer_parser import DecisionText, describe_answer, parse_answer
 from internal.channels.cli.exit_codes import USAGE, CliExit
-from internal.channels.cli.phrases import Phrases
+from internal.i18n.catalog import MessageCatalog
+from internal.tools.registry import TOOLS
 
 ID = QuestionId("question-1")
 PLAN = Question(ID, "plan", "Go?", plan=Plan(1, "report", "complex", number_steps(["a", "b"])))
@@ -24,6 +26,7 @@ CALLS = Question(
         ApprovalItem("c1", "shell", "touch a", "exec", "", "h1", ("shell(touch a)",)),
         ApprovalItem("c2", "shell", "touch b", "exec", "", "h2", ("shell(touch b)",)),
     ),
+    targets=dict(targets_by_tool(tool.spec for tool in TOOLS)),
 )
 COLOUR = Question(ID, "clarify", "Which?", options=("red", "green", "blue"))
 COLOURS = msgspec.structs.replace(COLOUR, multiple=True)
@@ -162,17 +165,23 @@ def test_what_has_no_meaning_for_the_question_is_refused() -> None:
     ("answer", "said"),
     [
         (AnswerInput("approve"), "yes"),
-        (AnswerInput("approve", grant="rule", rules=("shell(ls)",)), "yes, by a rule: shell(ls)"),
+        (
+            AnswerInput("approve", grant="rule", rules=("shell(ls)",)),
+            "yes, with a new rule: shell(ls)",
+        ),
         (AnswerInput("reject"), "no"),
         (AnswerInput("reject", "it is late"), "no, because it is late"),
         (AnswerInput("reject", items={"c1": True, "c2": False}), "no · c1: yes · c2: no"),
-        (AnswerInput("approve", edit=PlanEdit(("a", "b"))), "yes, to your plan: a → b"),
+        (AnswerInput("approve", edit=PlanEdit(("a", "b"))), "yes, with your plan: a → b"),
         (
             AnswerInput("edit", edit=PlanEdit(("a",))),
-            "your plan, which is asked about again: a",
+            "your plan, to be approved again: a",
         ),
         (AnswerInput("text", "green"), "green"),
     ],
 )
 def test_it_is_said_how_an_answer_was_understood(answer: AnswerInput, said: str) -> None:
-    assert describe_answer(msgspec.to_builtins(answer), Phrases()) == f"Stored: {said}"
+    assert (
+        describe_answer(msgspec.to_builtins(answer), MessageCatalog("cli", "en"))
+        == f"Answer stored: {said}"
+    )

@@ -154,7 +154,7 @@ def remarks_of(asked: QuestionAsked) -> list[str]:
     report.take("abc-2", enveloped(WAITING, seq=2))
     assert report.result() == (6, b"")
     first, question = report.remarks()
-    assert first == "The task task-1 waits for a person."
+    assert first == "Task task-1 is waiting for an answer."
     return question.splitlines()
 
 

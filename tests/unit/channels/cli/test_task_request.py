@@ -1,4 +1,4 @@
-"""What the command line is understood as."""
+"""The parts of a task that come from arguments, standard input and files."""
 
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from internal.channels.cli.task_request import (
     decode_argument,
     read_files,
 )
-from larkspur.arguments import ONE_SHOT, parse, usage
 
 
 def test_piped_text_stands_in_a_block_of_its_own() -> None:
@@ -64,46 +63,3 @@ def test_files_that_are_too_big_together_are_refused(tmp_path: Path) -> None:
 def test_bytes_that_are_no_utf8_become_a_sign() -> None:
     assert decode_argument("gr\udcfc\udcdfe") == "gr\ufffd\ufffde"
     assert decode_argument("点") == "点"
-
-
-def test_a_one_shot_is_read() -> None:
-    wanted = parse(
-        ["-p", "-x is odd", "--allow", "a", "--allow", "b", "-f", "1", "2", "--max-cost", "0.5"]
-    )
-    assert (wanted.command, wanted.shot) == (ONE_SHOT, "-x is odd")
-    assert (wanted.allow, wanted.files, wanted.max_cost) == (["a", "b"], ["1", "2"], 0.5)
-    assert parse(["-p", "serve"]).shot == "serve"
-    assert parse(["-r"]).resume == ""
-    assert parse(["-r", "session-1", "-p", "go on"]).resume == "session-1"
-    assert parse(["serve", "--port", "0"]).command == "serve"
-
-
-@pytest.mark.parametrize(
-    ("argv", "complaint"),
-    [
-        (["-p", "x", "--fork"], "--fork"),
-        (["-p", "x", "--json-schema", "f"], "--json-schema"),
-        (["-p", "x", "--input-format", "stream-json"], "--input-format"),
-        (["-p", "x", "--output", "json"], "--output"),
-        (["-p", "x", "--output-format", "xml"], "xml"),
-        (["-p", "x", "--max-cost", "nan"], "above 0"),
-        (["-p", "x", "--timeout", "-3"], "above 0"),
-        (["-p", "x", "--max-iterations", "1.5"], "above 0"),
-        (["-p", "x", "--session-name", "\n"], "1 to 200"),
-        (["-p", "x", "--model", " "], "blank"),
-        (["-p", "x", "-c", "-r", "id"], "not allowed with"),
-        (["-p", "x", "--local", "--server", "http://127.0.0.1"], "not allowed with"),
-        (["serve", "--colour"], "--colour"),
-        (["config", "set"], "set"),
-    ],
-)
-def test_what_cannot_be_understood_is_named(argv: list[str], complaint: str) -> None:
-    with pytest.raises(CliExit, match=complaint) as leaving:
-        parse(argv)
-    assert leaving.value.code == 2
-    assert "\n" not in str(leaving.value)
-
-
-def test_the_help_names_every_command_and_exit_code() -> None:
-    for word in ("serve", "doctor", "config", "events", "130", "143", "141", "stream-json"):
-        assert word in usage()

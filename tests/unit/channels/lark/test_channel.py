@@ -13,8 +13,8 @@ from internal.channels.lark.events import LarkMessage, Mention
 from internal.config.loader import load
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
-from larkspur.mapping import briefing_defaults
-from larkspur.trying import local_lark
+from larkspur.app import task_defaults
+from larkspur.serve import background_simulator
 
 BOT = "ou_bot"
 
@@ -22,7 +22,7 @@ BOT = "ou_bot"
 def rules(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> ChatRules:
     (home / "config.yaml").write_text(text, encoding="utf-8")
     settings = load(environ={"LARKSPUR_HOME": str(home)}, flags=flags or {}).settings
-    defaults = briefing_defaults(settings, make_model_book(settings.llm))
+    defaults = task_defaults(settings, make_model_book(settings.llm))
     return chat_rules(settings.channels.lark, defaults, "en")
 
 
@@ -67,7 +67,7 @@ def test_reviews_and_times_are_the_agents_until_the_channel_has_its_own(tmp_path
 
 
 def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> None:
-    with local_lark() as lark:
+    with background_simulator() as lark:
         found = rules(tmp_path, flags=lark.flags)
     assert lark.operator == "Mei Lin"
     assert len(found.operate) == 1

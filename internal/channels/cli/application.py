@@ -1,0 +1,125 @@
+"""What the commands need of the process that they run in.
+
+The composition root implements it; it is passed to the commands because channels import neither
+adapters nor the settings loader.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from internal.channels.cli.transports.interface import Transport
+
+TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
+"""The work of a command on a transport; it returns the exit code."""
+
+
+class Check(NamedTuple):
+    """A finding of `larkspur doctor`. `advice` says what a person can do about it."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    sentence: str
+    advice: str = ""
+
+
+class SettingsSummary(NamedTuple):
+    """The settings as the commands show them.
+
+    `file` is None without a configuration file, `given` the number of keys that are not defaults.
+    `key_error` says why the model's API key cannot be used; it is empty if the key is set. `rows`
+    are all keys with their values and origins.
+    """
+
+    home: Path
+    file: Path | None
+    given: int
+    language: str
+    provider: str
+    model: str
+    key_error: str
+    database: Path
+    rows: Sequence[tuple[str, str, str]]
+
+
+class ListedModel(NamedTuple):
+    """A model of a provider. Prices are US dollars per million tokens; None is unknown."""
+
+    provider: str
+    model: str
+    in_use: bool
+    key: Literal["set", "missing", "not needed"]
+    context_window: int | None
+    max_output_tokens: int | None
+    price: Mapping[str, float | None] | None
+
+
+class ToolItem(NamedTuple):
+    """A tool in a list."""
+
+    name: str
+    risk: str
+    description: str
+
+
+class Application(Protocol):
+    """The process that a command runs in."""
+
+    prices_as_of: str
+    """The day on which the prices of the models were read, YYYY-MM-DD."""
+
+    def settings(self, config: str | None) -> SettingsSummary:
+        """Read the settings.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
+    def run_with_agent(self, config: str | None, work: TransportWork) -> int:
+        """Do work on a transport whose tasks are executed in this process."""
+        ...
+
+    def run_with_records(self, config: str | None, work: TransportWork) -> int:
+        """Do work on a transport that executes no tasks. Needs no model key."""
+        ...
+
+    def open_session(
+        self, config: str | None, notify: Callable[[str], None]
+    ) -> AbstractAsyncContextManager[tuple[Transport, str]]:
+        """Open a session that executes its own tasks and logs to a file.
+
+        Yields its transport and the configured language.
+        """
+        ...
+
+    def check_database(self, path: Path) -> Check:
+        """Look at the database file without changing it."""
+        ...
+
+    def check_rule(self, rule: str, *, allows: bool) -> None:
+        """Check that a permission rule, which allows or denies, can be used.
+
+        Raises:
+            RuleError: it cannot.
+        """
+        ...
+
+    def models(self, config: str | None) -> list[ListedModel]:
+        """Return the known models of every provider, the one in use first."""
+        ...
+
+    def tools(self) -> list[ToolItem]:
+        """Return the tools of the agent."""
+        ...
+
+    def serve(
+        self, config: str | None, flags: Mapping[str, Any], *, with_simulator: bool = False
+    ) -> int:
+        """Serve the gateway until a signal."""
+        ...
+
+    def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
+        """Serve the simulator of Lark until a signal."""
+        ...

@@ -1,0 +1,83 @@
+"""The output of commands: JSON, or text in columns of equal width. Standard library only."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from unicodedata import combining, east_asian_width
+
+from internal.channels.cli.exit_codes import OK
+from internal.channels.cli.output import Output, sanitize_terminal
+
+MAX_CELL_COLUMNS = 60
+
+
+class CommandOutput(NamedTuple):
+    """Writes the result of a command to standard output, as JSON if asked to."""
+
+    stream: Output
+    as_json: bool = False
+
+    def items(self, items: Sequence[Any]) -> int:
+        """Write records: named tuples whose `cells` are the columns. Return the exit code."""
+        if self.as_json:
+            return self.json([item._asdict() for item in items])
+        return self.rows([item.cells for item in items])
+
+    def rows(self, rows: Sequence[Sequence[str]]) -> int:
+        """Write rows of cells in columns. Return the exit code."""
+        for line in format_columns(rows):
+            self.line(line)
+        return OK
+
+    def json(self, value: object) -> int:
+        """Write a value as JSON. Return the exit code."""
+        self.line(json.dumps(value, indent=2, ensure_ascii=False))
+        return OK
+
+    def line(self, text: str) -> None:
+        """Write a line."""
+        self.stream.write(f"{text}\n".encode("utf-8", "replace"))
+
+
+def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines in which every column starts at the same place."""
+    cut = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(count_columns, column)) for column in zip(*cut, strict=True)]
+    return ["  ".join(map(_pad, row, widths)).rstrip() for row in cut]
+
+
+def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:
+    """Return text on one line of at most so many columns, without control characters."""
+    line = sanitize_terminal(" ".join(text.split()))
+    if count_columns(line) <= columns:
+        return line
+    kept, width = "", 0
+    for char in line:
+        width += count_columns(char)
+        if width >= columns:
+            break
+        kept += char
+    return f"{kept}…"
+
+
+def count_columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in text)
+
+
+def _pad(cell: str, width: int) -> str:
+    return cell + " " * (width - count_columns(cell))
+
+
+def format_tokens(count: int) -> str:
+    """Return a number of tokens in short form: 950, 12.4k, 3.1M."""
+    if count < 1_000:  # noqa: PLR2004 - the unit
+        return str(count)
+    if count < 1_000_000:  # noqa: PLR2004 - the unit
+        return f"{count / 1_000:.1f}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def format_cost(cost: float) -> str:
+    """Return US dollars with two decimals, with four below one cent."""
+    return f"${cost:.2f}" if cost >= 0.01 or not cost else f"${cost:.4f}"  # noqa: PLR2004 - a cent

@@ -1,0 +1,129 @@
+"""Which gateway a command talks to: one that runs, or this process. Standard library only."""
+
+from argparse import Namespace
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from internal.channels.cli.application import TransportWork
+from internal.channels.cli.client import RETRY_SECONDS, GatewayClient
+from internal.channels.cli.commands.context import CommandContext
+from internal.channels.cli.exit_codes import CONFIG, FAILED, CliExit, output_failure
+from internal.channels.cli.output import print_error
+from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport
+from internal.channels.cli.transports.interface import Transport, Unreachable, drive
+from internal.config import home as home_folder
+
+ClientWork = Callable[[GatewayClient], Coroutine[Any, Any, int]]
+"""The work of a command on a gateway; it returns the exit code."""
+
+
+class RunningGateway(NamedTuple):
+    """A gateway that runs: its endpoint, and how to find it again after a restart."""
+
+    endpoint: HttpEndpoint
+    find: Callable[[], HttpEndpoint | None]
+
+
+def find_gateway(args: Namespace) -> RunningGateway | None:
+    """Return the gateway to use, None to work in this process; say why if that is a choice.
+
+    Raises:
+        CliExit: the gateway of `--server` does not answer.
+        HomeError: the home folder or the token cannot be used.
+    """
+    home = home_folder.locate()
+    if args.server is not None:
+        endpoint = HttpEndpoint(args.server, home_folder.read_token(home))
+        if not endpoint.answers():
+            raise CliExit(CONFIG, f"No gateway answers at {endpoint.url}.")
+        return RunningGateway(endpoint, lambda: None)
+    if args.local:
+        return None
+    local = _local_endpoint(home_folder.find_gateway(home), args)
+
+    def find() -> HttpEndpoint | None:
+        address = home_folder.find_gateway(home)
+        return None if address is None else HttpEndpoint(address.url, home_folder.read_token(home))
+
+    return None if local is None else RunningGateway(local, find)
+
+
+def run_with_records(args: Namespace, context: CommandContext, work: ClientWork) -> int:
+    """Do work through a running gateway, or on the data folder itself.
+
+    Raises:
+        CliExit: the work fails, or the output cannot be written.
+    """
+    work_on, running = _on_transport(work, RETRY_SECONDS), find_gateway(args)
+    with _output_errors():
+        if running is not None:
+            return drive(work_on(HttpTransport(*running)))
+        return context.application().run_with_records(args.config, work_on)
+
+
+def run_with_agent(
+    args: Namespace,
+    context: CommandContext,
+    work: ClientWork,
+    *,
+    retry_seconds: float = RETRY_SECONDS,
+    needs_gateway: bool = False,
+) -> int:
+    """Do work through a running gateway, or in this process, which then executes its tasks.
+
+    `retry_seconds` is how long a request waits for a gateway that does not answer. With
+    `needs_gateway` the work is not done in this process.
+
+    Raises:
+        CliExit: the work fails, or the output cannot be written.
+    """
+    work_on, running = _on_transport(work, retry_seconds), find_gateway(args)
+    with _output_errors():
+        if running is not None:
+            return drive(work_on(HttpTransport(*running)))
+        if needs_gateway:
+            raise CliExit(FAILED, "--detach needs a running gateway: start `larkspur serve`.")
+        return context.application().run_with_agent(args.config, work_on)
+
+
+def _on_transport(work: ClientWork, retry_seconds: float) -> TransportWork:
+    """Return the work as a function of the transport that its client uses."""
+
+    def report(reason: Unreachable) -> None:
+        print_error(f"The gateway does not answer ({reason}); waiting for it …")
+
+    async def work_on(transport: Transport) -> int:
+        return await work(GatewayClient(transport, retry_seconds, report))
+
+    return work_on
+
+
+@contextmanager
+def _output_errors() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise output_failure(error) from error
+
+
+def _local_endpoint(
+    address: home_folder.GatewayAddress | None, args: Namespace
+) -> HttpEndpoint | None:
+    """Return the endpoint of the gateway on this machine, unless the command needs another one."""
+    if address is None:
+        return None
+    provider = home_folder.provider_named()
+    if provider and provider != address.provider:
+        print_error(
+            f"The gateway uses {address.provider}, not {provider}: working in this process."
+        )
+        return None
+    if args.config is not None:
+        print_error("The gateway has its own settings: working in this process with --config.")
+        return None
+    endpoint = HttpEndpoint(address.url, home_folder.read_token(home_folder.locate()))
+    if not endpoint.answers():
+        print_error(f"The gateway at {endpoint.url} does not answer: working in this process.")
+        return None
+    return endpoint

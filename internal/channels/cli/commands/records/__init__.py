@@ -1,0 +1,4 @@
+"""Commands on stored records.
+
+Modules: `sessions`, `cost`, `pair`, `rules`, `audit`.
+"""

@@ -1,0 +1,89 @@
+"""`larkspur sessions`: list, show, export, delete and rename sessions."""
+
+import os
+from argparse import Namespace
+
+from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.command_output import CommandOutput
+from internal.channels.cli.commands.context import CommandContext, Subparsers
+from internal.channels.cli.commands.gateway import run_with_records
+from internal.channels.cli.commands.parser import add_gateway, add_json
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
+from internal.channels.cli.id_lookup import find_session
+from internal.channels.cli.output import Output
+from internal.channels.cli.render.transcript import transcript_markdown
+from internal.channels.cli.task_request import decode_argument
+
+_LIMIT, _MAX_LIMIT = 50, 500
+_USAGE = "Usage: larkspur sessions [list] | show ID | export ID [FILE] | rm ID … | rename ID TITLE"
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "sessions",
+        description="List sessions; show ID, export ID [FILE], rm ID …, rename ID TITLE.",
+    )
+    actions = ("list", "show", "export", "rm", "rename")
+    parser.add_argument(
+        "action", nargs="?", choices=actions, default="list", help="what to do (list)"
+    )
+    parser.add_argument(
+        "rest",
+        nargs="*",
+        type=decode_argument,
+        metavar="ID …",
+        help="session, task or run ids, or the beginning of one",
+    )
+    add_json(parser)
+    add_gateway(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace, context: CommandContext) -> int:
+    """Do the action."""
+    output = CommandOutput(Output(), args.json)
+
+    async def work(client: GatewayClient) -> int:
+        match args.action, args.rest:
+            case "list", []:
+                return output.items(await client.sessions(_MAX_LIMIT if args.json else _LIMIT))
+            case (("show" | "export"), [written]):
+                return await _show(client, written, output)
+            case "export", [written, path]:
+                return await _export(client, written, path, as_json=args.json)
+            case "rm", [_, *_]:
+                for session_id in [await find_session(client, one) for one in args.rest]:
+                    await client.remove(session_id)
+                    output.line(session_id)
+                return OK
+            case "rename", [written, title]:
+                await client.rename(await find_session(client, written), title)
+                return OK
+            case _:
+                raise CliExit(USAGE, _USAGE)
+
+    return run_with_records(args, context, work)
+
+
+async def _show(client: GatewayClient, written: str, output: CommandOutput) -> int:
+    """Print the messages of a session as Markdown or JSON."""
+    session_id = await find_session(client, written)
+    messages = await client.transcript(session_id)
+    if output.as_json:
+        return output.json([one._asdict() for one in messages])
+    output.stream.write(transcript_markdown(messages, session_id).encode())
+    return OK
+
+
+async def _export(client: GatewayClient, written: str, path: str, *, as_json: bool) -> int:
+    """Write the messages of a session to a new file."""
+    session_id = await find_session(client, written)
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise CliExit(FAILED, f"{path} cannot be written: {error.strerror}.") from None
+    try:
+        return await _show(client, session_id, CommandOutput(Output(file), as_json))
+    finally:
+        os.close(file)

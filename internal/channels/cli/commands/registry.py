@@ -1,0 +1,131 @@
+"""The list of commands, and what happens with a command line. Standard library only.
+
+A new command is one module with `register(subparsers)` and one entry here. A command's module is
+imported only when the command is used, or to print a shell completion.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import NamedTuple
+
+from internal.channels.cli.command_output import one_line
+from internal.channels.cli.commands import start_options
+from internal.channels.cli.commands.context import CommandContext, Run
+from internal.channels.cli.commands.parser import CliParser
+from internal.channels.cli.exit_codes import USAGE, CliExit
+from internal.channels.cli.output import print_error
+from internal.i18n.catalog import load_catalog
+
+_PACKAGE = "internal.channels.cli.commands"
+_SIMILARITY = 0.75
+"""Ratio of `difflib` from which a word counts as a mistyped command."""
+
+
+class Command(NamedTuple):
+    """A command: its name, its module below this package, and its line in `larkspur --help`."""
+
+    name: str
+    module: str
+    summary: str
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
+    Command("tasks", "tasks.tasks", "list tasks"),
+    Command("watch", "tasks.watch", "show a task until it ends"),
+    Command("say", "tasks.say", "steer a running task"),
+    Command("stop", "tasks.stop", "stop a task"),
+    Command("resume", "tasks.resume", "continue a failed or stopped task"),
+    Command("questions", "tasks.questions", "list the questions that wait for a person"),
+    Command("answer", "tasks.answer", "answer a question"),
+    Command("sessions", "records.sessions", "list, show, export, delete and rename sessions"),
+    Command("cost", "records.cost", "show tokens and cost"),
+    Command("pair", "records.pair", "grant roles to people of a channel"),
+    Command("rules", "records.rules", "list and delete permission rules"),
+    Command("audit", "records.audit", "list who did what"),
+    Command("doctor", "system.doctor", "check the installation"),
+    Command("models", "system.models", "list the known models"),
+    Command("config", "system.config", "show the settings"),
+    Command("events", "system.events", "print the schema of the event stream"),
+    Command("lark-sim", "system.lark_sim", "run a simulator of Lark"),
+    Command("completion", "system.completion", "print a shell completion script"),
+)
+
+
+def dispatch(
+    argv: Sequence[str], context: CommandContext, commands: Sequence[Command] = COMMANDS
+) -> int:
+    """Parse a command line, execute its command and return the exit code.
+
+    Raises:
+        CliExit: the command line is wrong, or the command fails.
+        SystemExit: help was printed.
+    """
+    command = next((one for one in commands if argv and one.name == argv[0]), None)
+    if command is not None:
+        args = build_parser([command]).parse_args(argv)
+        run: Run = args.run
+        return run(args, context)
+    args = start_options.build_parser(_summaries(commands)).parse_args(argv)
+    if args.version:
+        sys.stdout.write(f"larkspur {context.version}\n")
+        return 0
+    meant = None if args.shot is not None or "--" in argv else _mistyped(args.prompt, commands)
+    if meant is None or not _confirms(args.prompt, meant, context):
+        start: Run = import_module(f"{_PACKAGE}.start").run
+        return start(args, context)
+    return dispatch([meant], context, commands)
+
+
+def build_parser(commands: Sequence[Command] = COMMANDS) -> CliParser:
+    """Return the parser of commands, each registered by its module."""
+    parser = CliParser(prog="larkspur")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CliParser)
+    for command in commands:
+        import_module(f"{_PACKAGE}.{command.module}").register(subparsers)
+    return parser
+
+
+def registered(commands: Sequence[Command] = COMMANDS) -> Iterator[tuple[str, CliParser]]:
+    """Yield the name and the parser of every command."""
+    for action in build_parser(commands)._actions:  # noqa: SLF001 - argparse has no public way
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            yield from action.choices.items()
+
+
+def _mistyped(prompt: str | None, commands: Sequence[Command]) -> str | None:
+    """Return the command that a prompt of a single word resembles, None if it is a task."""
+    if prompt is None or len(prompt.split()) != 1:
+        return None
+    names = [one.name for one in commands]
+    close = get_close_matches(prompt.strip().lower(), names, n=1, cutoff=_SIMILARITY)
+    return close[0] if close else None
+
+
+def _confirms(word: str, meant: str, context: CommandContext) -> bool:
+    """Ask whether a command is meant; False if the word is a task, which may cost money.
+
+    Raises:
+        CliExit: there is no terminal to ask on, or the answer is neither yes nor no.
+    """
+    word = one_line(word)
+    if not (os.isatty(0) and os.isatty(1)):
+        sentence = f"Unknown command `{word}`. Did you mean `larkspur {meant}`?"
+        raise CliExit(USAGE, f'{sentence} To run it as a task: larkspur -p "{word}"')
+    print_error(context.messages("did_you_mean", word=word, command=f"larkspur {meant}"))
+    answers = load_catalog("cli", context.language)["answers"]
+    line = sys.stdin.readline()
+    answer = line.strip().lower()
+    if answer in answers["yes"] and line:
+        return True
+    if answer in answers["no"]:
+        return False
+    raise CliExit(USAGE)
+
+
+def _summaries(commands: Sequence[Command]) -> str:
+    return "\n".join(f"  {one.name:<12}{one.summary}" for one in commands)

@@ -1,0 +1,80 @@
+"""Open what a session works with: imported once its first frame is drawn."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from internal.agent.domain.permissions.rules import RuleError
+from internal.agent.domain.plans import read_steps
+from internal.channels.cli.answer_parser import DecisionText, parse_answer
+from internal.channels.cli.application import Application
+from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.commands.context import CommandContext
+from internal.channels.cli.commands.gateway import RunningGateway
+from internal.channels.cli.commands.system.doctor import format_check, run_checks
+from internal.channels.cli.exit_codes import CliExit
+from internal.channels.cli.repl.services import ReplServices
+from internal.channels.cli.transports.interface import Transport
+from internal.channels.cli.transports.threaded import ThreadedHttpTransport, in_thread
+from internal.config.terminal_env import terminal_facts
+from internal.config.types import ConfigError
+from internal.i18n.catalog import resolve_language
+
+
+@asynccontextmanager
+async def open_services(
+    config: str | None,
+    running: RunningGateway | None,
+    context: CommandContext,
+    notify: Callable[[str], None],
+) -> AsyncGenerator[ReplServices]:
+    """Connect to the running gateway, or open the services of this process.
+
+    Raises:
+        LarkspurError, ConfigError, HomeError: the services of this process cannot be opened.
+    """
+    application = await in_thread(context.application)
+    if running is not None:
+        logging.getLogger().addHandler(logging.NullHandler())  # the screen is not for logs
+        language = await in_thread(partial(_configured_language, application, config))
+        yield _services(ThreadedHttpTransport(*running), language, application, config)
+        return
+    async with application.open_session(config, notify) as (transport, language):
+        yield _services(transport, language, application, config)
+
+
+def _services(
+    transport: Transport, language: str, application: Application, config: str | None
+) -> ReplServices:
+    return ReplServices(
+        client=GatewayClient(transport),
+        language=resolve_language(language, terminal_facts().locale),
+        tools=application.tools,
+        doctor=lambda: [format_check(check) for check in run_checks(application, config)],
+        check_rule=partial(_check_rule, application),
+        decide=_decide,
+        read_steps=read_steps,
+    )
+
+
+def _configured_language(application: Application, config: str | None) -> str:
+    try:
+        return application.settings(config).language
+    except ConfigError:
+        return "auto"  # the gateway has its own settings: errors in ours do not matter
+
+
+def _check_rule(application: Application, rule: str, allows: bool) -> None:
+    try:
+        application.check_rule(rule, allows=allows)
+    except RuleError as error:
+        raise ValueError(str(error)) from error
+
+
+def _decide(question: Mapping[str, Any], text: str) -> dict[str, Any]:
+    try:
+        return parse_answer(question, DecisionText(text))
+    except CliExit as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,91 @@
+"""`larkspur` and `larkspur -p`: a session in the terminal, or one task. Standard library only."""
+
+import sys
+from argparse import Namespace
+from importlib import import_module
+from typing import Any
+
+from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.commands.context import CommandContext
+from internal.channels.cli.commands.gateway import run_with_agent
+from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
+from internal.channels.cli.headless import (
+    RECONNECT_SECONDS,
+    HeadlessRunner,
+    OneShot,
+    newest_sessions,
+)
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.records import TaskRequest
+from internal.channels.cli.task_request import compose, read_files, read_stdin, working_folder
+
+_OPTIONS = (
+    *("permission_mode", "allow", "deny", "plan_review"),
+    *("model", "max_iterations", "max_cost", "timeout_seconds"),
+)
+
+
+def run(args: Namespace, context: CommandContext) -> int:
+    """Start a session, or run one task; return the exit code.
+
+    Raises:
+        CliExit: it cannot be done.
+    """
+    if args.shot is None:
+        # prompt_toolkit is not for one shots
+        session: Any = import_module("internal.channels.cli.commands.session")
+        code: int = session.run_repl(args, context)
+        return code
+    shot = _one_shot(args)
+
+    async def work(client: GatewayClient) -> int:
+        if shot is None:
+            return await _list_sessions(client)
+        return await HeadlessRunner(client, Output()).run(shot)
+
+    return run_with_agent(
+        args, context, work, retry_seconds=RECONNECT_SECONDS, needs_gateway=args.detach
+    )
+
+
+def _one_shot(args: Namespace) -> OneShot | None:
+    """Return the task, with standard input and files; None to list the sessions instead.
+
+    Raises:
+        CliExit: there is no task, or a part of it cannot be read.
+    """
+    if sys.stdout is None:
+        raise CliExit(BROKEN_PIPE)
+    if args.resume == "":
+        return None
+    if args.shot and args.prompt:
+        raise CliExit(USAGE, f"Quote the whole prompt: {args.prompt} is a second one.")
+    options = {name: getattr(args, name) for name in _OPTIONS}
+    request = TaskRequest(
+        task=compose(args.shot or args.prompt, read_stdin()),
+        options={
+            "workspace": working_folder(),
+            # nobody is there to approve calls, unless the task is left to the gateway
+            "approvals": args.detach,
+            **{name: value for name, value in options.items() if value},
+        },
+        session_id=args.resume,
+        profile=args.profile,
+        files=read_files(args.files),
+    )
+    return OneShot(
+        request,
+        output_format=args.output_format,
+        continue_last=args.last,
+        title=args.session_name,
+        detach=args.detach,
+    )
+
+
+async def _list_sessions(client: GatewayClient) -> int:
+    """List the newest sessions for `-r` without an id, which is a usage error."""
+    for session in await newest_sessions(client):
+        print_error(f"{session.session_id}  {session.updated[:16]}  {session.title}")
+    raise CliExit(
+        USAGE, 'Name a session: larkspur -r ID -p "…". The newest is first; -c continues it.'
+    )

@@ -1,0 +1,156 @@
+"""`larkspur doctor`: check the installation, changing nothing."""
+
+import os
+import shutil
+import stat
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from internal.channels.cli.application import Application, Check, SettingsSummary
+from internal.channels.cli.command_output import CommandOutput
+from internal.channels.cli.commands.context import CommandContext, Subparsers
+from internal.channels.cli.commands.parser import add_config, add_json
+from internal.channels.cli.exit_codes import CONFIG, OK
+from internal.channels.cli.output import Output
+from internal.channels.cli.transports.http import HttpEndpoint
+from internal.config import home as home_folder
+from internal.config.home import HomeError
+from internal.config.types import ConfigError
+
+_MIN_FREE_BYTES = 500 * 1024 * 1024
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "doctor", description="Check that everything Larkspur needs is there. Changes nothing."
+    )
+    add_json(parser)
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace, context: CommandContext) -> int:
+    """Print every check; return 3 if one of them failed."""
+    checks, output = list(run_checks(context.application(), args.config)), CommandOutput(Output())
+    if args.json:
+        output.json([check._asdict() for check in checks])
+    else:
+        for check in checks:
+            output.line(format_check(check))
+    return CONFIG if any(check.state == "fail" for check in checks) else OK
+
+
+def format_check(check: Check) -> str:
+    """Return a check on one line."""
+    advice = f" {check.advice}" * bool(check.advice)
+    return f"{check.state:<4}  {check.name}: {check.sentence}{advice}"
+
+
+def run_checks(application: Application, config: str | None) -> Iterator[Check]:
+    """Run all checks, as far as the earlier ones allow it."""
+    yield Check("python", "ok", f"Python {sys.version.split()[0]}.")
+    try:
+        home = home_folder.locate()
+    except HomeError as error:
+        yield Check("home", "fail", str(error))
+        return
+    yield _home(home)
+    yield _token(home)
+    yield _gateway(home)
+    yield _disk(home)
+    yield _ripgrep()
+    yield Check(
+        "sandbox",
+        "warn",
+        "Tools are not isolated: allowed commands run with your own rights.",
+        "Allow only what you would run yourself.",
+    )
+    try:
+        settings = application.settings(config)
+    except (ConfigError, HomeError) as error:
+        yield Check("settings", "fail", str(error))
+        return
+    yield _settings(settings)
+    yield _model(settings)
+    path = settings.database
+    if path.exists():
+        yield application.check_database(path)
+    else:
+        yield Check("database", "ok", f"{path} does not exist yet; the first start creates it.")
+
+
+def _home(home: Path) -> Check:
+    try:
+        found = home.stat()
+    except FileNotFoundError:
+        return Check("home", "ok", f"{home} does not exist yet; the first start creates it.")
+    except OSError as error:
+        return Check("home", "fail", f"{home} cannot be used: {error.strerror}.")
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return Check("home", "fail", f"{home} is not a folder of yours.", "Set LARKSPUR_HOME.")
+    if not os.access(home, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
+        return Check("home", "fail", f"{home} cannot be written.", "Set LARKSPUR_HOME.")
+    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return Check("home", "warn", f"{home} is open to other users.", f"chmod 700 {home}")
+    return Check("home", "ok", f"Only you can access {home}.")
+
+
+def _token(home: Path) -> Check:
+    if not os.path.lexists(home / "token"):
+        return Check("token", "ok", "No local token yet; the first `larkspur serve` creates it.")
+    try:
+        home_folder.read_token(home)
+    except HomeError as error:
+        return Check("token", "fail", str(error))
+    return Check("token", "ok", "Only you can read the local token.")
+
+
+def _gateway(home: Path) -> Check:
+    try:
+        address = home_folder.find_gateway(home)
+    except HomeError as error:
+        return Check("gateway", "fail", str(error))
+    if address is None:
+        return Check("gateway", "ok", "No gateway runs; commands work in their own process.")
+    if HttpEndpoint(address.url, "").answers():
+        model = f"{address.provider}, {address.model}"
+        return Check("gateway", "ok", f"A gateway runs at {address.url} ({model}).")
+    message = f"The gateway process {address.pid} does not answer at {address.url}."
+    return Check("gateway", "warn", message, "Check its log, or restart it.")
+
+
+def _disk(home: Path) -> Check:
+    existing = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    message = f"{free / 2**30:.1f} GiB free at {existing}."
+    if free < _MIN_FREE_BYTES:
+        return Check("disk", "warn", message, "No message is accepted when the disk is full.")
+    return Check("disk", "ok", message)
+
+
+def _ripgrep() -> Check:
+    if found := shutil.which("rg"):
+        return Check("ripgrep", "ok", f"Files are searched with {found}.")
+    return Check("ripgrep", "warn", "Not found; searching files is slower.", "Install ripgrep.")
+
+
+def _settings(settings: SettingsSummary) -> Check:
+    noun = "setting" if settings.given == 1 else "settings"
+    if settings.file is not None:
+        message = f"{settings.given} {noun} from {settings.file} and the environment."
+        return Check("settings", "ok", message)
+    count = f"{settings.given} {noun}" if settings.given else "no settings"
+    return Check("settings", "ok", f"No configuration file; {count} from the environment.")
+
+
+def _model(settings: SettingsSummary) -> Check:
+    if settings.provider == "offline":
+        advice = "Set ANTHROPIC_API_KEY to use a real one."
+        return Check("model", "warn", "The offline demo model is used.", advice)
+    if settings.key_error:
+        return Check("model", "fail", settings.key_error)
+    name = f"{settings.model} of {settings.provider}"
+    return Check("model", "ok", f"{name}; its API key is set, not tested.")

@@ -1,0 +1,181 @@
+"""One task without a session: submit it, follow its run, print the result.
+
+Standard library only: `larkspur -p` through a running gateway must start fast.
+"""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import NamedTuple
+
+from internal.channels.cli.client import GatewayClient, GatewayError, GatewayUnreachable
+from internal.channels.cli.exit_codes import (
+    FAILED,
+    OK,
+    USAGE,
+    CliExit,
+    SignalGuard,
+    output_failure,
+)
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.output_format import RunReport
+from internal.channels.cli.records import SessionItem, StreamBatch, TaskRequest
+from internal.channels.cli.task_request import Format, Ids
+
+RECONNECT_SECONDS = 60.0
+"""How long a gateway that went away may take to come back."""
+_CHANNELS = {"cli", "web"}
+
+
+class OneShot(NamedTuple):
+    """A task for `larkspur -p`.
+
+    `continue_last` takes the session that was last active in the terminal or on the page.
+    """
+
+    request: TaskRequest
+    output_format: Format = "text"
+    continue_last: bool = False
+    title: str | None = None
+    detach: bool = False
+
+
+class HeadlessRunner:
+    """Runs a one-shot task through a client and prints it to `output`.
+
+    The first signal stores a stop request and waits for the end of the run, the second exits.
+    """
+
+    def __init__(
+        self, client: GatewayClient, output: Output, reconnect_seconds: float = RECONNECT_SECONDS
+    ) -> None:
+        self._client = client
+        self._output = output
+        self._reconnect_seconds = reconnect_seconds
+        self._task_id = ""
+        self._stop_pending = False
+
+    async def run(self, shot: OneShot) -> int:
+        """Submit a task, print its run and return the exit code.
+
+        Raises:
+            CliExit: the task is refused, or the gateway or the output cannot be used.
+        """
+        with SignalGuard(self._signalled) as signals:
+            ids, after = await self._submit(shot)
+            workspace = str(shot.request.options.get("workspace", ""))
+            report = await self._begin(ids, shot.output_format, {"workspace": workspace})
+            if shot.detach:
+                await self._write(report.queued())
+                return OK
+            return await self._show(report, after, signals)
+
+    async def follow_own(self, ids: Ids, output_format: Format, after: str) -> int:
+        """Print a run from a position on and return the exit code; a signal stops the run.
+
+        Raises:
+            CliExit: as for `run`.
+        """
+        with SignalGuard(self._signalled) as signals:
+            return await self._show(await self._begin(ids, output_format, {}), after, signals)
+
+    async def follow(self, ids: Ids, output_format: Format, after: str) -> int:
+        """Print a run as `follow_own` does; a signal leaves the run alone."""
+        report = await self._begin(ids, output_format, {})
+        await self._follow(report, after)
+        return await self._finish(report, None)
+
+    async def _submit(self, shot: OneShot) -> tuple[Ids, str]:
+        """Submit the task; return its ids and the position in its session before it."""
+        client, request = self._client, shot.request
+        if shot.continue_last:
+            newest = await newest_sessions(client)
+            if not newest:
+                raise CliExit(USAGE, "There is no session to continue yet.")
+            request = request._replace(session_id=newest[0].session_id)
+        after = "" if request.session_id is None else await client.head(request.session_id)
+        ids = await client.submit(request)
+        if shot.title is not None:
+            await client.rename(ids.session_id, shot.title)
+        return ids, after
+
+    async def _begin(self, ids: Ids, output_format: Format, facts: Mapping[str, str]) -> RunReport:
+        report = RunReport(output_format, ids)
+        if output_format == "stream-json":
+            task, via = await self._client.task(ids.task_id), self._client.transport.via
+            report.begin({"model": task.item.model, "profile": task.profile, **facts, "via": via})
+        return report
+
+    async def _show(self, report: RunReport, after: str, signals: SignalGuard) -> int:
+        self._task_id = report.ids.task_id
+        if signals.code is not None:
+            await self._stop()  # the signal came before the task was submitted
+        await self._follow(report, after)
+        return await self._finish(report, signals.code)
+
+    async def _follow(self, report: RunReport, after: str) -> None:
+        """Print the session's stream until the run ends or waits for a person."""
+        batches = self._client.watch(
+            report.ids.session_id, after, give_up_seconds=self._reconnect_seconds
+        )
+        try:
+            async with aclosing(batches):
+                async for batch in batches:
+                    await self._take(report, batch)
+                    if report.ended:
+                        return
+        except GatewayUnreachable as error:
+            stored = f" The task {report.ids.task_id} is stored and continues with the gateway."
+            raise CliExit(FAILED, f"{error}{stored}") from None
+
+    async def _take(self, report: RunReport, batch: StreamBatch) -> None:
+        if batch.reset:
+            raise CliExit(FAILED, "The gateway's event log was replaced; it has lost this run.")
+        if not batch.is_connected:
+            print_error("The gateway does not answer; waiting for it …")
+            return
+        if self._stop_pending:
+            await self._stop()
+        for row in batch.rows:
+            report.take(row.id, row.envelope)
+        await self._write(report.lines())
+
+    async def _finish(self, report: RunReport, signal_code: int | None) -> int:
+        if report.clipped:
+            report.complete((await self._client.task(report.ids.task_id)).answer)
+        code, last = report.result(signal_code)
+        await self._write(last)
+        for remark in report.remarks():
+            print_error(remark)
+        return code
+
+    def _signalled(self) -> None:
+        self._stop_pending = True
+        if self._task_id:
+            self._client.transport.start_from_signal(self._stop)
+
+    async def _stop(self) -> None:
+        """Store the stop request; if that fails, try again when the gateway is back."""
+        self._stop_pending = True
+        try:
+            await self._client.stop(self._task_id, retry=False)
+        except GatewayError as error:
+            message = str(error).rstrip(".")
+            print_error(f"The stop request is not stored yet ({message}); repeat to exit at once.")
+        else:
+            self._stop_pending = False
+
+    async def _write(self, data: bytes) -> None:
+        if not data:
+            return
+        try:
+            await self._client.transport.run_blocking(partial(self._output.write, data))
+        except OSError as error:
+            if self._task_id:
+                await self._stop()  # nobody reads what the run was started for
+            raise output_failure(error) from None
+
+
+async def newest_sessions(client: GatewayClient) -> list[SessionItem]:
+    """Return the sessions of the terminal and the page, most recently active first."""
+    return [one for one in await client.sessions() if one.channel in _CHANNELS]

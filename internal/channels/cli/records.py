@@ -1,0 +1,202 @@
+"""Records of the gateway's HTTP API as the terminal reads them. Standard library only."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from internal.channels.cli.task_request import File
+
+UsageKey = Literal["day", "session", "model"]
+GrantedRole = Literal["talk", "operate", "owner"]
+
+
+class TaskRequest(NamedTuple):
+    """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
+
+    task: str
+    options: Mapping[str, Any]
+    session_id: str | None = None
+    profile: str | None = None
+    files: Sequence[File] = ()
+
+
+class AgentDefaults(NamedTuple):
+    """What a task uses unless it names something else."""
+
+    model: str
+    profile: str
+    profiles: Sequence[str]
+    offline: bool
+
+
+class SessionItem(NamedTuple):
+    """A session in a list. `updated` is RFC 3339."""
+
+    session_id: str
+    title: str
+    channel: str
+    updated: str
+    status: str | None
+    tasks: int
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        when, status = format_minute(self.updated), self.status or ""
+        return self.session_id, when, self.channel, status, self.title
+
+
+class TaskItem(NamedTuple):
+    """A task in a list. `created` is RFC 3339."""
+
+    task_id: str
+    session_id: str
+    task: str
+    channel: str
+    model: str
+    status: str
+    stop_reason: str | None
+    created: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        return self.task_id, format_minute(self.created), self.channel, self.status, self.task
+
+
+class TaskState(NamedTuple):
+    """A task with its newest run."""
+
+    item: TaskItem
+    profile: str
+    run_id: str
+    answer: str
+    error: str
+
+
+class TranscriptMessage(NamedTuple):
+    """A message of a session by `user` or `assistant`, without tool calls."""
+
+    role: str
+    text: str
+    created: str
+
+
+class UsageItem(NamedTuple):
+    """Tokens and cost of one day, session or model. `cost` is in US dollars, None if unknown."""
+
+    key: str
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+class QuestionItem(NamedTuple):
+    """A question in a list. `asked` and `expires` are RFC 3339.
+
+    `view` is the whole record as `GET /api/questions/{id}` returns it.
+    """
+
+    question_id: str
+    run_id: str
+    task_id: str
+    session_id: str
+    channel: str
+    kind: str
+    title: str
+    who: str
+    status: str
+    asked: str
+    expires: str
+    view: Mapping[str, Any]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing: the calls to approve, or else the title."""
+        what = "; ".join(str(call["what"]) for call in self.view["calls"]) or self.title
+        when = format_minute(self.asked)
+        return self.question_id, when, self.channel, self.status, self.kind, what
+
+
+class IssuedCode(NamedTuple):
+    """A pairing code. It grants its role once, until it expires (RFC 3339)."""
+
+    code: str
+    expires: str
+
+
+class PersonItem(NamedTuple):
+    """A person with a granted role. `created` is RFC 3339."""
+
+    principal: str
+    name: str
+    role: str
+    via: str
+    created: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        return self.role, format_minute(self.created), self.via, self.name, self.principal
+
+
+class RuleItem(NamedTuple):
+    """A permission rule written by an answer, and the `place` where it applies."""
+
+    number: int
+    place: str
+    rule: str
+    principal: str
+    via: str
+    question_id: str
+    created: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        return str(self.number), format_minute(self.created), f"allow {self.rule}", self.place
+
+
+class AuditItem(NamedTuple):
+    """An audit entry: who did what to which target. `at` is RFC 3339."""
+
+    at: str
+    principal: str
+    via: str
+    action: str
+    target: str
+    detail: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        when = format_minute(self.at)
+        return when, self.action, self.principal, self.via, self.target, self.detail
+
+
+class StreamRow(NamedTuple):
+    """An event envelope as JSON, with its wire id or "" for an event that is not stored."""
+
+    id: str
+    envelope: bytes
+
+
+class StreamBatch(NamedTuple):
+    """Events of a session that arrived together, in order.
+
+    `is_connected` is False while the gateway cannot be reached. `reset` means that the event log
+    was replaced: read the position again with `GatewayClient.head`.
+    """
+
+    rows: Sequence[StreamRow] = ()
+    is_connected: bool = True
+    reset: bool = False
+
+    @property
+    def envelopes(self) -> list[bytes]:
+        """The envelopes as JSON."""
+        return [row.envelope for row in self.rows]
+
+
+def format_minute(instant: str) -> str:
+    """Return an RFC 3339 instant as `YYYY-MM-DD HH:MM`."""
+    return instant[:16].replace("T", " ")

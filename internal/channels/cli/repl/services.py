@@ -1,0 +1,25 @@
+"""What a session works with once its first frame is drawn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from internal.channels.cli.application import ToolItem
+from internal.channels.cli.client import GatewayClient
+from internal.i18n.catalog import Language
+
+
+class ReplServices(NamedTuple):
+    """The client, and functions whose imports the first frame does not wait for.
+
+    `check_rule` takes a rule and whether it allows; it raises ValueError for a rule that cannot be
+    used. `decide` parses a text as the answer to a question, both as JSON; it raises ValueError.
+    `read_steps` splits a text into the steps of a plan.
+    """
+
+    client: GatewayClient
+    language: Language
+    tools: Callable[[], Sequence[ToolItem]]
+    doctor: Callable[[], Sequence[str]]
+    check_rule: Callable[[str, bool], None]
+    decide: Callable[[Mapping[str, Any], str], dict[str, Any]]
+    read_steps: Callable[[str], Sequence[str]]

@@ -1,0 +1,158 @@
+"""HTTP transports: a blocking one for commands, a threaded one for sessions."""
+
+import http.client
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import closing
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from internal.channels.cli.exit_codes import USAGE, CliExit
+from internal.channels.cli.transports.interface import (
+    USER_AGENT,
+    RefusedStream,
+    Response,
+    Unreachable,
+    drive,
+)
+
+RESPONSE_TIMEOUT_SECONDS = 30.0
+HEALTH_TIMEOUT_SECONDS = 2.0
+STREAM_TIMEOUT_SECONDS = 40.0
+"""The gateway sends a heartbeat every 15 s; a stream that is silent for longer is broken."""
+
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_CHUNK_BYTES = 65_536
+_ERROR_STATUS = 400
+
+
+class HttpEndpoint:
+    """The address and token of one gateway.
+
+    Every request opens a connection of its own, so that none is ever stale.
+
+    Raises:
+        CliExit: the address cannot be used.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url.rstrip("/")
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/json",
+            "User-Agent": USER_AGENT,
+        }
+        try:
+            parts = urlsplit(self.url)
+            self._host, self._port = parts.hostname or "", parts.port
+        except ValueError:
+            parts, self._host, self._port = urlsplit(""), "", None
+        if parts.scheme not in {"http", "https"} or not self._host:
+            raise CliExit(USAGE, f"{url} is not a URL such as http://127.0.0.1:8420.")
+        if parts.scheme == "http" and self._host not in _LOOPBACK:
+            raise CliExit(USAGE, f"{url} would send the token over the network unencrypted.")
+        self._path = parts.path
+        secure = parts.scheme == "https"
+        self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+
+    def answers(self) -> bool:
+        """Return whether a gateway answers at all, healthy or not."""
+        try:
+            response = self._exchange("GET", "/health", timeout_seconds=HEALTH_TIMEOUT_SECONDS)
+        except Unreachable:
+            return False
+        return b"{" in response.body
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send a request; see `Transport.request`."""
+        return self._exchange(method, path, body)
+
+    def stream(self, path: str, last_id: str) -> Iterator[bytes]:
+        """Yield the bytes of an event stream; see `Transport.stream`."""
+        headers = {**self._headers, "Accept": "text/event-stream"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        with closing(self._open(STREAM_TIMEOUT_SECONDS)) as connection:
+            try:
+                connection.request("GET", self._path + path, headers=headers)
+                response = connection.getresponse()
+                if response.status >= _ERROR_STATUS:
+                    raise RefusedStream(Response(response.status, response.read()))
+                while received := response.read1(_CHUNK_BYTES):
+                    yield received
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(_reason(error)) from None
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        timeout_seconds: float = RESPONSE_TIMEOUT_SECONDS,
+    ) -> Response:
+        more: Mapping[str, str] = {} if body is None else {"Content-Type": "application/json"}
+        with closing(self._open(timeout_seconds)) as connection:
+            try:
+                connection.request(method, self._path + path, body, {**self._headers, **more})
+                response = connection.getresponse()
+                return Response(response.status, response.read())
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(_reason(error)) from None
+
+    def _open(self, timeout_seconds: float) -> http.client.HTTPConnection:
+        return self._connect(self._host, self._port, timeout=timeout_seconds)
+
+
+class HttpTransport:
+    """Blocks in every request: a client on it is run with `drive`, without an event loop.
+
+    `find` returns the gateway's current endpoint, None while there is none: a restarted gateway may
+    have another address.
+    """
+
+    via: Literal["gateway", "process"] = "gateway"
+
+    def __init__(self, endpoint: HttpEndpoint, find: Callable[[], HttpEndpoint | None]) -> None:
+        self._endpoint = endpoint
+        self._find = find
+
+    @property
+    def address(self) -> str:
+        """The gateway's URL."""
+        return self._endpoint.url
+
+    async def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send a request."""
+        return self._endpoint.request(method, path, body)
+
+    async def stream(self, path: str, last_id: str) -> AsyncGenerator[bytes]:
+        """Yield the bytes of an event stream."""
+        for received in self._endpoint.stream(path, last_id):
+            yield received
+
+    async def reconnect(self) -> bool:
+        """Look up the gateway's current address."""
+        found = self._find()
+        self._endpoint = self._endpoint if found is None else found
+        return self._endpoint.answers()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)  # noqa: ASYNC251 - there is no event loop to block
+
+    async def run_blocking(self, work: Callable[[], None]) -> None:
+        """Do the work here: nothing else runs in this process."""
+        work()
+
+    def start_from_signal(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do the work in the signal handler."""
+        drive(work())
+
+    async def adopt(self, run_id: str) -> bool:  # noqa: ARG002 - as in Transport
+        """Return False: the gateway executes all runs."""
+        return False
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

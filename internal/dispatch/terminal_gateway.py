@@ -1,0 +1,157 @@
+"""The gateway of a terminal: it executes the tasks that it accepts in its own process."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.questions import Actor
+from internal.agent.app.task_commands import Steered
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.chats import InboundMessage
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.questions import QuestionRecord
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from internal.dispatch.leases import LeaseKeeper
+from internal.dispatch.terminal import TerminalDispatcher
+
+
+@dataclass(frozen=True)
+class TerminalRunner:
+    """Executes the runs of one terminal process.
+
+    With `waits` a run that waits for a person stays with the terminal until it is answered; without
+    it the run is released. `on_error` receives the error of a run that could not be stored.
+    """
+
+    dispatcher: TerminalDispatcher
+    coordinator: AgentCoordinator
+    leases: LeaseKeeper
+    waits: bool
+    on_error: Callable[[BaseException], None]
+
+
+class TerminalGateway(Gateway):
+    """A gateway whose tasks are owned and executed by this process.
+
+    Leaving its context stops the runs that are executing and waits until that is stored. Runs that
+    wait for a person are released to the process that continues them.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        broadcaster: EventBroadcaster,
+        *,
+        runner: TerminalRunner,
+        clock: Clock,
+    ) -> None:
+        super().__init__(
+            database,
+            stores,
+            broadcaster=broadcaster,
+            dispatcher=runner.dispatcher,
+            clock=clock,
+        )
+        self._runner = runner
+        self._runs: dict[RunId, tuple[asyncio.Task[None], TaskId]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for run_id, (run, task_id) in [*self._runs.items()]:
+            with suppress(LarkspurError):
+                await self._end(run, run_id, task_id)
+        if self._runs:
+            await asyncio.wait([run for run, _ in self._runs.values()])
+
+    async def submit(self, submission: Submission, principal: Principal) -> Submitted:
+        """Store a task as this process's own and execute its run."""
+        leases = self._runner.leases
+        own = msgspec.structs.replace(submission, owner=leases.owner, lease_until=leases.expiry())
+        submitted = await super().submit(own, principal)
+        self._start(submitted.run_id, submitted.task_id, submitted.session_id)
+        return submitted
+
+    async def steer(self, submission: Submission, principal: Principal) -> Steered:
+        """Steer the active run; a text that becomes the next task is executed here."""
+        steered = await super().steer(submission, principal)
+        if steered.taken_as == "task":
+            self._start(RunId(steered.run_id), steered.task_id, steered.session_id)
+        return steered
+
+    async def answer(
+        self,
+        question_id: QuestionId,
+        given: AnswerInput,
+        answerer: Actor,
+        message: InboundMessage | None = None,
+    ) -> QuestionRecord:
+        """Answer a question; its run continues here unless another process owns it."""
+        answered = await super().answer(question_id, given, answerer, message)
+        await self.adopt(answered.run_id)
+        return answered
+
+    async def adopt(self, run_id: RunId) -> bool:
+        """Execute a queued run that has no owner. Return whether this process executes it."""
+        if run_id in self._runs:
+            return True
+        if not await self._runner.dispatcher.adopt(run_id):
+            return False
+        run = await self._database.read(lambda: self._stores.runs.get(run_id))
+        if run is not None:
+            self._start(run_id, run.task_id, run.session_id)
+        return run is not None
+
+    def _start(self, run_id: RunId, task_id: TaskId, session_id: SessionId) -> None:
+        if run_id in self._runs:
+            return
+        run = asyncio.create_task(self._execute(run_id, session_id))
+        self._runs[run_id] = run, task_id
+        run.add_done_callback(lambda run: self._ended(run_id, run))
+
+    async def _execute(self, run_id: RunId, session_id: SessionId) -> None:
+        runner = self._runner
+        await runner.dispatcher.execute(run_id, runner.coordinator, wait_for_answers=runner.waits)
+        if not runner.waits:
+            return
+        # steering that came too late for the run became the next task of its session
+        queued = await self.queries.tasks(LOCAL_OWNER, session_id=session_id, status="queued")
+        for task in reversed(queued):
+            run = await self.queries.latest_run(task.id, LOCAL_OWNER)
+            self._start(run.id, task.id, session_id)
+
+    async def _end(self, run: asyncio.Task[None], run_id: RunId, task_id: TaskId) -> None:
+        """Stop a run that executes; release one that waits for a person."""
+        if (await self.queries.latest_run(task_id, LOCAL_OWNER)).status != "waiting":
+            await self.stop(task_id, LOCAL_OWNER, "cli")
+            return
+        if self._runner.waits:
+            run.cancel()
+        await asyncio.wait([run])
+        await self._runner.dispatcher.release(run_id)
+
+    def _ended(self, run_id: RunId, run: asyncio.Task[None]) -> None:
+        del self._runs[run_id]
+        error = None if run.cancelled() else run.exception()
+        if error is not None:
+            self._runner.on_error(error)

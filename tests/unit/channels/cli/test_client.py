@@ -1,0 +1,90 @@
+"""The client's requests, errors and streams, over HTTP from a thread and without an event loop."""
+
+import json
+from contextlib import aclosing
+
+import pytest
+
+from internal.channels.cli.client import GatewayClient, GatewayError, GatewayUnreachable
+from internal.channels.cli.records import StreamBatch, StreamRow
+from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport
+from internal.channels.cli.transports.interface import Transport, drive
+from internal.channels.cli.transports.threaded import ThreadedHttpTransport
+from tests.support.http_answers import AnsweringServer
+
+ENDED = json.dumps({"error": {"code": "conflict", "message": "The task has ended."}}).encode()
+
+
+def client(server: AnsweringServer) -> GatewayClient:
+    return GatewayClient(blocking(server.url), retry_seconds=0.3)
+
+
+def blocking(url: str) -> Transport:
+    return HttpTransport(HttpEndpoint(url, "t"), lambda: None)
+
+
+def test_a_stop_that_comes_too_late_is_not_an_error(server: AnsweringServer) -> None:
+    server.answers["/api/tasks/task-1/stop"] = (409, ENDED)
+    drive(client(server).stop("task-1"))
+    assert [path for _, path, _ in server.asked] == ["/api/tasks/task-1/stop"]
+
+
+def test_a_refused_stop_is_an_error(server: AnsweringServer) -> None:
+    server.answers["/api/tasks/task-1/stop"] = (404, ENDED)
+    with pytest.raises(GatewayError) as error:
+        drive(client(server).stop("task-1"))
+    assert (error.value.code, error.value.status) == (2, 404)
+
+
+def test_an_id_is_quoted_in_a_path(server: AnsweringServer) -> None:
+    server.answers["/api/people/lark%2Fa%20b"] = (204, b"")
+    drive(client(server).unpair("lark/a b"))
+    assert server.asked == [("DELETE", "/api/people/lark%2Fa%20b", None)]
+
+
+def test_a_request_that_must_not_be_repeated_is_sent_once() -> None:
+    lonely = GatewayClient(blocking("http://127.0.0.1:1"), retry_seconds=60)
+    with pytest.raises(GatewayUnreachable):
+        drive(lonely.steer("task-1", "more"))
+
+
+def test_retries_are_reported_once(server: AnsweringServer) -> None:
+    reported: list[str] = []
+    busy = GatewayClient(blocking(server.url), 0.6, lambda reason: reported.append(str(reason)))
+    server.answers["/api/rules"] = (429, b"{}")
+    server.answers["/health"] = (200, b"{}")
+    with pytest.raises(GatewayUnreachable):
+        drive(busy.rules())
+    assert len(reported) == 1
+    assert [path for _, path, _ in server.asked].count("/api/rules") > 2
+
+
+def test_a_body_with_missing_fields_is_not_a_gateways(server: AnsweringServer) -> None:
+    server.answers["/api/rules"] = (200, b'{"rules": [{"number": 1}]}')
+    with pytest.raises(GatewayError, match="not as a Larkspur gateway"):
+        drive(client(server).rules())
+
+
+async def test_a_stream_continues_behind_its_last_row(server: AnsweringServer) -> None:
+    server.answers["/api/sse"] = (200, b"id: a-1\nevent: x\ndata: {}\n\nevent: hb\ndata: {}\n\n")
+    server.answers["/health"] = (200, b"{}")
+    threaded = GatewayClient(ThreadedHttpTransport(HttpEndpoint(server.url, "t"), lambda: None))
+    seen: list[StreamBatch] = []
+    async with aclosing(threaded.watch("session-1")) as batches:
+        async for batch in batches:
+            seen.append(batch)
+            if len(seen) == 2:
+                break
+    assert [batch.rows for batch in seen] == [[StreamRow("a-1", b"{}")]] * 2
+    asked = [last for _, path, last in server.asked if path == "/api/sse"]
+    assert asked == [None, "a-1"]
+
+
+async def test_a_lost_connection_is_reported_once(server: AnsweringServer) -> None:
+    server.answers["/api/sse"] = (200, b"")
+    server.answers["/health"] = (200, b"")
+    threaded = GatewayClient(ThreadedHttpTransport(HttpEndpoint(server.url, "t"), lambda: None))
+    batches = threaded.watch("session-1", give_up_seconds=0.6)
+    assert not (await anext(batches)).is_connected
+    with pytest.raises(GatewayUnreachable):
+        await anext(batches)

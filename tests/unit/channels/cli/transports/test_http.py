@@ -1,0 +1,43 @@
+"""Requests and streams over HTTP."""
+
+import pytest
+
+from internal.channels.cli.exit_codes import CliExit
+from internal.channels.cli.transports.http import HttpEndpoint
+from internal.channels.cli.transports.interface import RefusedStream, Unreachable
+from internal.channels.cli.transports.sse import StreamParser
+from tests.support.http_answers import AnsweringServer
+
+
+def test_a_stream_is_asked_for_behind_its_last_row(server: AnsweringServer) -> None:
+    server.answers["/api/sse"] = (200, b"id: abc-7\nevent: x\ndata: {}\n\n")
+    parser = StreamParser()
+    received = HttpEndpoint(server.url, "t").stream("/api/sse", "abc-6")
+    frames = [frame for piece in received for frame in parser.feed(piece)]
+    assert [(frame.id, frame.data) for frame in frames] == [("abc-7", b"{}")]
+    assert server.asked == [("GET", "/api/sse", "abc-6")]
+
+
+def test_a_refused_stream_carries_its_response(server: AnsweringServer) -> None:
+    server.answers["/api/sse"] = (404, b"{}")
+    with pytest.raises(RefusedStream) as refused:
+        list(HttpEndpoint(server.url, "t").stream("/api/sse", ""))
+    assert refused.value.response == (404, b"{}")
+
+
+def test_an_address_where_nobody_answers_is_unreachable() -> None:
+    endpoint = HttpEndpoint("http://127.0.0.1:1", "t")
+    assert not endpoint.answers()
+    with pytest.raises(Unreachable):
+        endpoint.request("GET", "/api/tasks")
+    with pytest.raises(Unreachable):
+        endpoint.request("POST", "/api/tasks/task-1/stop")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:1", "ftp://127.0.0.1", "http://[::1", "http://x:99999"]
+)
+def test_an_unusable_address_is_a_usage_error(url: str) -> None:
+    with pytest.raises(CliExit) as exit_:
+        HttpEndpoint(url, "t")
+    assert exit_.value.code == 2
