@@ -59,9 +59,9 @@ class TerminalDispatcher:
     ) -> None:
         """Execute a queued run of this terminal when its lane is free. Return when it has ended.
 
-        While the run waits for an answer it stays with this terminal, whoever answers, and can be
-        abandoned by cancelling the call. Without `wait_for_answers` it is released instead, so that
-        another process resumes it.
+        While the run waits for an answer it stays with this terminal, regardless of who answers,
+        and can be abandoned by cancelling the call. Without `wait_for_answers` it is released
+        instead, so that another process resumes it.
 
         Raises:
             NotFound: there is no such run.

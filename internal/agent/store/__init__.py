@@ -5,8 +5,8 @@ Every store method returns a generator of named statements; the SQL stands in
 
 - `database`: the port to a database, `Statement`, `Read` and `Write`
 - `stores`: `Stores`, one instance of every store
-- `sessions`, `tasks`, `runs`: conversations and the work in them
-- `checkpoints`: Turns as they are stored
+- `sessions`, `tasks`: conversations and the work in them
+- `checkpoints`, `runs`: Turns as they are stored, and the runs that execute them
 - `events`: the event log
 - `inbox`, `outbox`: messages received from and promised to channels
 - `questions`: questions to people, and plans

@@ -107,7 +107,7 @@ class AuditStore:
         yield Statement("insert_audit_entry", (*entry[:5], storable(entry.detail)))
 
     def count(self, principal: str | None, action: AuditAction, since: str, /) -> Read[int]:
-        """Count the entries of an action since a timestamp; None for those of everybody."""
+        """Count the entries of an action since a timestamp; None for all principals."""
         if principal is None:
             rows = yield Statement("count_audit_entries", (action, since))
         else:

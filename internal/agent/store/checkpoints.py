@@ -1,6 +1,7 @@
 """Checkpoints: Turns as they are stored, with their messages apart because they only grow."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -8,7 +9,6 @@ from internal.agent.domain.errors import StoreCorrupt
 from internal.agent.domain.messages import Message
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
-from internal.agent.store.runs import CheckpointDelta
 
 _encode = msgspec.json.Encoder().encode
 _turn = msgspec.json.Decoder(Turn)
@@ -18,6 +18,17 @@ _EMPTY_CONFIG = _config.decode(
     b'{"run_id":"","system":"","model":"","tools":[],"policy":{},"limits":{},"gates":"off",'
     b'"workspace":""}'
 )
+
+
+class CheckpointDelta(NamedTuple):
+    """A Turn without its messages, and the messages that the turn log does not have yet.
+
+    `turn` and `messages` are JSON. `offset` is the number of the first of `messages`.
+    """
+
+    turn: bytes
+    offset: int
+    messages: tuple[bytes, ...]
 
 
 class CheckpointEncoder:

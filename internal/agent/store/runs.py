@@ -7,19 +7,9 @@ import msgspec
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
+from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
-
-
-class CheckpointDelta(NamedTuple):
-    """A Turn without its messages, and the messages that the turn log does not have yet.
-
-    `turn` and `messages` are JSON. `offset` is the number of the first of `messages`.
-    """
-
-    turn: bytes
-    offset: int
-    messages: tuple[bytes, ...]
 
 
 class RunEnd(NamedTuple):

@@ -71,7 +71,7 @@ class TaskStore:
         """Return tasks, newest first.
 
         Args:
-            principal: who submitted them; None for everybody.
+            principal: who submitted them; None for all principals.
             session_id: only tasks of this session.
             status: only tasks with this status.
             before: return the tasks after this task id in the order. No task is returned when the

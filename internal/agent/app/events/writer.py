@@ -20,9 +20,8 @@ from internal.agent.domain.events.envelope import (
 from internal.agent.domain.events.event import Event
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock, EventListener
-from internal.agent.store.checkpoints import CheckpointEncoder, merge_deltas
+from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, merge_deltas
 from internal.agent.store.database import Database, Write
-from internal.agent.store.runs import CheckpointDelta
 from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)

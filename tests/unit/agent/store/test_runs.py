@@ -8,8 +8,9 @@ import pytest
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
+from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Database
-from internal.agent.store.runs import CheckpointDelta, RunEnd
+from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from tests.support.store_records import (
     CLEANED,

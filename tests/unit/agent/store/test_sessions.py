@@ -14,8 +14,9 @@ from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.tasks import SessionSummary
 from internal.agent.domain.usage import Usage
 from internal.agent.store.access import PermissionRule
+from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Database, Row
-from internal.agent.store.runs import CheckpointDelta, RunEnd
+from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from tests.support.store_records import (
     CLEANED,

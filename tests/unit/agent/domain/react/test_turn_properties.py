@@ -26,8 +26,7 @@ from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
 from internal.agent.domain.usage import RunLimits, Usage
-from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
-from internal.agent.store.runs import CheckpointDelta
+from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, decode_checkpoint
 from tests.support import turn_driver as rig
 from tests.support.anthropic_server import signature_of
 from tests.support.strict_provider import check, check_on_the_wire
