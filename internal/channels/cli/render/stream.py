@@ -186,7 +186,7 @@ class BlockStream:
         return [] if is_first or block.resume is not None else [()]
 
 
-class ReplyStream:
+class StreamedReply:
     """The reply of one node of one run, built from events, with its rows beside a glyph."""
 
     def __init__(self, run_id: str, node_id: str, glyphs: Glyphs, text: str = "") -> None:

@@ -15,7 +15,7 @@ from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.paste import PasteBuffer
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.status_line import RunState, render_status
-from internal.channels.cli.repl.view import SessionView
+from internal.channels.cli.repl.view import TranscriptView
 from internal.channels.cli.task_request import File
 from internal.i18n.catalog import Language, MessageCatalog
 
@@ -91,7 +91,7 @@ class ReplSession:
         self._watching: asyncio.Task[None] | None = None
         self._is_disconnected = False
         self._hint = ("", 0.0)
-        self.view = SessionView(self.messages, glyphs, asks=True)
+        self.view = TranscriptView(self.messages, glyphs, asks=True)
 
     # for the screen
 

@@ -41,7 +41,7 @@ class RunState:
     """True once the run has been running: a later `running` status ends a pause."""
 
 
-class ActiveRuns:
+class RunActivity:
     """The runs of a session that have not ended, by id, oldest first."""
 
     def __init__(self) -> None:

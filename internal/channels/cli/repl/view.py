@@ -7,11 +7,11 @@ from typing import Any
 
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
-from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, ReplyStream
+from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
 from internal.channels.cli.render.text import Fragments, StyledLine, wrap_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.channels.cli.repl.status_line import ActiveRuns, RunState
+from internal.channels.cli.repl.status_line import RunActivity, RunState
 from internal.i18n.catalog import MessageCatalog
 
 
@@ -22,10 +22,10 @@ class _Item:
     kind: str
     lines: tuple[StyledLine, ...] = ()
     call: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
-    reply: ReplyStream | None = None
+    reply: StreamedReply | None = None
 
 
-class SessionView:
+class TranscriptView:
     """Takes the events of one session in order.
 
     Text sent by this terminal is shown once, when it is sent. With `asks` open questions are left
@@ -33,7 +33,7 @@ class SessionView:
     """
 
     def __init__(self, messages: MessageCatalog, glyphs: Glyphs, *, asks: bool = False) -> None:
-        self.runs = ActiveRuns()
+        self.runs = RunActivity()
         self.questions: dict[str, OpenQuestion] = {}
         """The open questions by id, oldest first."""
         self.answering: set[str] = set()
@@ -51,7 +51,7 @@ class SessionView:
         self._asks = asks
         self._queue: list[_Item] = []
         self._held: list[_Item] = []
-        self._reply: ReplyStream | None = None
+        self._reply: StreamedReply | None = None
         self._last_reply = ""
         self._last_kind = ""
         self._own_texts: list[str] = []
@@ -77,11 +77,11 @@ class SessionView:
         if role == "user":
             self.print_lines("you", self.rows.user_message(text))
             return
-        self._queue.append(_Item("say", reply=ReplyStream("", "", self._glyphs, text)))
+        self._queue.append(_Item("say", reply=StreamedReply("", "", self._glyphs, text)))
 
     def reset(self) -> None:
         """Start over for another session; printed rows stay."""
-        self.runs, self.plan, self.output, self.questions = ActiveRuns(), None, None, {}
+        self.runs, self.plan, self.output, self.questions = RunActivity(), None, None, {}
         self._reply, self._held, self._own_texts = None, [], []
 
     def set_messages(self, messages: MessageCatalog) -> None:
@@ -196,10 +196,10 @@ class SessionView:
             self._reply_of(run_id, summary["node_id"]).complete(summary["content"])
             self._close()
 
-    def _reply_of(self, run_id: str, node_id: str) -> ReplyStream:
+    def _reply_of(self, run_id: str, node_id: str) -> StreamedReply:
         if self._reply is None or self._reply.source != (run_id, node_id):
             self._close()
-            self._reply = ReplyStream(run_id, node_id, self._glyphs)
+            self._reply = StreamedReply(run_id, node_id, self._glyphs)
         return self._reply
 
     def _close(self) -> None:
@@ -288,7 +288,7 @@ class SessionView:
         return [*self._separator(item.kind), *rows]
 
     def _render_reply(
-        self, reply: ReplyStream, width: int, *, complete: bool
+        self, reply: StreamedReply, width: int, *, complete: bool
     ) -> tuple[list[Fragments], list[Fragments]]:
         final, tail, starts = reply.render(width, complete=complete)
         if starts:

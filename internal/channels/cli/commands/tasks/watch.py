@@ -16,7 +16,7 @@ from internal.channels.cli.output import Output
 from internal.channels.cli.records import StreamBatch
 from internal.channels.cli.render.text import plain_text
 from internal.channels.cli.render.theme import UNICODE
-from internal.channels.cli.repl.view import SessionView
+from internal.channels.cli.repl.view import TranscriptView
 from internal.channels.cli.task_request import decode_argument
 from internal.i18n.catalog import MessageCatalog
 
@@ -36,7 +36,7 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: Namespace, context: CommandContext) -> int:
     """Show the task; the exit code says how it ended."""
-    view = SessionView(MessageCatalog("repl", context.language), UNICODE)
+    view = TranscriptView(MessageCatalog("repl", context.language), UNICODE)
     width, output = shutil.get_terminal_size((100, 24)).columns, Output()
 
     def take(batch: StreamBatch, task_id: str) -> tuple[bytes, bool]:
