@@ -29,7 +29,6 @@ MAX_PACKAGE_MODULES = 15
 
 # Shrinks to nothing while the restructuring goes on.
 LARGE_PACKAGES = {
-    "internal/channels/cli/repl",
     "internal/llm",
 }
 

@@ -10,6 +10,7 @@ import pytest
 
 from larkspur.version import VERSION
 from tests import ROOT
+from tests.support.terminal import seat
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
 HEAVY = {
@@ -226,3 +227,29 @@ def test_the_doctor_reads_broken_settings(
     assert done.returncode == 3
     assert b"fail  settings: " in done.stdout
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen", "code"),
+    [("y", "task-", 0), ("", "task-", 0), ("what?", "", 2), ("\x04", "", 2)],
+)
+async def test_a_mistyped_command_is_asked_about_on_a_terminal(
+    answer: str, seen: str, code: int, environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    larkspur("-p", "hello", environ=environ, cwd=tmp_path)
+    async with seat([LARKSPUR, "taks"], environ, tmp_path) as at:
+        await at.sees("Did you mean `larkspur tasks`?", "[n]")
+        at.type(answer if answer == "\x04" else f"{answer}\r")
+        assert await at.end() == code
+        assert seen in at.glass.text
+    tasks = json.loads(larkspur("tasks", "--json", environ=environ, cwd=tmp_path).stdout)
+    assert [task["task"] for task in tasks] == ["hello"]
+
+
+async def test_a_mistyped_command_can_start_a_session(
+    environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    async with seat([LARKSPUR, "taks"], environ, tmp_path) as at:
+        await at.sees("Did you mean `larkspur tasks`?", "[n]")
+        at.type("n\r")
+        await at.sees("> taks", "offline demo model")
