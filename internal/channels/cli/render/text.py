@@ -54,7 +54,7 @@ class RenderedRow(NamedTuple):
 
 
 def sanitize(text: str) -> str:
-    """Return text without control and invisible characters, with tabs expanded."""
+    """Return text with control and invisible characters escaped and tabs expanded."""
     return sanitize_terminal(text).expandtabs(_TAB_SIZE)
 
 

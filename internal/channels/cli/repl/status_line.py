@@ -93,7 +93,7 @@ def render_status(
     stopping: bool,
     queued: int,
 ) -> Fragments:
-    """Return what a run is actions, for how long, and how many messages are queued behind it."""
+    """Return the activity of a run, its duration, its tokens and the number of queued messages."""
     facts = [format_duration(int(max(time.time() - run.since, 0))).replace(".0s", "s")]
     if run.tokens:
         facts.append(messages("tokens", count=format_tokens(run.tokens)))
