@@ -33,7 +33,7 @@ class ControlToolHandler:
         self._review = review
 
     def handle(self, call: ToolCall, parsed: ControlCall) -> str | None:
-        """Return the result for the model, None if a person is parsed."""
+        """Return the result for the model, None if a person is asked."""
         match parsed:
             case PlanCall():
                 return self._plan(call, parsed)

@@ -13,7 +13,7 @@ from internal.agent.domain.text import escape_invisible, truncate, truncate_json
 from internal.agent.domain.tools import ToolSpec
 
 MAX_APPROVAL_ITEMS = 16
-"""Calls in one approval question. The model is told to repeat the others later."""
+"""Calls in one approval question. The other calls are returned to the model for a later reply."""
 
 MAX_SHOWN_CHARS = 60_000
 """Characters of a call that are processed for display; an event carries fewer."""
@@ -25,8 +25,6 @@ NOBODY_TO_ASK = (
     "Nobody can be asked in this run. Decide yourself, go on, and say in your answer what you"
     " assumed."
 )
-
-
 ONE_AT_A_TIME = "Not asked: one question at a time. Ask again when the first is answered."
 PLAN_NOT_APPROVED = (
     "Not run: a person must agree to the plan before anything is done. Call plan alone, with your"

@@ -94,7 +94,7 @@ def node_source(node: Node) -> str:
 
 
 def parse_word(node: Node) -> WordReading:
-    """Read a node that stands where a word stands. Never raises; an odd node is problem."""
+    """Read a node in the position of a word. Never raises; doubts are reported as `problem`."""
     pieces = [_piece(child) for child in _pieces_of(node)]
     text = "".join(piece.text for piece in pieces)
     mask = "".join(piece.mask for piece in pieces)

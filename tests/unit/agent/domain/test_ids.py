@@ -1,0 +1,30 @@
+"""Identifiers: prefixes, uniqueness and derived ids."""
+
+from itertools import pairwise
+
+from internal.agent.domain import ids
+
+
+def test_new_ids_have_a_prefix_for_their_kind_and_are_unique() -> None:
+    made = {
+        "session": ids.new_session_id(),
+        "task": ids.new_task_id(),
+        "run": ids.new_run_id(),
+        "msg": ids.new_message_id(),
+    }
+    for prefix, name in made.items():
+        assert name.startswith(f"{prefix}-")
+        assert len(name.removeprefix(f"{prefix}-")) == 27
+        assert len(name) <= ids.MAX_ID_CHARS
+    assert len({ids.new_run_id() for _ in range(1000)}) == 1000
+
+
+def test_derived_ids_are_deterministic_and_sorted() -> None:
+    run = ids.new_run_id()
+    bare = ids.ksuid_part(run)
+    assert run == f"run-{bare}"
+    assert ids.event_id(run, 3) == f"evt-{bare}-3"
+    assert ids.question_id(run, 2) == f"question-{bare}-2"
+    assert ids.log_id(run) == f"log-{bare}"
+    names = [ids.event_id(run, seq) for seq in range(1, 9)]
+    assert all(one < two for one, two in pairwise(names))

@@ -1,0 +1,39 @@
+"""Tasks: statuses, the names of chats and the scope of permission rules."""
+
+from typing import get_args
+
+import msgspec
+
+from internal.agent.domain.tasks import (
+    ENDED,
+    STATUS_BY_STOP_REASON,
+    Origin,
+    RunSpec,
+    Status,
+    StopReason,
+    chat_name,
+    grant_scope,
+)
+
+
+def test_every_stop_reason_leads_to_a_status() -> None:
+    assert set(STATUS_BY_STOP_REASON) == set(get_args(StopReason))
+    assert set(STATUS_BY_STOP_REASON.values()) == ENDED | {"waiting"}
+    assert set(get_args(Status)) >= ENDED
+
+
+def test_an_origin_without_a_chat_is_named_after_its_principal() -> None:
+    terminal = Origin("cli", "local")
+    assert (terminal.chat, terminal.grants) == ("", "principal:local")
+
+
+def test_an_origin_in_a_chat_shares_the_scope_of_everyone_in_it() -> None:
+    one = Origin("lark", "ou_1", "cli_a1", "oc_1", "om_1")
+    other = Origin("lark", "ou_2", "cli_a1", "oc_1", "om_2")
+    assert one.chat == "lark:cli_a1:oc_1" == chat_name("lark", "cli_a1", "oc_1")
+    assert one.grants == other.grants == grant_scope(one.chat, "anyone")
+
+
+def test_a_run_spec_survives_storage() -> None:
+    spec = RunSpec(model="m", people=True, plan_review="complex")
+    assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
