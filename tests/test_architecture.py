@@ -26,6 +26,7 @@ VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util",
 ING_NAMES = {"encoding", "logging", "polling", "routing", "streaming", "testing", "typing"}
 MAX_MODULE_LINES = 800
 MAX_PACKAGE_MODULES = 15
+MIN_MIRRORED = 0.75
 
 # Shrinks to nothing while the restructuring goes on.
 LARGE_PACKAGES = {
@@ -129,6 +130,55 @@ def test_modules_and_packages_have_specific_nouns_for_names() -> None:
     assert [
         path for path in paths if path.stem.endswith("ing") and path.stem not in ING_NAMES
     ] == []
+
+
+def test_no_public_class_name_is_used_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in modules("internal"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_limits_have_standard_names() -> None:
+    unusual = r"\b_?(MOST|LONGEST|SHORTEST|LARGEST|DEEPEST|PATIENCE)(_[A-Z_]+)?\b"
+    assert matching(modules("cmd", "internal"), unusual) == []
+
+
+def test_documents_name_files_that_exist() -> None:
+    texts = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    named = re.compile(r"`((?:cmd|internal|tests|web/src|configs)/[\w./-]+)`")
+    missing = [
+        f"{text.relative_to(ROOT)}: {name}"
+        for text in texts
+        for name in named.findall(text.read_text())
+        if not (ROOT / name).exists()
+    ]
+    assert missing == []
+
+
+def test_terms_of_the_glossary_exist_in_the_code() -> None:
+    rows = (ROOT / "docs" / "glossary.md").read_text()
+    terms = set(re.findall(r"`([A-Z]\w+)`", rows))
+    code = "".join(path.read_text() for path in modules("internal"))
+    assert {
+        term for term in terms if not re.search(rf"^class {term}\b", code, re.MULTILINE)
+    } == set()
+
+
+def test_most_modules_have_a_test_module_of_their_name() -> None:
+    sources = [
+        path.relative_to(ROOT / "internal")
+        for path in modules("internal")
+        if path.name != "__init__.py"
+    ]
+    mirrored = [
+        path
+        for path in sources
+        if list((ROOT / "tests" / "unit" / path.parent).glob(f"test_{path.stem}*.py"))
+    ]
+    assert len(mirrored) / len(sources) >= MIN_MIRRORED
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -16,8 +16,8 @@ PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _TOKEN_BYTES = 32  # 256 random bits, written as 64 hexadecimal digits
-_SHORTEST_TOKEN = 32  # the minimum, also for a token that was written by hand
-_LARGEST_FILE = 65_536
+_MIN_TOKEN_CHARACTERS = 32  # the minimum, also for a token that was written by hand
+_MAX_FILE_BYTES = 65_536
 _WORD = re.compile(r"[!-~]+")
 _OURS = {"config.yaml", "token", "gateway.json", "larkspur.db"}
 _ELSEWHERE = "set LARKSPUR_HOME to a dedicated folder"
@@ -139,7 +139,7 @@ def read_token(home: Path) -> str:
     if text is None:
         raise HomeError(f"There is no local token in {home}; `larkspur serve` creates one.")
     token = text.strip()
-    if len(token) < _SHORTEST_TOKEN or not _WORD.fullmatch(token):
+    if len(token) < _MIN_TOKEN_CHARACTERS or not _WORD.fullmatch(token):
         raise HomeError(
             f"The local token {path} is blank or malformed; delete it to have a new one created."
         )
@@ -250,7 +250,7 @@ def _read_private(path: Path) -> str | None:
                 f"{path} is accessible to other users (mode {mode:o});"
                 " delete it to have a new one created."
             )
-        return os.read(opened, _LARGEST_FILE).decode("utf-8", errors="replace")
+        return os.read(opened, _MAX_FILE_BYTES).decode("utf-8", errors="replace")
     finally:
         os.close(opened)
 

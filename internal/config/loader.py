@@ -34,7 +34,7 @@ from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 __all__ = ["ConfigError", "Loaded", "load"]
 
 _NOT_KEYS = {"LARKSPUR_HOME", "LARKSPUR_CONFIG"}
-_LARGEST_FILE = 262_144
+_MAX_FILE_BYTES = 262_144
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 
 
@@ -195,7 +195,7 @@ def _read(file: Path) -> str:
         number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             plain_file = stat.S_ISREG(os.fstat(number).st_mode)
-            content = os.read(number, _LARGEST_FILE + 1) if plain_file else None
+            content = os.read(number, _MAX_FILE_BYTES + 1) if plain_file else None
         finally:
             os.close(number)
     except FileNotFoundError:
@@ -205,8 +205,8 @@ def _read(file: Path) -> str:
         raise ConfigError(f"The configuration file {file} cannot be read: {reason}.") from None
     if content is None:
         raise ConfigError(f"The configuration file {file} is not a file.")
-    if len(content) > _LARGEST_FILE:
-        raise ConfigError(f"The configuration file {file} is larger than {_LARGEST_FILE} bytes.")
+    if len(content) > _MAX_FILE_BYTES:
+        raise ConfigError(f"The configuration file {file} is larger than {_MAX_FILE_BYTES} bytes.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-_LONGEST = 400
+_MAX_MESSAGE_CHARACTERS = 400
 _EXPECTED: Mapping[str, str] = {
     "bool": "true or false",
     "dict": "a mapping",
@@ -46,7 +46,7 @@ def complaint(error: ErrorDetails, *, show: bool) -> str:
     family = error["type"].partition("_")[0]
     match error.get("ctx", {}):
         case {"error": own}:
-            return f"{plain(str(own), _LONGEST)}."
+            return f"{plain(str(own), _MAX_MESSAGE_CHARACTERS)}."
         case {"expected": choices}:
             expected = choices.replace("'", "")
         case {"ge": low}:

@@ -10,7 +10,7 @@ from internal.agent.ports.llm import ModelRequest, ModelStreamEvent
 from internal.llm.anthropic_request import encode_request, has_thinking
 from internal.llm.anthropic_stream import ANTHROPIC, AnthropicResponseReader, is_stale_thinking
 from internal.llm.errors import error_from_status, retry_after
-from internal.llm.transport import ApiKey, ErrorResponse, SdkClient
+from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -84,7 +84,7 @@ class AnthropicModel:
     async def _post(self, body: bytes) -> Any:
         return await self._sdk.post("/v1/messages", body, {}, self._refused)
 
-    def _refused(self, refusal: ErrorResponse) -> ModelError:
+    def _refused(self, refusal: ProviderErrorResponse) -> ModelError:
         match refusal.body:
             case {"error": {"message": str(said)}}:
                 pass

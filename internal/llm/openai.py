@@ -18,7 +18,7 @@ from internal.llm.openai_request import (
     estimate_tokens,
 )
 from internal.llm.openai_stream import OpenAIResponseReader, error_from_body
-from internal.llm.transport import ApiKey, ErrorResponse, SdkClient
+from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -128,7 +128,7 @@ class OpenAIModel:
         body = encode_request(request, dialect)
         return await self._sdk.post("/chat/completions", body, headers, self._refused)
 
-    def _refused(self, refusal: ErrorResponse) -> ModelError:
+    def _refused(self, refusal: ProviderErrorResponse) -> ModelError:
         wait = retry_after(refusal.headers)
         error = error_from_body(self._service.peer, refusal.status, refusal.body, wait)
         error.args = (self._sdk.hide_key_in(str(error)),)

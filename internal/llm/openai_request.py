@@ -62,8 +62,8 @@ def adapt_to_error(dialect: Dialect, refusal: ModelError) -> Dialect | None:
 
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
-_LONGEST_NAME = 64
-_LONGEST_ID = 40
+_MAX_NAME_CHARACTERS = 64
+_MAX_ID_CHARACTERS = 40
 _EMPTY = "(empty)"
 _Json = dict[str, Any]
 
@@ -165,7 +165,7 @@ def _block(part: object) -> _Json | None:
 
 
 def _call(call: ToolCall) -> _Json:
-    name = _FOREIGN.sub("_", call.name)[:_LONGEST_NAME] or "_"
+    name = _FOREIGN.sub("_", call.name)[:_MAX_NAME_CHARACTERS] or "_"
     function = {"name": name, "arguments": encode_json(call.arguments).decode()}
     return {"id": _own_id(call.call_id), "type": "function", "function": function}
 
@@ -175,8 +175,8 @@ def _own_id(call_id: str) -> str:
 
     A changed id carries a digest of the original, so that two ids never become equal.
     """
-    own = _FOREIGN.sub("_", call_id)[:_LONGEST_ID]
+    own = _FOREIGN.sub("_", call_id)[:_MAX_ID_CHARACTERS]
     if own == call_id and own:
         return own
     digest = hashlib.blake2s(call_id.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return f"{own[: _LONGEST_ID - len(digest) - 1]}_{digest}"
+    return f"{own[: _MAX_ID_CHARACTERS - len(digest) - 1]}_{digest}"

@@ -53,7 +53,7 @@ _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 
 
-class ErrorResponse(NamedTuple):
+class ProviderErrorResponse(NamedTuple):
     """A response with an error status. `body` is decoded JSON, or text if it is not JSON."""
 
     status: int
@@ -139,7 +139,7 @@ class SdkClient:
         path: str,
         body: bytes,
         headers: Mapping[str, str],
-        refused: Callable[[ErrorResponse], ModelError],
+        refused: Callable[[ProviderErrorResponse], ModelError],
     ) -> Any:
         """Send a request and return the streaming response with status 200.
 
@@ -159,7 +159,7 @@ class SdkClient:
                 stream_cls=sdk.module.AsyncStream[object],
             )
         except sdk.module.APIStatusError as error:
-            refusal = ErrorResponse(error.status_code, error.body, error.response.headers)
+            refusal = ProviderErrorResponse(error.status_code, error.body, error.response.headers)
             raise refused(refusal) from error
         except (sdk.module.APIConnectionError, *sdk.broken) as error:
             raise self._unreachable(error.__cause__ or error) from error

@@ -5,9 +5,9 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_LONGEST = 100
+_MAX_CHARACTERS = 100
 _HIGHEST_POWER = 64
-_LARGEST = 1e100
+_MAX_VALUE = 1e100
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -21,7 +21,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 def evaluate(text: str) -> str | None:
     """Return the value of an arithmetic expression, or None if there is no presentable one."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         return None
     try:
         value = _value(ast.parse(text.strip(), mode="eval").body)
@@ -48,6 +48,6 @@ def _value(node: ast.expr) -> int | float:
 
 
 def _sane(value: Any) -> int | float:
-    if not isinstance(value, int | float) or abs(value) > _LARGEST:  # (-8) ** 0.5 is complex
+    if not isinstance(value, int | float) or abs(value) > _MAX_VALUE:  # (-8) ** 0.5 is complex
         raise OverflowError("out of range")
     return value

@@ -13,7 +13,7 @@ from internal.llm.offline.arithmetic import evaluate
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 _SHOWN = 4_000
-_LONGEST_ASK = 2_000
+_MAX_REQUEST_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def parse_jobs(text: str) -> list[Job]:
 
 def _job(known: DemoCatalog, text: str) -> Job | None:
     text = text.strip(known.ends + " \t\r\n")
-    if len(text) > _LONGEST_ASK:  # enough for the patterns, and bounds their running time
+    if (
+        len(text) > _MAX_REQUEST_CHARACTERS
+    ):  # enough for the patterns, and bounds their running time
         return None
     for kind, pattern in known.understands:
         if match := pattern.fullmatch(text):

@@ -33,7 +33,7 @@ from internal.llm.registry import OFFLINE_MODEL
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+")
 _WISH = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
 _STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
-_LONGEST_LINE = 300
+_MAX_LINE_CHARACTERS = 300
 _COMPLEX = 3  # with this many tool jobs a plan is complex: each step is opened with `clarify`
 
 
@@ -246,7 +246,7 @@ def _last_ask(messages: Sequence[Message], *, is_understood: bool) -> tuple[str,
 
 def _line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+    return line if len(line) <= _MAX_LINE_CHARACTERS else f"{line[:_MAX_LINE_CHARACTERS]}…"
 
 
 def _close(step: str, status: str) -> _Move:

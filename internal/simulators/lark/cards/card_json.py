@@ -70,7 +70,7 @@ _ENTERED = frozenset({"button", "checker", "input", "multi_select_static", "sele
 _OLD_ONLY = frozenset({"action", "note", "select_chat"})
 _TEXTS = frozenset({"plain_text", "lark_md", "standard_icon", "custom_icon", "text_tag"})
 _DATA = frozenset({"value", "behaviors", "rows", "columns_data", "chart_spec"})  # opaque to Lark
-_DEEPEST = 40
+_MAX_DEPTH = 40
 
 
 class CardPart(NamedTuple):
@@ -183,7 +183,7 @@ def iter_parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[CardPar
     Raises:
         CardError: The nesting is too deep, or a tag is not a string.
     """
-    if len(path) > _DEEPEST:
+    if len(path) > _MAX_DEPTH:
         raise CardError(UNPARSABLE, "parse card json err, nested too deeply")
     if isinstance(value, dict) and "tag" in value:
         if not isinstance(value["tag"], str):

@@ -12,7 +12,7 @@ CONTROL, DATA = 0, 1
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
-_LONGEST_VARINT = 10
+_MAX_VARINT_BYTES = 10
 _REQUIRED = (1, 2, 3, 4)
 _TEXTS = {6: "payload_encoding", 7: "payload_type", 9: "log_id_new"}
 
@@ -101,7 +101,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     value = 0
-    for shift in range(_LONGEST_VARINT):
+    for shift in range(_MAX_VARINT_BYTES):
         if place + shift >= len(data):
             raise FrameError("truncated")
         byte = data[place + shift]
