@@ -10,7 +10,7 @@ from internal.channels.cli.output import print_error
 
 OK, FAILED, USAGE, CONFIG, DENIED, LIMIT, WAITING = range(7)
 INTERRUPTED, BROKEN_PIPE = 128 + signal.SIGINT, 128 + signal.SIGPIPE
-PATIENCE_SECONDS = 5.0
+STOP_TIMEOUT_SECONDS = 5.0
 """How long a run may take to end after SIGTERM or SIGHUP."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,13 +69,13 @@ class SignalGuard:
         self.code = 128 + number
         if number != signal.SIGINT:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._overdue)
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, STOP_TIMEOUT_SECONDS)
         print_error("Stopping; again leaves at once.")
         self._stop()
 
     def _overdue(self, _number: int, _frame: FrameType | None) -> None:
         print_error(
-            f"The run did not end within {PATIENCE_SECONDS:g} s; its stop request is stored."
+            f"The run did not end within {STOP_TIMEOUT_SECONDS:g} s; its stop request is stored."
         )
         _leave_at_once(self.code or FAILED)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
-from internal.channels.cli.exit_codes import INTERRUPTED, PATIENCE_SECONDS
+from internal.channels.cli.exit_codes import INTERRUPTED, STOP_TIMEOUT_SECONDS
 from internal.channels.cli.repl.terminal_io import TerminalRestorer
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -82,7 +82,7 @@ class SessionSignals:
         if self.code is not None:
             self.exit_now(self.code)
         self.code = 128 + number
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, STOP_TIMEOUT_SECONDS)
         self._loop.call_soon_threadsafe(self._ended, self.code)
 
     def _on_timeout(self, _number: int, _frame: FrameType | None) -> None:
