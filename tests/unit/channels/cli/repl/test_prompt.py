@@ -1,0 +1,153 @@
+"""The question above the input, and answers from keys and text."""
+
+from typing import Any
+
+from prompt_toolkit.buffer import Buffer
+
+from internal.channels.cli.render.text import plain_text
+from internal.channels.cli.render.theme import UNICODE
+from internal.channels.cli.repl.prompt import Prompt
+from tests.support.repl_session import GatewaySession
+
+CALL = {
+    "call_id": "call-1",
+    "tool": "shell",
+    "what": "rm x",
+    "risk": "exec",
+    "reason": "It removes a file.",
+    "rules": ["shell(rm x)"],
+}
+ANSWER = "/api/questions/question-1/answer"
+
+
+def record(kind: str = "approval", **more: Any) -> dict[str, Any]:
+    texts = ("task_id", "session_id", "channel", "title", "who", "asked", "expires")
+    return {
+        **dict.fromkeys(texts, ""),
+        "question_id": "question-1",
+        "run_id": "run-1",
+        "kind": kind,
+        "status": "open",
+        "calls": [CALL] if kind == "approval" else [],
+        "answer": None,
+        **more,
+    }
+
+
+def new_prompt(gateway: GatewaySession, *records: dict[str, Any]) -> tuple[Prompt, Buffer]:
+    gateway.connect()
+    gateway.answer("/api/questions", {"questions": []})
+    box = Buffer(multiline=True)
+    for one in records:
+        gateway.session.view.open_question(one)
+    return Prompt(gateway.session, box), box
+
+
+async def armed(gateway: GatewaySession, *records: dict[str, Any]) -> tuple[Prompt, Buffer]:
+    """Return a prompt whose question has been visible long enough to take keys."""
+    prompt, box = new_prompt(gateway, *records)
+    prompt.panel(60, 20)
+    asked = prompt.asked
+    assert asked is not None
+    key = asked.keys[0]
+    assert not prompt.means(key)
+    await gateway.until(lambda: prompt.means(key))
+    return prompt, box
+
+
+def printed(gateway: GatewaySession) -> str:
+    return "\n".join(plain_text(row) for row in gateway.session.take_rows(60)[0])
+
+
+async def test_without_a_question_keys_and_text_are_no_answers(gateway: GatewaySession) -> None:
+    prompt, _ = new_prompt(gateway)
+    assert not prompt.means("y")
+    assert not prompt.takes("yes")
+    assert not prompt.back()
+    assert prompt.whole() == ()
+    assert prompt.mark() == (("class:accent", f"{UNICODE.prompt} "),)
+
+
+async def test_an_open_question_is_shown_and_counted(gateway: GatewaySession) -> None:
+    other = {**record(), "question_id": "question-2"}
+    prompt, _ = new_prompt(gateway, record(), other)
+    assert "rm x" in "\n".join(plain_text(row) for row in prompt.panel(60, 20))
+    assert plain_text(prompt.status()[0]) == "! waiting for you · 1 more"
+    assert prompt.mark() == (("class:need", f"{UNICODE.prompt} "),)
+
+
+async def test_a_key_answers_once_the_question_was_visible(gateway: GatewaySession) -> None:
+    prompt, _ = await armed(gateway, record())
+    answered = record(status="answered", answer={"decision": "approve"})
+    gateway.answer(ANSWER, answered)
+    prompt.press("y")
+    assert prompt.asked is None  # a second key must not answer again
+    await gateway.until(lambda: not gateway.session.view.questions)
+    assert "rm x" in printed(gateway)
+
+
+async def test_text_in_front_of_a_call_is_an_answer_only_if_it_decides(
+    gateway: GatewaySession,
+) -> None:
+    prompt, _ = await armed(gateway, record())
+    assert not prompt.takes("what does it do?")
+    gateway.answer(ANSWER, record(status="answered", answer={"decision": "reject"}))
+    assert prompt.takes("no")
+    await gateway.until(lambda: not gateway.session.view.questions)
+
+
+async def test_no_text_is_an_answer_while_several_questions_are_open(
+    gateway: GatewaySession,
+) -> None:
+    other = {**record(), "question_id": "question-2"}
+    prompt, _ = await armed(gateway, record(), other)
+    assert not prompt.takes("yes")
+
+
+async def test_a_draft_of_rules_can_be_discarded(gateway: GatewaySession) -> None:
+    prompt, box = await armed(gateway, record())
+    prompt.press("p")
+    assert prompt.writing
+    assert box.text == "shell(rm x)"
+    assert prompt.back()
+    assert (prompt.writing, box.text) == (False, "")
+
+
+async def test_a_draft_ends_when_the_question_is_answered_elsewhere(
+    gateway: GatewaySession,
+) -> None:
+    prompt, box = await armed(gateway, record())
+    prompt.press("p")
+    gateway.session.view.close_question("question-1", {"decision": "approve"})
+    prompt.panel(60, 20)
+    assert (prompt.writing, box.text) == (False, "")
+
+
+async def test_a_later_answer_shows_who_answered_first(gateway: GatewaySession) -> None:
+    prompt, _ = await armed(gateway, record("clarify", options=["red", "blue"]))
+    gateway.refuse(ANSWER, "Ann has answered already.")
+    first = {"decision": "text", "text": "red", "answered_by": "ann", "via": "web", "name": "Ann"}
+    gateway.answer("/api/questions/question-1", record("clarify", answer=first))
+    assert prompt.takes("blue, please")
+    await gateway.until(lambda: not gateway.session.view.questions)
+    assert gateway.restored == []
+
+
+async def test_a_refused_answer_returns_to_the_input(gateway: GatewaySession) -> None:
+    prompt, _ = await armed(gateway, record("clarify", options=["red", "blue"]))
+    gateway.refuse(ANSWER, "The answer is too long.", 422)
+    gateway.answer("/api/questions/question-1", record("clarify"))
+    assert prompt.takes("blue, please")
+    await gateway.until(lambda: bool(gateway.restored))
+    assert gateway.restored == ["blue, please"]
+    assert prompt.asked is not None
+
+
+async def test_questions_of_other_sessions_are_counted(gateway: GatewaySession) -> None:
+    prompt, _ = new_prompt(gateway)
+    gateway.answer("/api/questions", {"questions": [record(session_id="session-2")]})
+    await prompt.look()
+    assert [plain_text(row) for row in prompt.panel(80, 5)] == [
+        "1 open question in another session · /questions"
+    ]
+    assert prompt.panel(80, 1) == []

@@ -1,0 +1,114 @@
+"""What a session sends, queues and restores, and its status line."""
+
+from internal.channels.cli.render.text import plain_text
+from internal.channels.cli.repl.session import TaskChoices
+from tests.support.repl_session import GatewaySession
+
+
+def status(gateway: GatewaySession) -> tuple[str, str]:
+    left, hint = gateway.session.status()
+    return plain_text(left), hint
+
+
+def printed(gateway: GatewaySession) -> list[str]:
+    return [plain_text(row) for row in gateway.session.take_rows(60)[0]]
+
+
+async def printed_until(gateway: GatewaySession, row: str) -> list[str]:
+    """Return the printed rows once a row is among them."""
+    rows: list[str] = []
+
+    def is_printed() -> bool:
+        rows.extend(printed(gateway))
+        return row in rows
+
+    await gateway.until(is_printed)
+    return rows
+
+
+def test_modes_cycle_and_an_unlisted_mode_returns_to_the_first() -> None:
+    choices = TaskChoices({})
+    assert [choices.next_mode() for _ in range(3)] == ["plan", "accept-edits", "ask"]
+    choices.set_mode("full")
+    assert choices.next_mode() == "ask"
+
+
+def test_options_hold_only_what_was_chosen() -> None:
+    choices = TaskChoices({"max_cost": 1})
+    assert choices.options() == {"max_cost": 1}
+    choices.set_mode("plan")
+    choices.allow.append("shell(ls)")
+    assert choices.options() == {
+        "max_cost": 1,
+        "permission_mode": "plan",
+        "allow": ["shell(ls)"],
+    }
+
+
+async def test_the_status_shows_mode_model_and_folder(gateway: GatewaySession) -> None:
+    gateway.session.model, gateway.session.place = "small", "~/code"
+    assert status(gateway) == ("ask · small · ~/code", "/ commands · ? help")
+
+
+async def test_a_hint_replaces_the_usual_one(gateway: GatewaySession) -> None:
+    gateway.session.hint("press again")
+    assert status(gateway)[1] == "press again"
+
+
+async def test_text_sent_before_the_services_are_ready_waits(gateway: GatewaySession) -> None:
+    gateway.session.send("hello")
+    assert status(gateway)[0] == "starting …"
+    gateway.refuse("/api/tasks", "No model.")
+    gateway.connect()
+    await gateway.until(lambda: bool(gateway.restored))
+    assert gateway.restored == ["hello"]
+
+
+async def test_refused_text_returns_to_the_input_with_the_error(gateway: GatewaySession) -> None:
+    gateway.connect()
+    gateway.refuse("/api/tasks", "The queue is full.")
+    gateway.session.send("hello")
+    rows = await printed_until(gateway, "✕ The queue is full.")
+    assert gateway.restored == ["hello"]
+    assert rows[0] == "> hello"
+
+
+async def test_text_steers_the_running_task(gateway: GatewaySession) -> None:
+    gateway.connect()
+    gateway.answer("/api/tasks/task-1/steer", {"taken_as": "steering"})
+    gateway.session.view.runs.expect("run-1", "task-1", "running")
+    gateway.session.send("faster")
+    assert await printed_until(gateway, "> faster  ↳ noted") == ["> faster  ↳ noted"]
+
+
+async def test_text_is_queued_while_a_task_runs_and_can_be_taken_back(
+    gateway: GatewaySession,
+) -> None:
+    gateway.session.view.runs.expect("run-1", "task-1", "running")
+    gateway.session.queue_text("one")
+    gateway.session.queue_text("two")
+    assert "2 queued" in status(gateway)[0]
+    assert [gateway.session.unqueue() for _ in range(3)] == ["two", "one", None]
+
+
+async def test_a_stop_puts_queued_text_back_into_the_input(gateway: GatewaySession) -> None:
+    gateway.session.view.runs.expect("run-1", "task-1", "running")
+    gateway.session.queue_text("one")
+    gateway.session.queue_text("two")
+    gateway.session.stop()
+    assert gateway.restored == ["one\ntwo"]
+    assert "stopping" in status(gateway)[0]
+    assert gateway.session.view.stopped == {"task-1"}
+
+
+async def test_a_stop_without_a_task_does_nothing(gateway: GatewaySession) -> None:
+    gateway.session.stop()
+    assert not gateway.session.stopping
+
+
+async def test_leaving_a_session_forgets_its_runs(gateway: GatewaySession) -> None:
+    gateway.session.session_id = "session-1"
+    gateway.session.view.runs.expect("run-1", "task-1", "running")
+    gateway.session.leave_session()
+    assert gateway.session.view.current is None
+    assert not gateway.session.session_id

@@ -1,0 +1,207 @@
+"""The events of a session as printed rows and live rows."""
+
+import json
+from typing import Any
+
+from internal.channels.cli.render.text import Fragments, plain_text
+from internal.channels.cli.render.theme import UNICODE
+from internal.channels.cli.repl.view import TranscriptView
+from internal.i18n.catalog import MessageCatalog
+
+WIDTH = 60
+RESULT = {
+    "final_answer": "",
+    "stop_reason": "completed",
+    "usage": {"input_tokens": 10, "output_tokens": 2},
+    "duration_ms": 500,
+}
+QUESTION = {
+    "question_id": "question-1",
+    "kind": "approval",
+    "title": "?",
+    "calls": [
+        {"call_id": "call-1", "tool": "shell", "what": "rm x", "risk": "exec", "reason": "r"}
+    ],
+}
+
+
+def new_view(*, asks: bool = True) -> TranscriptView:
+    return TranscriptView(MessageCatalog("repl", "en"), UNICODE, asks=asks)
+
+
+def add(view: TranscriptView, name: str, payload: dict[str, Any], **more: Any) -> None:
+    event = {
+        "event": name,
+        "run_id": "run-1",
+        "task_id": "task-1",
+        "timestamp": "2026-01-02T03:04:05Z",
+        "payload": payload,
+        **more,
+    }
+    view.add_event(json.dumps(event).encode())
+
+
+def start(view: TranscriptView) -> None:
+    add(view, "workflow.lifecycle.updated", {"status": "running"})
+
+
+def stream(view: TranscriptView, text: str, k: int = 1) -> None:
+    add(view, "workflow.node.output.delta", {"node_id": "1:say", "text": text, "k": k, "n": 1})
+
+
+def use_tool(view: TranscriptView, result: str = "out", call_id: str = "call-1") -> None:
+    call = {"call_id": call_id, "tool_name": "shell"}
+    add(view, "workflow.tool.started", {**call, "arguments": {"command": "ls"}})
+    done = {**call, "result": result, "duration_ms": 100, "metadata": {}}
+    add(view, "workflow.tool.completed", done)
+
+
+def shown(rows: list[Fragments]) -> list[str]:
+    return [plain_text(row) for row in rows]
+
+
+def printed(view: TranscriptView) -> list[str]:
+    return shown(view.take_rows(WIDTH)[0])
+
+
+def test_a_reply_is_live_until_its_summary_prints_it_once() -> None:
+    view = new_view()
+    start(view)
+    stream(view, "Hello")
+    assert [shown(rows) for rows in view.take_rows(WIDTH)] == [[], ["● Hello"]]
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    summary = {"node_id": "1:say", "content": "Hello world", "usage": usage}
+    add(view, "workflow.node.output.summary", summary)
+    assert [shown(rows) for rows in view.take_rows(WIDTH)] == [["● Hello world"], []]
+    assert view.current is not None
+    assert view.current.tokens == 5
+    add(view, "workflow.result.final", {**RESULT, "final_answer": "Hello world"})
+    assert printed(view) == ["", "✓ 0.5s · 10 in 2 out"]
+    assert view.current is None
+
+
+def test_an_answer_that_was_not_streamed_is_printed() -> None:
+    view = new_view()
+    start(view)
+    add(view, "workflow.result.final", {**RESULT, "final_answer": "All done."})
+    assert printed(view) == ["● All done.", "", "✓ 0.5s · 10 in 2 out"]
+
+
+def test_rows_that_arrive_during_a_reply_are_printed_after_it() -> None:
+    view = new_view()
+    start(view)
+    stream(view, "Look")
+    use_tool(view)
+    final, live = view.take_rows(WIDTH)
+    assert final == []
+    assert shown(live)[0] == "● Look"
+    summary = {"node_id": "1:say", "content": "Look", "usage": {}}
+    add(view, "workflow.node.output.summary", summary)
+    rows = printed(view)
+    assert rows[0] == "● Look"
+    assert rows[-1].startswith("✓ shell  ls")
+    assert view.output == ("shell", "out")
+
+
+def test_a_restarted_reply_is_announced() -> None:
+    view = new_view()
+    start(view)
+    stream(view, "word " * 200)
+    assert printed(view)
+    add(view, "partial", {"node_id": "1:say", "text": "", "k": 0})
+    assert "The connection to the model broke" in "\n".join(printed(view))
+
+
+def test_text_that_this_terminal_sent_is_shown_once() -> None:
+    view = new_view()
+    view.add_sent("do it")
+    received = {"task": "do it", "channel": "cli"}
+    add(view, "workflow.input.received", received)
+    assert printed(view) == ["> do it"]
+    add(view, "workflow.input.received", received)
+    assert printed(view) == ["", "> do it"]
+
+
+def test_text_of_another_channel_names_the_channel() -> None:
+    view = new_view()
+    add(view, "workflow.input.received", {"task": "do it", "channel": "lark"})
+    assert printed(view) == ["> do it  lark"]
+
+
+def test_events_of_subtasks_are_not_shown() -> None:
+    view = new_view()
+    add(view, "workflow.lifecycle.updated", {"status": "running"}, is_subtask=True)
+    assert view.current is None
+    assert view.take_rows(WIDTH) == ([], [])
+
+
+def test_a_plan_is_printed_when_it_changes_and_not_for_its_progress() -> None:
+    view = new_view()
+    start(view)
+    step = {"description": "build", "status": "pending"}
+    plan = {"goal": "ship", "version": 1, "steps": [step]}
+    add(view, "workflow.plan.updated", plan)
+    add(view, "workflow.plan.updated", {**plan, "steps": [{**step, "status": "completed"}]})
+    assert printed(view) == ["▣ plan 1 step  build"]
+    add(view, "workflow.plan.updated", {**plan, "version": 2})
+    assert printed(view) == ["▣ plan 1 step  build"]
+
+
+def test_an_open_question_is_left_to_the_prompt_or_printed() -> None:
+    prompting, watching = new_view(), new_view(asks=False)
+    for view in (prompting, watching):
+        add(view, "workflow.question.asked", QUESTION)
+        assert [*view.questions] == ["question-1"]
+    assert printed(prompting) == []
+    assert "rm x" in "\n".join(printed(watching))
+
+
+def test_a_call_that_was_denied_in_the_terminal_gets_no_second_row() -> None:
+    view = new_view()
+    start(view)
+    add(view, "workflow.question.asked", QUESTION)
+    view.close_question("question-1", {"decision": "reject"}, here=True)
+    assert view.questions == {}
+    assert printed(view)
+    use_tool(view, call_id="call-1")
+    assert printed(view) == []
+
+
+def test_questions_of_a_run_that_ended_are_closed() -> None:
+    view = new_view()
+    start(view)
+    add(view, "workflow.question.asked", QUESTION)
+    add(
+        view,
+        "workflow.result.cancelled",
+        {"requested_by": "Ann", "requested_via": "web"},
+    )
+    assert printed(view) == ["■ stopped by Ann via web"]
+    assert view.questions == {}
+
+
+def test_a_stop_by_this_terminal_names_nobody() -> None:
+    view = new_view()
+    start(view)
+    view.stopped.add("task-1")
+    add(view, "workflow.result.cancelled", {"requested_by": "Ann", "requested_via": "web"})
+    assert printed(view) == ["■ stopped"]
+
+
+def test_a_failed_run_and_its_files_are_reported() -> None:
+    view = new_view()
+    start(view)
+    result = {**RESULT, "error": "No key.", "attachments": [{"name": "a.txt", "size": 3}]}
+    add(view, "workflow.result.final", result)
+    rows = printed(view)
+    assert rows[:2] == ["✕ No key.", "▤ a.txt · 3 bytes"]
+    assert rows[-1].startswith("✕ 0.5s")
+
+
+def test_another_session_starts_without_runs_and_live_rows() -> None:
+    view = new_view()
+    start(view)
+    stream(view, "Hello")
+    view.reset()
+    assert view.current is None
+    assert view.take_rows(WIDTH) == ([], [])
