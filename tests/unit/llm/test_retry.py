@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from internal.agent.domain.errors import (
     ContextTooLong,
@@ -243,3 +245,11 @@ async def test_closing_it_closes_the_call_and_frees_the_place(alone: House) -> N
             await anext(pieces)
         await alone.server.until_open(0)
     assert kinds(await alone.hear()) == "TextDelta ModelResponse"
+
+
+@given(tries=st.integers(1, 200), chance=st.floats(0, 1, exclude_max=True))
+def test_waits_stay_within_their_bounds(tries: int, chance: float) -> None:
+    patience = RetryPolicy()
+    assert 0.25 <= patience.wait(tries, ModelUnreachable("x"), chance) <= patience.longest_seconds
+    asked = patience.wait(tries, ModelOverloaded("x", retry_after=20.0), chance)
+    assert 20.0 <= asked <= patience.longest_seconds

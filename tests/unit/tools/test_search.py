@@ -1,9 +1,7 @@
 """Searching: the same answers from ripgrep and from the scanner that stands in for it."""
 
-import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -188,43 +186,3 @@ def test_what_was_found_before_the_time_was_over_counts() -> None:
     assert outcome.text == (
         "b/x:1: one\nb/x:2: two\n[the search was ended after 20 s: there may be more]"
     )
-
-
-GLOBS = {
-    "*.py": (["a.py", "b/a.py", "b/.py"], ["a.pyc", "a.py/b"]),
-    "src/*.py": (["src/a.py"], ["a.py", "x/src/a.py", "src/b/a.py"]),
-    "/a": (["a"], ["b/a"]),
-    "src/**/x": (["src/x", "src/a/b/x"], ["x", "src/ax"]),
-    "**/x": (["x", "a/b/x"], ["ax"]),
-    "a/**": (["a/b", "a/b/c"], ["a", "b/a"]),
-    "?.[ch]": (["a.c", "b/a.h"], ["ab.c", "a.x"]),
-    "[!a].c": (["b.c"], ["a.c"]),
-    "{a,b*}.c,": (["a.c,", "bx.c,"], ["c.c,", "a.c"]),
-    "a+(b).c": (["a+(b).c"], ["aa(b).c"]),
-}
-
-
-@pytest.mark.parametrize("glob", GLOBS)
-def test_a_glob_is_read_as_ripgrep_reads_it(glob: str) -> None:
-    matching, other = GLOBS[glob]
-    wanted = re.compile(search_fallback.glob_to_regex(glob))
-    assert [path for path in matching + other if wanted.fullmatch(path)] == matching
-
-
-@pytest.mark.parametrize(
-    ("pattern", "code", "printed"),
-    [("needle =|x =", 0, "b/c.py\0001:x = needle\n"), ("zzz", 1, ""), ("(", 2, "missing )")],
-)
-def test_the_scanner_is_a_program(
-    root: Path, environ: dict[str, str], pattern: str, code: int, printed: str
-) -> None:
-    options = {"pattern": pattern, "literal": False, "ignore_case": False, "glob": "", "file": ""}
-    ran = subprocess.run(
-        [sys.executable, "-m", "internal.tools.search_fallback", json.dumps(options)],
-        cwd=root,
-        env=environ,
-        capture_output=True,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr) == (code, b"")
-    assert ran.stdout.decode().startswith(printed)

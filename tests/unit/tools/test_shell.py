@@ -12,7 +12,6 @@ from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
 from internal.tools.http_client import Fetcher
-from internal.tools.output_limit import OutputBuffer
 from internal.tools.registry import ToolBox
 from internal.tools.shell import shell
 
@@ -114,24 +113,3 @@ async def test_a_character_cut_in_two_is_whole(run: Shell) -> None:
     assert outcome.text == "你\n[exit code 0]"
     assert outcome.metadata["isolated"] is True
     assert run.live == "你\n"
-
-
-@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 25, 1000])
-@pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_clip_counts_what_it_leaves_out(length: int, step: int) -> None:
-    whole = "".join(chr(0x4E00 + number) for number in range(length))
-    encoded = whole.encode()
-    clip = OutputBuffer(10)
-    for start in range(0, len(encoded), step):
-        clip.write(encoded[start : start + step])
-    if length <= 10:
-        assert clip.text() == whole
-    else:
-        middle = f"\n… {length - 10:,} characters left out …\n"
-        assert clip.text() == whole[:5] + middle + whole[-5:]
-
-
-def test_a_clip_ends_with_half_a_character() -> None:
-    clip = OutputBuffer(10)
-    clip.write(b"ab\xe4\xbd")
-    assert clip.text() == "ab\ufffd"

@@ -1,0 +1,106 @@
+"""Chat Completions requests, and the dialects of servers."""
+
+import json
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.errors import ModelError, ModelOverloaded, ModelRejected
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    user_message,
+)
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.llm import ModelRequest
+from internal.llm.openai_request import Dialect, adapt_to_error, encode_request, estimate_tokens
+
+LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
+CALL = ToolCall("c1", "look", {"at": "鹭"})
+
+
+def encode(*messages: Message, dialect: Dialect = Dialect(), **fields: Any) -> dict[str, Any]:  # noqa: B008 - frozen
+    request = ModelRequest(**{"model": "m", "system": "", "messages": messages, **fields})
+    body: dict[str, Any] = json.loads(encode_request(request, dialect))
+    return body
+
+
+def test_the_dialect_selects_the_optional_fields() -> None:
+    plain = Dialect("max_completion_tokens", count_tokens=False, temperature=False, effort="none")
+    body = encode(user_message("hi"), dialect=plain, tools=(LOOK,), temperature=0.3)
+    assert "max_completion_tokens" in body
+    assert not {"max_tokens", "stream_options", "temperature"} & body.keys()
+    assert body["reasoning_effort"] == "none"
+    body = encode(user_message("hi"), dialect=plain)
+    assert "reasoning_effort" not in body
+
+
+def test_reasoning_is_sent_back_with_calls_only_if_the_server_wants_it() -> None:
+    told = Message("assistant", (Thinking("hm"), CALL))
+    (message,) = encode(told)["messages"]
+    assert "reasoning_content" not in message
+    (message,) = encode(told, dialect=Dialect(resend_reasoning=True))["messages"]
+    assert message["reasoning_content"] == "hm"
+    assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"at": "鹭"}
+
+
+def test_results_are_messages_of_their_own_before_the_text() -> None:
+    results = (ToolResult("c1", "seen"), ToolResult("c2", "gone", failed=True))
+    sent = encode(Message("user", (*results, Text("go on"))))["messages"]
+    assert [message["role"] for message in sent] == ["tool", "tool", "user"]
+    assert [message["content"] for message in sent] == ["seen", "Error: gone", "go on"]
+
+
+def test_text_is_sent_as_plain_text_unless_there_is_an_image() -> None:
+    picture = Image("image/png", "eA==")
+    (message,) = encode(user_message("hi"))["messages"]
+    assert message["content"] == "hi"
+    (message,) = encode(user_message("hi", [picture]))["messages"]
+    assert {block["type"] for block in message["content"]} == {"text", "image_url"}
+
+
+def test_ids_that_the_api_rejects_stay_distinct() -> None:
+    ids = ["a" * 41, "a" * 42, "a:b", "a_b", "", " "]
+    calls = tuple(ToolCall(each, "look", {}) for each in ids)
+    (message,) = encode(Message("assistant", calls))["messages"]
+    sent = [call["id"] for call in message["tool_calls"]]
+    assert len(set(sent)) == len(ids)
+    assert all(0 < len(each) <= 40 for each in sent)
+
+
+@pytest.mark.parametrize(
+    ("message", "change"),
+    [
+        (
+            "Unsupported parameter: use max_completion_tokens",
+            {"limit_field": "max_completion_tokens"},
+        ),
+        ("stream_options is not permitted", {"count_tokens": False}),
+        ("temperature does not support 0.3", {"temperature": False}),
+        ("reasoning_content is missing", {"resend_reasoning": True}),
+    ],
+)
+def test_an_error_names_the_field_to_change(message: str, change: dict[str, Any]) -> None:
+    adapted = adapt_to_error(Dialect(), ModelRejected(message))
+    assert adapted == Dialect(**change)
+    assert adapt_to_error(Dialect(**change), ModelRejected("something else")) is None
+
+
+@pytest.mark.parametrize("error", [ModelRejected("no"), ModelOverloaded("temperature")])
+def test_other_errors_change_nothing(error: ModelError) -> None:
+    assert adapt_to_error(Dialect(), error) is None
+
+
+def test_the_estimate_counts_text_tools_and_images_but_not_image_bytes() -> None:
+    def estimate(*images: Image, **fields: Any) -> int:
+        request = ModelRequest("m", "", (user_message("word " * 400, list(images)),), **fields)
+        return estimate_tokens(request)
+
+    plain = estimate()
+    assert 500 <= plain < 600
+    assert estimate(Image("image/png", "e" * 900_000)) == plain + 1_000
+    assert estimate(tools=(LOOK,)) > plain

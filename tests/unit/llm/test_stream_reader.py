@@ -1,0 +1,64 @@
+"""Server-sent events and tool arguments, in chunks of any size."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from internal.agent.domain.errors import ModelUnreachable
+from internal.llm.stream_reader import EventDataReader, decode_event, parse_arguments
+
+
+@given(st.binary(max_size=2_000), st.lists(st.integers(1, 50), max_size=60))
+def test_events_do_not_depend_on_where_chunks_end(raw: bytes, sizes: list[int]) -> None:
+    at_once = EventDataReader().feed(raw)
+    stream, start, found = EventDataReader(), 0, []
+    for size in sizes:
+        found += stream.feed(raw[start : start + size])
+        start += size
+    found += stream.feed(raw[start:])
+    assert found == at_once
+
+
+def test_an_event_may_have_many_lines_with_either_line_end() -> None:
+    raw = b":ping\nevent: x\ndata: a\r\ndata:b\r\n\r\n\r\ndata: c\n\nretry: 1\n\ndata: never"
+    assert EventDataReader().feed(raw) == [b"a\nb", b"c"]
+
+
+def test_a_line_beyond_the_size_limit_is_an_error() -> None:
+    stream = EventDataReader()
+    for _ in range(8):
+        assert stream.feed(b"x" * 1_000_000) == []
+    with pytest.raises(ModelUnreachable):
+        stream.feed(b"x" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments", "malformed"),
+    [
+        ("", {}, None),
+        (" \n", {}, None),
+        ('{"a": [1, null]}', {"a": [1, None]}, None),
+        ('{"a":"\x01"}', {"a": "\x01"}, None),
+        ("[1]", {}, "[1]"),
+        ('{"a": ', {}, '{"a": '),
+        ("[" * 100_000, {}, "[" * 100_000),
+    ],
+    ids=["empty", "blank", "object", "control", "list", "incomplete", "nested"],
+)
+def test_arguments_that_are_not_an_object_are_kept_raw(
+    raw: str, arguments: dict[str, object], malformed: str | None
+) -> None:
+    assert parse_arguments(raw) == (arguments, malformed)
+
+
+class Event(msgspec.Struct):
+    text: str
+
+
+def test_an_event_is_decoded_with_broken_text_replaced() -> None:
+    decode = msgspec.json.Decoder(Event).decode
+    assert decode_event(b'{"text": "a\xff\\ud800"}', decode, Event).text == "a\ufffd\ufffd"
+    for raw in (b"<html>", b'{"text": 7}', b"[" * 100_000):
+        with pytest.raises(ModelUnreachable, match="valid response"):
+            decode_event(raw, decode, Event)

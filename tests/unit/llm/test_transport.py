@@ -1,0 +1,69 @@
+"""API keys, and errors of a client before a request is sent."""
+
+import traceback
+from types import ModuleType
+from typing import Any, Never
+
+import pytest
+
+from internal.agent.domain.errors import ModelError, ModelKeyRejected, ModelRejected
+from internal.llm.errors import ProviderInfo
+from internal.llm.transport import ApiKey, ErrorResponse, SdkClient
+
+CANARY = "sk-canary-0123456789"
+PEER = ProviderInfo("Acme", "ACME_API_KEY")
+
+
+def broken_sdk(timeout: Any) -> tuple[ModuleType, Any]:
+    raise ImportError("no module\nnamed acme")
+
+
+def client_with(key: str) -> SdkClient:
+    return SdkClient(PEER, "http://127.0.0.1:9", ApiKey(key), broken_sdk, 1.0)
+
+
+def test_a_key_is_shown_only_by_reveal() -> None:
+    key = ApiKey(CANARY)
+    assert key.reveal() == CANARY
+    shown = f"{key} {key!r} {[key]}"
+    assert CANARY not in shown
+    assert repr(ApiKey("")) != repr(key)
+
+
+def test_a_key_in_the_message_of_a_provider_is_masked() -> None:
+    assert ApiKey(CANARY).hide_in(f"{CANARY} is wrong") == "… is wrong"
+    assert ApiKey("").hide_in("unchanged") == "unchanged"
+    assert client_with(CANARY).hide_key_in(f"bad key {CANARY}") == "bad key …"
+
+
+@pytest.mark.parametrize(
+    ("value", "usable"),
+    [(CANARY, True), ("", False), ("a b", False), ("a\n", False), ("schlüssel", False)],
+)
+def test_a_usable_key_fits_into_a_header(value: str, usable: bool) -> None:
+    assert ApiKey(value).usable is usable
+
+
+def test_only_a_required_key_may_not_be_missing() -> None:
+    client_with(CANARY).check_key(needed=True)
+    client_with("").check_key(needed=False)
+    with pytest.raises(ModelKeyRejected, match="No API key for Acme: set ACME_API_KEY"):
+        client_with("").check_key(needed=True)
+    with pytest.raises(ModelKeyRejected, match="invalid characters"):
+        client_with("a b").check_key(needed=False)
+
+
+def never_called(response: ErrorResponse) -> Never:
+    raise AssertionError(response)
+
+
+async def test_an_sdk_that_cannot_be_imported_is_one_sentence_for_every_call() -> None:
+    client = client_with(CANARY)
+    client.preload()
+    for _ in range(2):
+        with pytest.raises(ModelError) as error:
+            await client.post("/chat", b"{}", {}, never_called)
+        assert isinstance(error.value, ModelRejected)
+        assert str(error.value) == "Cannot create the client for Acme: no module named acme"
+        assert CANARY not in "".join(traceback.format_exception_only(error.value))
+    await client.close()

@@ -1,0 +1,28 @@
+"""HTML to Markdown, as a function and as a program."""
+
+import subprocess
+import sys
+
+import pytest
+
+from internal.tools.html_to_markdown import to_markdown, to_plain_text
+
+
+def test_invisible_elements_are_dropped() -> None:
+    assert to_markdown(b"<title>T</title><h1>T</h1><p>a<svg>b</svg><template>c", None) == "# T\n\na"
+    assert to_markdown("<p>你好".encode("gb18030"), "gb18030") == "你好"
+    assert to_plain_text(b"<p>a<b>b</b> c", None) == "a\nb\nc"
+
+
+@pytest.mark.parametrize("depth", [1, 3_000])
+def test_the_converter_runs_as_a_program_at_any_nesting_depth(
+    environ: dict[str, str], depth: int
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "internal.tools.html_to_markdown", "utf-8"],
+        input=b"<div>" * depth + "<b>ü</b>".encode(),
+        env=environ,
+        capture_output=True,
+        check=True,
+    )
+    assert ran.stdout.decode().strip("*\n") == "ü"
