@@ -8,7 +8,7 @@ import pytest
 
 from internal.agent.domain.errors import ModelError, ModelKeyRejected, ModelRejected
 from internal.llm.errors import ProviderInfo
-from internal.llm.transport import ApiKey, ErrorResponse, SdkClient
+from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
 
 CANARY = "sk-canary-0123456789"
 PEER = ProviderInfo("Acme", "ACME_API_KEY")
@@ -53,7 +53,7 @@ def test_only_a_required_key_may_not_be_missing() -> None:
         client_with("a b").check_key(needed=False)
 
 
-def never_called(response: ErrorResponse) -> Never:
+def never_called(response: ProviderErrorResponse) -> Never:
     raise AssertionError(response)
 
 
