@@ -1,5 +1,5 @@
 """Settings: their types and defaults, the loader, and the home folder.
 
-Reading order: `settings` with its sections `server`, `lark` and `llm`, `types`, `loader`,
+Reading order: `settings` with its sections `server`, `chat`, `lark` and `llm`, `types`, `loader`,
 `yaml_document`, `messages`, `setting_keys`, `inspect`, `reference`, `home`, `terminal_env`.
 """

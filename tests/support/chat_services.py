@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from internal.agent.app.chat_delivery import ChatDelivery
 from internal.agent.domain.answers import AnswerInput
 from internal.channels.chat.channel import ChatApp, ChatChannel
-from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
@@ -21,6 +20,7 @@ from internal.channels.chat.transport import (
     TransportRejected,
     TransportUnavailable,
 )
+from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
@@ -36,7 +36,7 @@ class ChatService(ABC):
     app: str
 
     @abstractmethod
-    def transport(self, core: Core, rules: ChatRules) -> ChatTransport:
+    def transport(self, core: Core, settings: ChatChannelSettings) -> ChatTransport:
         """Return a new transport, not connected yet."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class EchoChat(ChatService):
         self.service = EchoService()
         self._sent: dict[str, IncomingMessage] = {}
 
-    def transport(self, core: Core, rules: ChatRules) -> ChatTransport:
+    def transport(self, core: Core, settings: ChatChannelSettings) -> ChatTransport:
         return EchoTransport(self.service)
 
     async def connected(self) -> None:
@@ -166,8 +166,8 @@ class LarkChat(ChatService):
     def __init__(self, sim: LarkSim) -> None:
         self.sim = sim
 
-    def transport(self, core: Core, rules: ChatRules) -> ChatTransport:
-        return lark_transport(core, self.sim, rules)
+    def transport(self, core: Core, settings: ChatChannelSettings) -> ChatTransport:
+        return lark_transport(core, self.sim, settings)
 
     async def connected(self) -> None:
         await self.sim.until(lambda _: bool(self.sim.lark.delivery.connections), 60)
@@ -238,11 +238,11 @@ async def open_service(name: str) -> AsyncGenerator[ChatService]:
 
 @asynccontextmanager
 async def open_channel(
-    service: ChatService, core: Core, rules: ChatRules
+    service: ChatService, core: Core, settings: ChatChannelSettings
 ) -> AsyncGenerator[ChatChannel]:
     """Run a channel at a service, connected; leaving stops it in order."""
     app = ChatApp(core.house.gateway, core.house.defaults, core.house.clock)
-    channel = ChatChannel(app, rules, service.transport(core, rules))
+    channel = ChatChannel(app, settings, service.transport(core, settings))
     running = asyncio.create_task(channel.run())
     try:
         await service.connected()

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from internal.channels.chat.channel import ChatApp, ChatChannel
-from internal.channels.chat.policy import ChatRules
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
+from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
@@ -21,8 +21,8 @@ from tests.support.anthropic_server import Reply, Rules
 APP = App("cli_larkspur_test", "the-secret")
 PACE = ConnectionTimeouts(first_delay=0.1, max_delay=0.5, stable_after=5.0)
 CONFIG = ClientConfig()
-QUIET = ChatRules(react_emoji="off", progress="off")
-"""Rules with which a run has no display besides its reply."""
+QUIET = ChatChannelSettings(react_emoji="off", progress="off")
+"""Settings with which a run has no display besides its reply."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
 async def open_rig(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
-    rules: ChatRules = QUIET,
+    settings: ChatChannelSettings = QUIET,
     *,
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
@@ -117,24 +117,24 @@ async def open_rig(
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
         gateway = await stack.enter_async_context(core(home, script, environ))
-        transport = lark_transport(gateway, sim, rules)
-        async with open_lark(gateway, sim, rules, transport=transport) as channel:
+        transport = lark_transport(gateway, sim, settings)
+        async with open_lark(gateway, sim, settings, transport=transport) as channel:
             yield LarkRig(sim, gateway, channel, transport)
 
 
 def lark_transport(
-    gateway: Core, sim: LarkSim, rules: ChatRules, secret: str = APP.secret
+    gateway: Core, sim: LarkSim, settings: ChatChannelSettings, secret: str = APP.secret
 ) -> LarkTransport:
     """Return the transport of the app at a simulated Lark, not connected yet."""
     credentials = AppCredentials(APP.app_id, secret, sim.url)
-    return LarkTransport(credentials, rules, gateway.house.clock, PACE)
+    return LarkTransport(credentials, settings, gateway.house.clock, language="auto", timeouts=PACE)
 
 
 @asynccontextmanager
 async def open_lark(
     gateway: Core,
     sim: LarkSim,
-    rules: ChatRules = QUIET,
+    settings: ChatChannelSettings = QUIET,
     secret: str = APP.secret,
     *,
     transport: LarkTransport | None = None,
@@ -142,8 +142,8 @@ async def open_lark(
     """Run the Lark channel of a gateway, connected."""
     house = gateway.house
     app = ChatApp(house.gateway, house.defaults, house.clock)
-    transport = transport or lark_transport(gateway, sim, rules, secret)
-    channel = ChatChannel(app, rules, transport)
+    transport = transport or lark_transport(gateway, sim, settings, secret)
+    channel = ChatChannel(app, settings, transport)
     running = asyncio.create_task(channel.run())
     try:
         if secret == APP.secret:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from internal.agent.app.gateway import Gateway
@@ -16,9 +16,10 @@ from internal.agent.ports.runtime import Clock
 from internal.channels.chat.action_answers import ActionAnswers
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
-from internal.channels.chat.policy import ChatRules, ChatUsers
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.run_display import RunDisplayLoop
 from internal.channels.chat.transport import ChatTransport, ReceivedMessage, TransportHealth
+from internal.config.chat import ChatChannelSettings
 from internal.i18n.catalog import LanguageSetting
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,15 @@ class ChatApp:
     language: LanguageSetting = "auto"
 
 
+def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
+    """Return the task defaults of a channel; what it does not set is that of the agent."""
+    return replace(
+        defaults,
+        plan_review=settings.plan_review or defaults.plan_review,
+        question_ttl_minutes=settings.question_ttl_minutes or defaults.question_ttl_minutes,
+    )
+
+
 class ChatChannelHealth(NamedTuple):
     """The state of the connection, and how many messages were given up."""
 
@@ -46,13 +56,21 @@ class ChatChannelHealth(NamedTuple):
 class ChatChannel:
     """Connects one transport to the application. Nothing is connected before `run`."""
 
-    def __init__(self, app: ChatApp, rules: ChatRules, transport: ChatTransport) -> None:
+    def __init__(
+        self, app: ChatApp, settings: ChatChannelSettings, transport: ChatTransport
+    ) -> None:
         self._app, self._transport = app, transport
-        gateway, clock = app.gateway, app.clock
-        people = ChatUsers(transport, gateway.access, rules)
-        self._sender = OutboxSender(transport, gateway.delivery, clock, language=rules.language)
+        gateway, clock, language = app.gateway, app.clock, app.language
+        defaults = channel_defaults(settings, app.defaults)
+        people = ChatUsers(transport, gateway.access, settings)
+        self._sender = OutboxSender(transport, gateway.delivery, clock, language=language)
         self._displays = RunDisplayLoop(
-            transport, gateway, clock, rules=rules, on_outgoing=self._sender.wake
+            transport,
+            gateway,
+            clock,
+            settings=settings,
+            language=language,
+            on_outgoing=self._sender.wake,
         )
         listener = InboxListener(
             on_run=self._displays.follow,
@@ -60,10 +78,16 @@ class ChatChannel:
             on_outgoing=self._sender.wake,
         )
         self._worker = InboxWorker(
-            transport, gateway, people, rules=rules, defaults=app.defaults, listener=listener
+            transport,
+            gateway,
+            people,
+            settings=settings,
+            defaults=defaults,
+            language=language,
+            listener=listener,
         )
         self._actions = ActionAnswers(
-            transport, gateway, people, language=rules.language, on_answered=self._on_answered
+            transport, gateway, people, language=language, on_answered=self._on_answered
         )
         self._people = people
         self._stopping = asyncio.Event()

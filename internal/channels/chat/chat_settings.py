@@ -4,10 +4,11 @@ import re
 
 from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.command_parser import ChatCommand
-from internal.channels.chat.policy import ChatRules, ChatUsers
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.text_answers import MessageContext
 from internal.i18n.chat import find_switch
 
@@ -17,8 +18,8 @@ _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
 class SettingsCommands:
     """Handles /plan, /model, /usage and /pair. Only operators change settings of a chat."""
 
-    def __init__(self, gateway: Gateway, rules: ChatRules, people: ChatUsers) -> None:
-        self._gateway, self._rules, self._people = gateway, rules, people
+    def __init__(self, gateway: Gateway, people: ChatUsers, defaults: TaskDefaults) -> None:
+        self._gateway, self._people, self._defaults = gateway, people, defaults
 
     async def handle(self, command: ChatCommand, message: MessageContext) -> str:
         """Carry out a command and return the reply."""
@@ -44,7 +45,7 @@ class SettingsCommands:
             less: PlanReview | None = "off" if actor.principal.may("owner") else None
             settings = settings._replace(plan_review="always" if wanted == "on" else less)
             await self._gateway.chats.save_settings(actor.chat, settings)
-        review = settings.plan_review or self._rules.plan_review
+        review = settings.plan_review or self._defaults.plan_review
         return phrases(f"plan_review_{review}", command=phrases.command("plan"))
 
     async def _model(self, argument: str, message: MessageContext) -> str:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import msgspec
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import ChatCommand, UnknownCommand, format_help
-from internal.channels.chat.policy import ChatRules, ChatUsers
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.text_answers import (
     CommandResult,
     MessageContext,
@@ -19,6 +20,7 @@ from internal.channels.chat.text_answers import (
     matches_id,
     short_id,
 )
+from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 
 MAX_LISTED_TASKS = 10
@@ -30,10 +32,16 @@ class CommandHandlers:
     """One method for each command."""
 
     def __init__(
-        self, gateway: Gateway, rules: ChatRules, people: ChatUsers, answers: TextAnswers
+        self,
+        gateway: Gateway,
+        people: ChatUsers,
+        answers: TextAnswers,
+        *,
+        settings: ChatChannelSettings,
+        defaults: TaskDefaults,
     ) -> None:
-        self._gateway, self._rules, self._answers = gateway, rules, answers
-        self._settings = SettingsCommands(gateway, rules, people)
+        self._gateway, self._answers, self._settings = gateway, answers, settings
+        self._settings_commands = SettingsCommands(gateway, people, defaults)
 
     async def handle(
         self, command: ChatCommand | UnknownCommand, message: MessageContext
@@ -49,7 +57,7 @@ class CommandHandlers:
             case ChatCommand("resume", argument):
                 return await self._resume(argument, message)
             case ChatCommand("plan" | "model" | "pair" | "usage"):
-                return CommandResult(await self._settings.handle(command, message))
+                return CommandResult(await self._settings_commands.handle(command, message))
             case ChatCommand():
                 return CommandResult(await self._reply(command, message))
 
@@ -66,7 +74,7 @@ class CommandHandlers:
             case ChatCommand("questions"):
                 return await self._answers.list_open(message)
             case _:
-                busy_mode = self._rules.busy_mode_in(message.chat.chat_id)
+                busy_mode = self._settings.busy_mode_in(message.chat.chat_id)
                 return format_help(message.phrases, busy_mode=busy_mode)
 
     async def _new(self, message: MessageContext) -> str:

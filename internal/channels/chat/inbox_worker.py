@@ -26,7 +26,6 @@ from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import (
     Accepted,
-    ChatRules,
     ChatUsers,
     Ignored,
     Reply,
@@ -43,6 +42,8 @@ from internal.channels.chat.transport import (
     RecalledMessage,
     recall_id,
 )
+from internal.config.chat import ChatChannelSettings
+from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import phrases_for
 
 log = logging.getLogger(__name__)
@@ -81,15 +82,18 @@ class InboxWorker:
         gateway: Gateway,
         people: ChatUsers,
         *,
-        rules: ChatRules,
+        settings: ChatChannelSettings,
         defaults: TaskDefaults,
+        language: LanguageSetting,
         listener: InboxListener,
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
-        self._rules, self._listener = rules, listener
+        self._settings, self._language, self._listener = settings, language, listener
         self._answers = TextAnswers(gateway, people)
-        self._commands = CommandHandlers(gateway, rules, people, self._answers)
-        self._router = TaskRouter(gateway, rules, defaults)
+        self._commands = CommandHandlers(
+            gateway, people, self._answers, settings=settings, defaults=defaults
+        )
+        self._router = TaskRouter(gateway, settings, defaults)
         self._poll = PollLoop(SWEEP_SECONDS, "inbox")
         self._busy: set[str] = set()
         self._failures: Counter[str] = Counter()
@@ -139,7 +143,7 @@ class InboxWorker:
             if self._failures[row.message_id] < MAX_TRIES:
                 raise
             log.exception("message given up", extra={"message_id": row.message_id})
-            phrases = phrases_for(self._rules.language, "")
+            phrases = phrases_for(self._language, "")
             await self._reply(row, phrases("failed_inside", message_id=row.message_id))
         self._failures.pop(row.message_id, None)
 
@@ -167,7 +171,7 @@ class InboxWorker:
             granted=await self._people.granted_rights(message.user_id),
             in_our_thread=await self._is_in_our_thread(message),
         )
-        match check_message(message, self._rules, sender):
+        match check_message(message, self._settings, sender, language=self._language):
             case Ignored(reason):
                 await self._ignore(row, reason)
             case Reply(text):
@@ -176,7 +180,7 @@ class InboxWorker:
                 await self._handle(row, message, accepted)
 
     async def _is_in_our_thread(self, message: IncomingMessage) -> bool:
-        if not needs_thread_lookup(message, self._rules):
+        if not needs_thread_lookup(message, self._settings):
             return False
         if message.thread_id in self._our_threads:
             return True

@@ -1,9 +1,8 @@
 """Decide whether a message is processed: rules of the channel, rights of the sender."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from cachetools import TTLCache
@@ -11,75 +10,15 @@ from cachetools import TTLCache
 from internal.agent.app.access import Access
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import is_pairing
 from internal.channels.chat.transport import ChatTransport, IncomingMessage
+from internal.config.chat import ChatChannelSettings
 from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import ChatPhrases, phrases_for
 
-BusyMode = Literal["steer", "queue", "interrupt"]
-GroupPolicy = Literal["mention", "open", "thread", "off"]
-ProgressMode = Literal["card", "text", "off"]
-
 MAX_NAME_LENGTH = 80
 _CACHE_SIZE, _NAME_SECONDS, _MISSING_NAME_SECONDS = 2_048, 3_600.0, 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRules:
-    """Overrides for one group; None means the rule of the channel."""
-
-    policy: GroupPolicy | None = None
-    talk: tuple[str, ...] | None = None
-    operate: tuple[str, ...] | None = None
-    busy_mode: BusyMode | None = None
-
-
-_NO_OVERRIDES = GroupRules()
-
-
-@dataclass(frozen=True, slots=True)
-class ChatRules:
-    """The behaviour of a chat channel; docs/lark.md explains each rule under `channels.lark`."""
-
-    busy_mode: BusyMode = "steer"
-    allow_direct: bool = True
-    allow_groups: bool = True
-    group_policy: GroupPolicy = "mention"
-    groups: Mapping[str, GroupRules] = field(default_factory=dict)
-    run_timeout_seconds: float = 900.0
-    react_emoji: str = "Typing"
-    progress: ProgressMode = "card"
-    max_age_minutes: int = 60
-    plan_review: PlanReview = "off"
-    question_ttl_minutes: int = 1440
-    talk: tuple[str, ...] = ("*",)
-    operate: tuple[str, ...] = ()
-    language: LanguageSetting = "auto"
-
-    def policy_in(self, chat_id: str) -> GroupPolicy:
-        """Return which messages of a group are processed."""
-        return self._group(chat_id).policy or self.group_policy
-
-    def busy_mode_in(self, chat_id: str) -> BusyMode:
-        """Return how a message is handled while a run of the chat is active."""
-        return self._group(chat_id).busy_mode or self.busy_mode
-
-    def rights(self, user_id: str, chat_id: str) -> frozenset[Right]:
-        """Return the rights that the lists give a user; a group's list replaces the channel's."""
-        group = self._group(chat_id)
-        talk = self.talk if group.talk is None else group.talk
-        operate = self.operate if group.operate is None else group.operate
-        rights: set[Right] = set()
-        if _is_listed(user_id, chat_id, talk):
-            rights.add("talk")
-        if _is_listed(user_id, chat_id, operate):
-            rights.add("operate")
-        return frozenset(rights)
-
-    def _group(self, chat_id: str) -> GroupRules:
-        return self.groups.get(chat_id, _NO_OVERRIDES)
 
 
 class Ignored(NamedTuple):
@@ -115,34 +54,51 @@ class SenderContext(NamedTuple):
     in_our_thread: bool = False
 
 
+def listed_rights(settings: ChatChannelSettings, user_id: str, chat_id: str) -> frozenset[Right]:
+    """Return the rights that the lists give a user; a group's list replaces the channel's."""
+    group, access = settings.group(chat_id), settings.access
+    talk = access.talk if group.talk is None else group.talk
+    operate = access.operate if group.operate is None else group.operate
+    rights: set[Right] = set()
+    if _is_listed(user_id, chat_id, talk):
+        rights.add("talk")
+    if _is_listed(user_id, chat_id, operate):
+        rights.add("operate")
+    return frozenset(rights)
+
+
 def check_message(
-    message: IncomingMessage, rules: ChatRules, sender: SenderContext
+    message: IncomingMessage,
+    settings: ChatChannelSettings,
+    sender: SenderContext,
+    *,
+    language: LanguageSetting,
 ) -> Ignored | Reply | Accepted:
     """Return whether a message is processed, answered with a sentence, or ignored."""
-    text, reason = message.text, _ignore_reason(message, rules, sender)
+    text, reason = message.text, _ignore_reason(message, settings, sender)
     if reason:
         return Ignored(reason)
-    phrases = phrases_for(rules.language, text or "")
-    rights = rules.rights(message.user_id, message.chat_id) | sender.granted
+    phrases = phrases_for(language, text or "")
+    rights = listed_rights(settings, message.user_id, message.chat_id) | sender.granted
     principal = Principal(sender.principal_id, roles=rights)
     if not principal.may("talk") and not is_pairing(text or ""):
         return Reply(phrases("not_allowed"))
     if text is None:
         return Reply(phrases("unknown_type"))
     late, length = _minutes_late(message, sender.received), len(text)
-    if late > rules.max_age_minutes:
+    if late > settings.max_age_minutes:
         return Reply(phrases("too_late", minutes=late))
     if length <= MAX_INSTRUCTION_CHARACTERS:
         return Accepted(text, phrases, principal)
     return Reply(phrases("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS))
 
 
-def needs_thread_lookup(message: IncomingMessage, rules: ChatRules) -> bool:
+def needs_thread_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
     """Return True if the decision depends on whether the bot has posted in the thread."""
     return (
         not message.is_direct
         and bool(message.thread_id)
-        and rules.policy_in(message.chat_id) == "thread"
+        and _group_policy(settings, message.chat_id) == "thread"
         and not message.is_mention
     )
 
@@ -150,8 +106,10 @@ def needs_thread_lookup(message: IncomingMessage, rules: ChatRules) -> bool:
 class ChatUsers:
     """The users of one account: their rights and names."""
 
-    def __init__(self, transport: ChatTransport, access: Access, rules: ChatRules) -> None:
-        self._transport, self._access, self._rules = transport, access, rules
+    def __init__(
+        self, transport: ChatTransport, access: Access, settings: ChatChannelSettings
+    ) -> None:
+        self._transport, self._access, self._settings = transport, access, settings
         self._names: TTLCache[str, str] = TTLCache(_CACHE_SIZE, _NAME_SECONDS)
         self._missing: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _MISSING_NAME_SECONDS)
 
@@ -165,7 +123,9 @@ class ChatUsers:
 
     async def principal(self, user_id: str, chat_id: str) -> Principal:
         """Return a user with the rights that they have in a chat now."""
-        rights = self._rules.rights(user_id, chat_id) | await self.granted_rights(user_id)
+        rights = listed_rights(self._settings, user_id, chat_id) | await self.granted_rights(
+            user_id
+        )
         return Principal(self.principal_id(user_id), roles=rights)
 
     async def with_name(self, principal: Principal) -> Principal:
@@ -185,23 +145,31 @@ class ChatUsers:
         return name
 
 
-def _ignore_reason(message: IncomingMessage, rules: ChatRules, sender: SenderContext) -> str:
+def _ignore_reason(
+    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
+) -> str:
     """Return why a message is ignored, "" if it is not."""
-    if reason := _not_for_bot(message, rules, sender):
+    if reason := _not_for_bot(message, settings, sender):
         return reason
     return "it is empty" if message.text == "" else ""
 
 
-def _not_for_bot(message: IncomingMessage, rules: ChatRules, sender: SenderContext) -> str:
+def _not_for_bot(
+    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
+) -> str:
     if not message.is_from_person or not message.user_id:
         return "it is not from a person"
     if message.is_direct:
-        return "" if rules.allow_direct else "direct chats are off"
-    policy = rules.policy_in(message.chat_id)
-    if not rules.allow_groups or policy == "off":
+        return "" if settings.allow_direct else "direct chats are off"
+    policy = _group_policy(settings, message.chat_id)
+    if not settings.allow_groups or policy == "off":
         return "the bot is off in this group"
     is_followed = policy == "open" or (policy == "thread" and sender.in_our_thread)
     return "" if is_followed or message.is_mention else "the bot is not mentioned"
+
+
+def _group_policy(settings: ChatChannelSettings, chat_id: str) -> str:
+    return settings.group(chat_id).policy or settings.group_policy
 
 
 def _is_listed(user_id: str, chat_id: str, names: Sequence[str]) -> bool:

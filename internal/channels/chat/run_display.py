@@ -21,7 +21,6 @@ from internal.agent.domain.errors import LarkspurError, StoreError
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.policy import ChatRules
 from internal.channels.chat.run_state import RunProgress
 from internal.channels.chat.transport import (
     ChatPost,
@@ -29,6 +28,8 @@ from internal.channels.chat.transport import (
     RunContent,
     TransportRejected,
 )
+from internal.config.chat import ChatChannelSettings
+from internal.i18n.catalog import LanguageSetting
 from internal.i18n.chat import phrases_for
 
 log = logging.getLogger(__name__)
@@ -73,11 +74,12 @@ class RunDisplayLoop:
         gateway: Gateway,
         clock: Clock,
         *,
-        rules: ChatRules,
+        settings: ChatChannelSettings,
+        language: LanguageSetting,
         on_outgoing: Callable[[], None],
     ) -> None:
         self._transport, self._gateway, self._clock = transport, gateway, clock
-        self._rules, self._on_outgoing = rules, on_outgoing
+        self._settings, self._language, self._on_outgoing = settings, language, on_outgoing
         channel = f"{transport.name}:{transport.app}"
         self._holder = DisplayHolder(channel, f"gateway-{secrets.token_hex(8)}")
         self._tasks: asyncio.TaskGroup | None = None
@@ -150,7 +152,8 @@ class RunDisplayLoop:
             self._transport,
             self._gateway,
             clock=self._clock,
-            rules=self._rules,
+            settings=self._settings,
+            language=self._language,
             holder=self._holder,
         )
         self._shown[run_id] = displayed
@@ -200,14 +203,15 @@ class _DisplayedRun:
         gateway: Gateway,
         *,
         clock: Clock,
-        rules: ChatRules,
+        settings: ChatChannelSettings,
+        language: LanguageSetting,
         holder: DisplayHolder,
     ) -> None:
         self._display, self._run, task = claimed
         self._origin = task.origin
         self._transport, self._gateway, self._clock = transport, gateway, clock
-        self._rules, self._holder = rules, holder
-        self._phrases = phrases_for(rules.language, task.instruction)
+        self._settings, self._holder = settings, holder
+        self._phrases = phrases_for(language, task.instruction)
         self._state = _read_state(self._display)
         self._state.resting = False
         self._progress = RunProgress()
@@ -297,7 +301,7 @@ class _DisplayedRun:
         return MIN_DISPLAYED_SECONDS if is_young else RENEW_SECONDS
 
     def _is_due(self) -> bool:
-        is_hidden = self._rules.progress == "off" or self._state.lost or self._progress.is_idle
+        is_hidden = self._settings.progress == "off" or self._state.lost or self._progress.is_idle
         if is_hidden or not self._started_at:
             return False
         age = self._clock.monotonic() - self._started_at
@@ -345,7 +349,7 @@ class _DisplayedRun:
         )
 
     async def _add_reaction(self) -> None:
-        is_off = self._rules.react_emoji == "off"
+        is_off = self._settings.react_emoji == "off"
         if is_off or self._state.reaction or self._progress.is_idle:
             return
         self._state.reacting = True

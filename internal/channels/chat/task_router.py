@@ -9,15 +9,17 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.tasks import RunSpec
 from internal.channels.chat.command_handlers import active_run
-from internal.channels.chat.policy import BusyMode, ChatRules
 from internal.channels.chat.text_answers import MessageContext
+from internal.config.chat import BusyMode, ChatChannelSettings
 
 
 class TaskRouter:
     """Submits messages as the busy mode of their chat says."""
 
-    def __init__(self, gateway: Gateway, rules: ChatRules, defaults: TaskDefaults) -> None:
-        self._gateway, self._rules, self._defaults = gateway, rules, defaults
+    def __init__(
+        self, gateway: Gateway, settings: ChatChannelSettings, defaults: TaskDefaults
+    ) -> None:
+        self._gateway, self._settings, self._defaults = gateway, settings, defaults
 
     async def submit(self, message: MessageContext, text: str) -> tuple[RunId, bool]:
         """Store the text as a task or as steering; the message is settled with it.
@@ -44,7 +46,7 @@ class TaskRouter:
 
     async def _busy_mode(self, message: MessageContext) -> BusyMode:
         """Return the busy mode; a person who may not stop the active run cannot interrupt it."""
-        mode = self._rules.busy_mode_in(message.chat.chat_id)
+        mode = self._settings.busy_mode_in(message.chat.chat_id)
         if mode == "interrupt" and not await self._may_stop(message):
             return "queue"
         return mode
@@ -58,17 +60,13 @@ class TaskRouter:
 
     async def _build_spec(self, message: MessageContext) -> RunSpec:
         """Return the run specification from the configuration and the settings of the chat."""
-        settings, rules = await self._gateway.chats.get_settings(message.actor.chat), self._rules
+        chosen = await self._gateway.chats.get_settings(message.actor.chat)
         options = TaskOptions(
             permission_mode=Mode.ASK,
-            timeout_seconds=rules.run_timeout_seconds,
-            model=settings.model or None,
+            timeout_seconds=self._settings.run_timeout_seconds,
+            model=chosen.model or None,
         )
         spec = build_run_spec(self._defaults, options, message.actor.principal)
         # the configured workspace is the owner's; the tasks of chats get directories of their own
-        return msgspec.structs.replace(
-            spec,
-            workspace="",
-            plan_review=settings.plan_review or rules.plan_review,
-            question_ttl_minutes=rules.question_ttl_minutes,
-        )
+        review = chosen.plan_review or self._defaults.plan_review
+        return msgspec.structs.replace(spec, workspace="", plan_review=review)

@@ -7,10 +7,8 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.task_options import TaskDefaults
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.channel import ChatApp, ChatChannel
-from internal.channels.chat.policy import ChatRules, GroupRules
 from internal.channels.chat.transport import (
     ChatPost,
     IncomingMessage,
@@ -39,6 +37,7 @@ from internal.channels.lark.progress_card import MAX_TEXT_EDITS, progress_card, 
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.receiver import EventReceiver
 from internal.channels.lark.replies import ReplySender
+from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
 from internal.i18n.catalog import LanguageSetting
 
@@ -55,12 +54,14 @@ class LarkTransport:
     def __init__(
         self,
         credentials: AppCredentials,
-        rules: ChatRules,
+        settings: ChatChannelSettings,
         clock: Clock,
+        *,
+        language: LanguageSetting,
         timeouts: ConnectionTimeouts | None = None,
     ) -> None:
         self.app = credentials.app_id
-        self._rules = rules
+        self._settings, self._language = settings, language
         self._client = LarkClient(credentials, clock)
         self._api = LarkApi(self._client)
         self.identity = BotIdentity(self._api)
@@ -77,7 +78,7 @@ class LarkTransport:
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
         """Stay connected until cancelled."""
         self._receiver = EventReceiver(on_message)
-        self._actions = CardActionHandler(self.app, self._rules.language, on_action)
+        self._actions = CardActionHandler(self.app, self._language, on_action)
         self._connection.start()
         try:
             await self.identity.fetch()
@@ -111,7 +112,7 @@ class LarkTransport:
         if not isinstance(content, RunContent):
             return await self._replies.send(post, content, idempotency_key)
         uuid = send_uuid(idempotency_key, "progress", 0)
-        if self._rules.progress == "text":
+        if self._settings.progress == "text":
             kind, body = "text", as_json({"text": progress_text(content)})
         else:
             kind, body = "interactive", progress_card(content)
@@ -128,14 +129,14 @@ class LarkTransport:
             await self._api.patch_card(message_id, card, DEFAULT_POLICY)
             return
         policy = DEFAULT_POLICY if content.is_final else BEST_EFFORT
-        if self._rules.progress == "card":
+        if self._settings.progress == "card":
             await self._api.patch_card(message_id, progress_card(content), policy)
         elif content.updates < MAX_TEXT_EDITS or content.is_final:
             await self._api.edit_text(message_id, progress_text(content), policy)
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""
-        emoji = self._rules.react_emoji if reaction == "working" else RECEIVED_EMOJI
+        emoji = self._settings.react_emoji if reaction == "working" else RECEIVED_EMOJI
         return await self._api.react(message_id, emoji)
 
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
@@ -183,33 +184,11 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
     )
 
 
-def chat_rules(
-    settings: LarkSettings, defaults: TaskDefaults, language: LanguageSetting
-) -> ChatRules:
-    """Return the rules of the channel; unset ones are those of the agent."""
-    return ChatRules(
-        busy_mode=settings.busy_mode,
-        allow_direct=settings.allow_direct,
-        allow_groups=settings.allow_groups,
-        group_policy=settings.group_policy,
-        groups={chat_id: GroupRules(**dict(group)) for chat_id, group in settings.groups.items()},
-        run_timeout_seconds=settings.run_timeout_seconds,
-        react_emoji=settings.react_emoji,
-        progress=settings.progress,
-        max_age_minutes=settings.max_age_minutes,
-        plan_review=settings.plan_review or defaults.plan_review,
-        question_ttl_minutes=settings.question_ttl_minutes or defaults.question_ttl_minutes,
-        talk=settings.access.talk,
-        operate=settings.access.operate,
-        language=language,
-    )
-
-
 def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:
     """Return the channel of the configured app; None if it is not enabled."""
     if not settings.enabled or settings.app_id is None or settings.app_secret is None:
         return None
     secret = settings.app_secret.get_secret_value()
     credentials = AppCredentials(settings.app_id, secret, settings.origin)
-    rules = chat_rules(settings, app.defaults, app.language)
-    return ChatChannel(app, rules, LarkTransport(credentials, rules, app.clock))
+    transport = LarkTransport(credentials, settings, app.clock, language=app.language)
+    return ChatChannel(app, settings, transport)

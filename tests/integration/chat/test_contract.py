@@ -1,14 +1,13 @@
 """What every chat channel does, whatever the service: each test runs on all of them."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from internal.channels.chat.policy import ChatRules
 from internal.channels.registry import CHANNELS
+from internal.config.chat import ChatAccess, ChatChannelSettings
 from tests.support.agent_app import core, plan
 from tests.support.anthropic_server import Call, Reply
 from tests.support.chat_services import (
@@ -18,8 +17,9 @@ from tests.support.chat_services import (
     open_service,
     until_idle,
 )
+from tests.support.chat_settings import with_values
 
-QUIET = ChatRules(react_emoji="off", progress="off", operate=("*",))
+QUIET = ChatChannelSettings(react_emoji="off", progress="off", access=ChatAccess(operate=("*",)))
 TOUCH = Call("shell", {"command": "touch ran"})
 ASKS = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH]), Reply("done"), Reply("again")]
 
@@ -52,9 +52,9 @@ async def test_a_duplicate_is_answered_once(service: ChatService, tmp_path: Path
 async def test_a_chat_keeps_its_order_and_does_not_block_another(
     service: ChatService, tmp_path: Path
 ) -> None:
-    rules = replace(QUIET, busy_mode="queue")
+    settings = with_values(QUIET, busy_mode="queue")
     script = [Reply("first", hold="go"), Reply("other"), Reply("second")]
-    async with core(tmp_path, script) as app, open_channel(service, app, rules):
+    async with core(tmp_path, script) as app, open_channel(service, app, settings):
         first = await service.say("one")
         await app.model.until_open(1)
         other = await service.say("elsewhere", chat=1)
@@ -146,12 +146,12 @@ async def test_a_rejected_reply_becomes_a_dead_letter(service: ChatService, tmp_
 
 
 async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: Path) -> None:
-    rules = replace(QUIET, progress="card", react_emoji="Typing")
+    settings = with_values(QUIET, progress="card", react_emoji="Typing")
     script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]
     async with (
         core(tmp_path, script) as app,
-        open_channel(service, app, rules),
-        open_channel(service, app, rules),
+        open_channel(service, app, settings),
+        open_channel(service, app, settings),
     ):
         asked = await service.say("look")
         await service.until(lambda: service.displays() == ["Working"])
@@ -177,13 +177,13 @@ async def test_a_restart_between_message_and_reply_loses_nothing(
 
 
 async def test_a_display_is_continued_after_a_restart(service: ChatService, tmp_path: Path) -> None:
-    rules = replace(QUIET, progress="card")
+    settings = with_values(QUIET, progress="card")
     script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]
     async with core(tmp_path, script) as app:
-        async with open_channel(service, app, rules):
+        async with open_channel(service, app, settings):
             await service.say("look")
             await service.until(lambda: service.displays() == ["Working"])
-        async with open_channel(service, app, rules):
+        async with open_channel(service, app, settings):
             app.model.release("go")
             await service.until(lambda: service.displays() == ["Done"])
             await service.until(lambda: len(service.replies()) == 1)

@@ -16,15 +16,16 @@ import pytest
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
-from internal.channels.chat.policy import GroupRules
+from internal.config.chat import ChatAccess, ChatGroup
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules, When, seen_in
+from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkRig, open_rig
 
 T = TypeVar("T")
-OPERATORS = replace(QUIET, operate=("*",))
+OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 TOUCH = Call("shell", {"command": "touch ran"})
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
 
@@ -94,7 +95,9 @@ async def code_for(rig: LarkRig, role: str = "operate") -> str:
 
 
 async def test_a_code_makes_an_operator_who_may_then_approve(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, needs(TOUCH), replace(QUIET, talk=())) as rig:
+    async with open_rig(
+        tmp_path, needs(TOUCH), with_values(QUIET, access=ChatAccess(talk=()))
+    ) as rig:
         await rig.say("touch it")
         assert "permission to use this bot" in (await rig.until_replies(1))[0]
         code = await code_for(rig)
@@ -176,9 +179,9 @@ async def test_a_removed_role_takes_effect_at_once(tmp_path: Path) -> None:
 async def test_each_group_has_its_own_policy(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
         first, second = sim.groups[:2]
-        groups = {first.chat_id: GroupRules("open"), second.chat_id: GroupRules("off")}
-        rules = replace(QUIET, groups=groups)
-        async with open_rig(tmp_path, [Reply("heard"), Reply("never")], rules, sim=sim) as rig:
+        groups = {first.chat_id: ChatGroup(policy="open"), second.chat_id: ChatGroup(policy="off")}
+        settings = with_values(QUIET, groups=groups)
+        async with open_rig(tmp_path, [Reply("heard"), Reply("never")], settings, sim=sim) as rig:
             sim.lark.state.apps[APP.app_id] = replace(sim.app, hears_all=True)
             await sim.send_text(rig.person, second, "hello?", mention_bot=True)
             await sim.send_text(rig.person, first, "anyone?")
@@ -188,13 +191,13 @@ async def test_each_group_has_its_own_policy(tmp_path: Path) -> None:
 
 
 async def test_in_a_thread_the_bot_answers_where_it_has_posted(tmp_path: Path) -> None:
-    rules = replace(QUIET, group_policy="thread")
+    settings = with_values(QUIET, group_policy="thread")
     script = [Reply("a word"), Reply("I am still here"), Reply("again")]
     async with LarkSim([APP], speed=100.0) as sim:
         sim.lark.state.apps[APP.app_id] = replace(sim.app, hears_all=True)
         (tmp_path / "one").mkdir()
         (tmp_path / "two").mkdir()
-        async with open_rig(tmp_path / "one", script, rules, sim=sim) as rig:
+        async with open_rig(tmp_path / "one", script, settings, sim=sim) as rig:
             root = await sim.send_text(rig.person, rig.group, "look", mention_bot=True)
             await rig.until_replies(1, rig.group)
             other = await sim.send_text(rig.person, rig.group, "unasked")
@@ -203,7 +206,7 @@ async def test_in_a_thread_the_bot_answers_where_it_has_posted(tmp_path: Path) -
                 rig.person, rig.group, "more?", reply_to=root, in_thread=True, mention_bot=True
             )
             assert (await rig.until_replies(2, rig.group))[1] == "I am still here"
-        async with open_rig(tmp_path / "two", [Reply("found it")], rules, sim=sim) as rig:
+        async with open_rig(tmp_path / "two", [Reply("found it")], settings, sim=sim) as rig:
             # another process, which must ask Lark whose thread it is
             await sim.send_text(rig.person, rig.group, "still?", reply_to=other, in_thread=True)
             await sim.send_text(rig.person, rig.group, "still?", reply_to=root, in_thread=True)
@@ -215,8 +218,8 @@ async def test_in_a_thread_the_bot_answers_where_it_has_posted(tmp_path: Path) -
 async def test_in_a_group_only_operators_may_answer(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
         asker, boss = sim.people[:2]
-        rules = replace(QUIET, operate=(boss.open_id,))
-        async with open_rig(tmp_path, needs(COLOURS), rules, sim=sim) as rig:
+        settings = with_values(QUIET, access=ChatAccess(operate=(boss.open_id,)))
+        async with open_rig(tmp_path, needs(COLOURS), settings, sim=sim) as rig:
             await sim.send_text(asker, rig.group, "paint it", mention_bot=True)
             [asked] = await open_questions(rig, 1, rig.group)
             card = await card_of(rig, asked)
@@ -236,9 +239,9 @@ async def test_in_a_group_only_operators_may_answer(tmp_path: Path) -> None:
 async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
         person, (first, second) = sim.people[0], sim.groups[:2]
-        groups = {first.chat_id: GroupRules(operate=(person.open_id,))}
+        groups = {first.chat_id: ChatGroup(operate=(person.open_id,))}
         rules = Rules([Reply(calls=[plan("do it")], when=When(results=0)), Reply(calls=[TOUCH])])
-        async with open_rig(tmp_path, rules, replace(QUIET, groups=groups), sim=sim) as rig:
+        async with open_rig(tmp_path, rules, with_values(QUIET, groups=groups), sim=sim) as rig:
             await sim.send_text(person, second, "touch it", mention_bot=True)
             [asked] = await open_questions(rig, 1, second)
             await sim.send_text(person, second, "OK", mention_bot=True)
@@ -346,8 +349,8 @@ async def test_feedback_changes_a_plan_and_an_approval_starts_it(tmp_path: Path)
         Reply(calls=[plan("plant")]),
         Reply("planted"),
     ]
-    rules = replace(OPERATORS, plan_review="always")
-    async with open_rig(tmp_path, script, rules) as rig:
+    settings = with_values(OPERATORS, plan_review="always")
+    async with open_rig(tmp_path, script, settings) as rig:
         await rig.say("a garden")
         [first] = await open_questions(rig, 1)
         await rig.say("without digging")
@@ -463,8 +466,8 @@ async def test_only_operators_change_the_settings_of_a_chat(tmp_path: Path, text
 
 
 async def test_an_operator_cannot_turn_off_a_configured_review(tmp_path: Path) -> None:
-    rules = replace(OPERATORS, plan_review="complex")
-    async with open_rig(tmp_path, [], rules) as rig:
+    settings = with_values(OPERATORS, plan_review="complex")
+    async with open_rig(tmp_path, [], settings) as rig:
         await rig.say("/plan off")
         assert "Complex plans" in (await rig.until_replies(1))[0]
 

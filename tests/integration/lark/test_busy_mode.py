@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,16 +10,17 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Task
-from internal.channels.chat.policy import GroupRules
+from internal.config.chat import ChatAccess, ChatGroup
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import Served, replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
+from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkRig, open_rig, shown_text
 
-INTERRUPTS = replace(QUIET, busy_mode="interrupt")
-OPERATORS = replace(QUIET, operate=("*",))
+INTERRUPTS = with_values(QUIET, busy_mode="interrupt")
+OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 TOUCH = Call("shell", {"command": "touch ran"})
 
 
@@ -86,9 +86,9 @@ async def test_a_message_interrupts_the_run_and_takes_its_place(tmp_path: Path) 
 
 async def test_a_run_of_another_person_is_not_interrupted(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
-        groups = {sim.groups[0].chat_id: GroupRules(busy_mode="interrupt")}
+        groups = {sim.groups[0].chat_id: ChatGroup(busy_mode="interrupt")}
         script = [Reply("for one", hold="go"), Reply("for two")]
-        async with open_rig(tmp_path, script, replace(QUIET, groups=groups), sim=sim) as rig:
+        async with open_rig(tmp_path, script, with_values(QUIET, groups=groups), sim=sim) as rig:
             one, two = sim.people[:2]
             await sim.send_text(one, rig.group, "first", mention_bot=True)
             await rig.core.model.until_open(1)
@@ -129,7 +129,7 @@ async def test_after_a_stop_on_the_page_a_message_is_a_new_task(tmp_path: Path) 
 
 async def test_stop_all_ends_running_and_queued_tasks(tmp_path: Path) -> None:
     script = [Reply("never", hold="go"), Reply("never"), Reply("never")]
-    async with open_rig(tmp_path, script, replace(QUIET, busy_mode="queue")) as rig:
+    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
         for count, text in enumerate(("one", "two", "three"), 1):
             await rig.say(text)
             await until_statuses(rig, *["running", *["queued"] * (count - 1)])
@@ -142,7 +142,7 @@ async def test_stop_all_ends_running_and_queued_tasks(tmp_path: Path) -> None:
 
 async def test_stop_by_a_short_id_and_resume(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("gone on")]
-    async with open_rig(tmp_path, script, replace(QUIET, busy_mode="queue")) as rig:
+    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
         await rig.say("one")
         await rig.core.model.until_open(1)
         await rig.say("two")
@@ -179,7 +179,7 @@ async def test_stop_closes_the_open_question_as_a_no(tmp_path: Path) -> None:
 
 async def test_a_recalled_task_in_the_queue_never_runs(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("never")]
-    async with open_rig(tmp_path, script, replace(QUIET, busy_mode="queue")) as rig:
+    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
         await rig.say("one")
         await rig.core.model.until_open(1)
         second = await rig.say("two")

@@ -14,7 +14,6 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import OutboxSender
-from internal.channels.chat.policy import ChatRules
 from internal.channels.lark.api import (
     LarkClient,
     LarkRejected,
@@ -24,6 +23,7 @@ from internal.channels.lark.api import (
 )
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
+from internal.config.chat import ChatChannelSettings
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
@@ -48,7 +48,9 @@ class Outbox:
     def __init__(self, sim: LarkSim, database: Any) -> None:
         self.sim, self.database, self.stores, self.clock = sim, database, Stores(), Ahead()
         credentials = AppCredentials(APP.app_id, APP.secret, sim.url)
-        self.transport = LarkTransport(credentials, ChatRules(language="en"), self.clock)
+        self.transport = LarkTransport(
+            credentials, ChatChannelSettings(), self.clock, language="en"
+        )
         delivery = ChatDelivery(database, self.stores, self.clock)
         self.sender = OutboxSender(self.transport, delivery, self.clock, language="en")
 

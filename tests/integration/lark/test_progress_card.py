@@ -1,7 +1,6 @@
 """What a chat sees of a run while it works."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,16 @@ import msgspec
 import pytest
 
 from internal.agent.domain.events.envelope import EventRecord
-from internal.channels.chat.policy import ChatRules
+from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply
+from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, LarkRig, open_lark, open_rig
 
-SHOWS = ChatRules()
+SHOWS = ChatChannelSettings()
 PLANNED = [
     Reply(calls=[plan("look around", "tell", title="Looking")]),
     Reply(calls=[Call("list_dir", {"path": "."})]),
@@ -27,7 +27,7 @@ PLANNED = [
 
 async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Path) -> None:
     async with open_rig(
-        tmp_path, [Reply("done", hold="go")], replace(SHOWS, progress="off")
+        tmp_path, [Reply("done", hold="go")], with_values(SHOWS, progress="off")
     ) as rig:
         asked = await rig.say("work")
         await rig.sim.until(lambda _: emojis(rig, asked) == ["Typing"])
@@ -54,7 +54,7 @@ async def test_one_card_shows_plan_and_tools_and_ends_done(tmp_path: Path) -> No
 
 
 async def test_progress_as_text_is_one_edited_message(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, PLANNED, replace(SHOWS, progress="text")) as rig:
+    async with open_rig(tmp_path, PLANNED, with_values(SHOWS, progress="text")) as rig:
         await rig.say("看看周围")
         await rig.sim.until(lambda _: "列出目录" in text_progress(rig))
         rig.core.model.release("go")
@@ -115,7 +115,7 @@ async def test_a_card_whose_response_was_lost_is_not_sent_twice(
 
 async def test_late_steering_becomes_a_task_with_its_own_display_and_reply(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("second", hold="go2")]
-    async with open_rig(tmp_path, script, replace(SHOWS, progress="off")) as rig:
+    async with open_rig(tmp_path, script, with_values(SHOWS, progress="off")) as rig:
         await rig.say("one")
         await rig.core.model.until_open(1)
         late = await rig.say("two")

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,18 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
-from internal.channels.chat.policy import ChatRules
+from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic, seen_in
+from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkRig, open_lark, open_rig
 
-OPERATORS = replace(QUIET, operate=("*",))
-REVIEWED = replace(OPERATORS, plan_review="always")
+OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
+REVIEWED = with_values(OPERATORS, plan_review="always")
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
 MANY = Call("request_user", {**COLOURS.input, "multiple": True})
 OPEN = Call("request_user", {"question": "What is the password's hint?"})
@@ -158,10 +158,10 @@ class QuestionChat:
 async def open_chat(
     home: Path,
     replies: list[Reply] | Callable[[dict[str, Any]], Reply],
-    rules: ChatRules = OPERATORS,
+    settings: ChatChannelSettings = OPERATORS,
     **more: Any,
 ) -> AsyncGenerator[QuestionChat]:
-    async with open_rig(home, replies, rules, **more) as rig:
+    async with open_rig(home, replies, settings, **more) as rig:
         yield QuestionChat(rig, rig.dm, home)
 
 
@@ -457,8 +457,8 @@ async def test_a_malformed_action_event_gets_a_toast(tmp_path: Path, event: Json
 
 
 async def test_a_person_without_the_right_changes_nothing(tmp_path: Path) -> None:
-    rules = replace(QUIET, operate=("ou_nobody",))
-    async with open_chat(tmp_path, script(TOUCH), rules) as one:
+    settings = with_values(QUIET, access=ChatAccess(operate=("ou_nobody",)))
+    async with open_chat(tmp_path, script(TOUCH), settings) as one:
         await one.rig.say("touch it")
         question = await one.asked()
         assert toast(await one.press("Allow once")) == (
@@ -654,7 +654,7 @@ async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:
 
 
 async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
-    shows = ChatRules(operate=("*",))
+    shows = ChatChannelSettings(access=ChatAccess(operate=("*",)))
     async with open_chat(tmp_path, SLOW, shows) as one:
         asked = await one.rig.say("touch it")
         await one.rig.sim.until(lambda _: '"Working"' in one.progress())
@@ -673,7 +673,7 @@ async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
 async def test_an_answer_given_while_disconnected_is_shown_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    shows = ChatRules(operate=("*",))
+    shows = ChatChannelSettings(access=ChatAccess(operate=("*",)))
     async with open_chat(tmp_path, SLOW, shows) as one:
         asked = await one.rig.say("touch it")
         await one.rig.sim.until(lambda _: '"Working"' in one.progress())

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from internal.config.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import MessageDraft
 from internal.simulators.lark.websocket.delivery import EventPush
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Fault, Reply, Rules, When
+from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkRig, open_rig
 
 LONG = "".join(f"Sentence number {n} of a long answer. " for n in range(3000))
@@ -56,7 +58,7 @@ async def test_in_a_group_only_mentions_are_answered(tmp_path: Path) -> None:
 
 
 async def test_an_open_group_is_answered_without_a_mention(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("yes")], replace(QUIET, group_policy="open")) as rig:
+    async with open_rig(tmp_path, [Reply("yes")], with_values(QUIET, group_policy="open")) as rig:
         loud = replace(rig.sim.app, hears_all=True)
         rig.sim.lark.state.apps[loud.app_id] = loud
         await rig.sim.send_text(rig.person, rig.group, "anyone?")
@@ -67,7 +69,7 @@ async def test_in_queue_mode_two_messages_of_a_chat_run_one_after_the_other(
     tmp_path: Path,
 ) -> None:
     script = [Reply("first done", hold="go"), Reply("second done")]
-    async with open_rig(tmp_path, script, replace(QUIET, busy_mode="queue")) as rig:
+    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
         await rig.say("first")
         await rig.core.model.until_open(1)
         await rig.say("second")
@@ -170,8 +172,8 @@ async def test_commands_are_exact_words(tmp_path: Path, text: str, said: str) ->
 async def test_others_may_not_stop_a_run_but_an_operator_may(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
         one, two, boss = sim.people[:3]
-        rules = replace(QUIET, operate=(boss.open_id,))
-        async with open_rig(tmp_path, [Reply("never", hold="go")], rules, sim=sim) as rig:
+        settings = with_values(QUIET, access=ChatAccess(operate=(boss.open_id,)))
+        async with open_rig(tmp_path, [Reply("never", hold="go")], settings, sim=sim) as rig:
             await sim.send_text(one, rig.group, "work", mention_bot=True)
             await rig.core.model.until_open(1)
             await sim.send_text(two, rig.group, "/stop", mention_bot=True)
@@ -240,7 +242,9 @@ async def test_200_kb_of_text_and_500_mentions(tmp_path: Path) -> None:
 
 
 async def test_a_person_who_may_not_talk_gets_a_refusal(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [], replace(QUIET, talk=("ou_somebody",))) as rig:
+    async with open_rig(
+        tmp_path, [], with_values(QUIET, access=ChatAccess(talk=("ou_somebody",)))
+    ) as rig:
         await rig.say("let me in")
         assert "permission to use this bot" in (await rig.until_replies(1))[0]
 

@@ -16,9 +16,10 @@ from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
-from internal.channels.chat.policy import ChatRules, ChatUsers
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.task_router import TaskRouter
 from internal.channels.chat.text_answers import ChatRef, MessageContext, TextAnswers
+from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
@@ -28,7 +29,7 @@ from tests.support.web_app import IdleDispatcher, defaults
 
 CHAT = "echo:test:direct"
 T0, LATER = "2026-01-31T08:00:00.000Z", "2999-01-01T00:00:00.000Z"
-RULES = ChatRules(language="en", react_emoji="off", progress="off")
+SETTINGS = ChatChannelSettings(react_emoji="off", progress="off")
 
 
 @dataclass
@@ -39,14 +40,14 @@ class EchoApp:
     stores: Stores
     gateway: Gateway
     service: EchoService = field(default_factory=EchoService)
-    rules: ChatRules = RULES
+    settings: ChatChannelSettings = SETTINGS
     clock: SystemClock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
         self.transport = EchoTransport(self.service)
-        self.users = ChatUsers(self.transport, self.gateway.access, self.rules)
+        self.users = ChatUsers(self.transport, self.gateway.access, self.settings)
         self.answers = TextAnswers(self.gateway, self.users)
-        self.router = TaskRouter(self.gateway, self.rules, defaults())
+        self.router = TaskRouter(self.gateway, self.settings, defaults())
 
     async def message(
         self, text: str, user: str = "mei", *roles: Right, is_direct: bool = True

@@ -8,7 +8,9 @@ from tests.unit.channels.chat.conftest import EchoApp, echo_message
 
 
 async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None:
-    channel = ChatChannel(ChatApp(app.gateway, defaults(), app.clock), app.rules, app.transport)
+    channel = ChatChannel(
+        ChatApp(app.gateway, defaults(), app.clock, "en"), app.settings, app.transport
+    )
     running = asyncio.create_task(channel.run())
     await app.service.until(lambda: bool(app.service.connected))
     assert channel.health.link.status == "connected"

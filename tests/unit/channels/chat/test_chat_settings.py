@@ -5,12 +5,13 @@ import pytest
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import ChatCommand
+from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
 
 @pytest.fixture
 def commands(app: EchoApp) -> SettingsCommands:
-    return SettingsCommands(app.gateway, app.rules, app.users)
+    return SettingsCommands(app.gateway, app.users, defaults())
 
 
 async def test_an_operator_turns_plan_review_on(app: EchoApp, commands: SettingsCommands) -> None:

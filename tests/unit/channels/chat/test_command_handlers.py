@@ -5,12 +5,15 @@ import pytest
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import parse_command
+from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import EchoApp
 
 
 @pytest.fixture
 def handlers(app: EchoApp) -> CommandHandlers:
-    return CommandHandlers(app.gateway, app.rules, app.users, app.answers)
+    return CommandHandlers(
+        app.gateway, app.users, app.answers, settings=app.settings, defaults=defaults()
+    )
 
 
 async def reply(app: EchoApp, handlers: CommandHandlers, text: str, *who: str) -> str:

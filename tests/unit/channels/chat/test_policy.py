@@ -1,6 +1,5 @@
 """Messages are checked against the rules of the channel and the rights of their sender."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,18 +8,19 @@ import pytest
 from internal.channels.chat.command_parser import is_pairing
 from internal.channels.chat.policy import (
     Accepted,
-    ChatRules,
-    GroupRules,
     Ignored,
     Reply,
     SenderContext,
     check_message,
+    listed_rights,
     needs_thread_lookup,
 )
 from internal.channels.chat.transport import IncomingMessage
+from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
+from tests.support.chat_settings import with_values
 
 NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
-RULES = ChatRules(language="en")
+SETTINGS = ChatChannelSettings()
 SENDER = SenderContext("lark:cli_1:ou_1", NOW)
 MESSAGE = IncomingMessage(
     "om_1",
@@ -35,29 +35,35 @@ MESSAGE = IncomingMessage(
 
 
 @pytest.mark.parametrize(
-    ("changed", "rules", "verdict"),
+    ("changed", "settings", "verdict"),
     [
-        ({}, RULES, Accepted),
-        ({"is_from_person": False}, RULES, Ignored),
-        ({"user_id": ""}, RULES, Ignored),
-        ({}, replace(RULES, allow_direct=False), Ignored),
-        ({"is_direct": False}, RULES, Ignored),
-        ({"is_direct": False}, replace(RULES, group_policy="open"), Accepted),
-        ({"is_direct": False}, replace(RULES, group_policy="open", allow_groups=False), Ignored),
-        ({"is_direct": False, "is_mention": True}, RULES, Accepted),
-        ({"text": ""}, RULES, Ignored),
-        ({"text": None}, RULES, Reply),
-        ({}, replace(RULES, talk=()), Reply),
-        ({}, replace(RULES, talk=("ou_1",)), Accepted),
-        ({}, replace(RULES, talk=("oc_1",)), Accepted),
-        ({"sent_at": datetime.fromtimestamp(0, UTC)}, RULES, Reply),
-        ({"sent_at": NOW - timedelta(minutes=60)}, RULES, Accepted),
-        ({"sent_at": NOW + timedelta(seconds=999)}, RULES, Accepted),
-        ({"text": "x" * 200_001}, RULES, Reply),
+        ({}, SETTINGS, Accepted),
+        ({"is_from_person": False}, SETTINGS, Ignored),
+        ({"user_id": ""}, SETTINGS, Ignored),
+        ({}, with_values(SETTINGS, allow_direct=False), Ignored),
+        ({"is_direct": False}, SETTINGS, Ignored),
+        ({"is_direct": False}, with_values(SETTINGS, group_policy="open"), Accepted),
+        (
+            {"is_direct": False},
+            with_values(SETTINGS, group_policy="open", allow_groups=False),
+            Ignored,
+        ),
+        ({"is_direct": False, "is_mention": True}, SETTINGS, Accepted),
+        ({"text": ""}, SETTINGS, Ignored),
+        ({"text": None}, SETTINGS, Reply),
+        ({}, with_values(SETTINGS, access=ChatAccess(talk=())), Reply),
+        ({}, with_values(SETTINGS, access=ChatAccess(talk=("ou_1",))), Accepted),
+        ({}, with_values(SETTINGS, access=ChatAccess(talk=("oc_1",))), Accepted),
+        ({"sent_at": datetime.fromtimestamp(0, UTC)}, SETTINGS, Reply),
+        ({"sent_at": NOW - timedelta(minutes=60)}, SETTINGS, Accepted),
+        ({"sent_at": NOW + timedelta(seconds=999)}, SETTINGS, Accepted),
+        ({"text": "x" * 200_001}, SETTINGS, Reply),
     ],
 )
-def test_gates(changed: dict[str, Any], rules: ChatRules, verdict: type) -> None:
-    judged = check_message(MESSAGE._replace(**changed), rules, SENDER)
+def test_messages_are_accepted_ignored_or_rejected(
+    changed: dict[str, Any], settings: ChatChannelSettings, verdict: type
+) -> None:
+    judged = check_message(MESSAGE._replace(**changed), settings, SENDER, language="en")
     assert type(judged) is verdict
 
 
@@ -68,24 +74,27 @@ TO_US: dict[str, Any] = {"is_direct": False, "is_mention": True}
 @pytest.mark.parametrize(
     ("changed", "group", "ours", "verdict"),
     [
-        (IN_THREAD, GroupRules("thread"), True, Accepted),
-        (IN_THREAD, GroupRules("thread"), False, Ignored),
-        (IN_THREAD, GroupRules("mention"), True, Ignored),
-        (TO_US, GroupRules("thread"), False, Accepted),
-        (TO_US, GroupRules("off"), True, Ignored),
-        ({"is_direct": False}, GroupRules("open"), False, Accepted),
-        (TO_US, GroupRules(talk=("ou_9",)), False, Reply),
-        (TO_US, GroupRules(talk=("oc_1",)), False, Accepted),
+        (IN_THREAD, ChatGroup(policy="thread"), True, Accepted),
+        (IN_THREAD, ChatGroup(policy="thread"), False, Ignored),
+        (IN_THREAD, ChatGroup(policy="mention"), True, Ignored),
+        (TO_US, ChatGroup(policy="thread"), False, Accepted),
+        (TO_US, ChatGroup(policy="off"), True, Ignored),
+        ({"is_direct": False}, ChatGroup(policy="open"), False, Accepted),
+        (TO_US, ChatGroup(talk=("ou_9",)), False, Reply),
+        (TO_US, ChatGroup(talk=("oc_1",)), False, Accepted),
     ],
 )
 def test_a_group_has_rules_of_its_own(
-    changed: dict[str, Any], group: GroupRules, ours: bool, verdict: type
+    changed: dict[str, Any], group: ChatGroup, ours: bool, verdict: type
 ) -> None:
-    rules = replace(RULES, groups={"oc_1": group})
+    settings = with_values(SETTINGS, groups={"oc_1": group})
     heard = MESSAGE._replace(**changed)
-    assert type(check_message(heard, rules, SENDER._replace(in_our_thread=ours))) is verdict
+    assert (
+        type(check_message(heard, settings, SENDER._replace(in_our_thread=ours), language="en"))
+        is verdict
+    )
     elsewhere = heard._replace(chat_id="oc_2", **TO_US)
-    assert type(check_message(elsewhere, rules, SENDER)) is Accepted
+    assert type(check_message(elsewhere, settings, SENDER, language="en")) is Accepted
 
 
 @pytest.mark.parametrize(
@@ -98,32 +107,44 @@ def test_a_group_has_rules_of_its_own(
         ({**IN_THREAD, "chat_id": "oc_2"}, False),
     ],
 )
-def test_a_thread_is_looked_at_where_it_matters(changed: dict[str, Any], matters: bool) -> None:
-    rules = replace(RULES, groups={"oc_1": GroupRules("thread")})
-    assert needs_thread_lookup(MESSAGE._replace(**changed), rules) is matters
+def test_a_thread_is_looked_up_only_if_its_group_policy_needs_it(
+    changed: dict[str, Any], matters: bool
+) -> None:
+    settings = with_values(SETTINGS, groups={"oc_1": ChatGroup(policy="thread")})
+    assert needs_thread_lookup(MESSAGE._replace(**changed), settings) is matters
 
 
 def test_a_group_has_lists_of_its_own() -> None:
-    groups = {"oc_1": GroupRules(operate=("ou_2",)), "oc_2": GroupRules(talk=())}
-    rules = replace(RULES, operate=("ou_1",), groups=groups)
-    assert rules.rights("ou_1", "oc_1") == {"talk"}
-    assert rules.rights("ou_2", "oc_1") == {"talk", "operate"}
-    assert rules.rights("ou_1", "oc_2") == {"operate"}
-    assert rules.rights("ou_1", "oc_3") == {"talk", "operate"}
-    assert replace(rules, operate=("oc_4",)).rights("ou_9", "oc_4") == {"talk", "operate"}
+    groups = {"oc_1": ChatGroup(operate=("ou_2",)), "oc_2": ChatGroup(talk=())}
+    settings = with_values(SETTINGS, access=ChatAccess(operate=("ou_1",)), groups=groups)
+    assert listed_rights(settings, "ou_1", "oc_1") == {"talk"}
+    assert listed_rights(settings, "ou_2", "oc_1") == {"talk", "operate"}
+    assert listed_rights(settings, "ou_1", "oc_2") == {"operate"}
+    assert listed_rights(settings, "ou_1", "oc_3") == {"talk", "operate"}
+    assert listed_rights(
+        with_values(settings, access=ChatAccess(operate=("oc_4",))), "ou_9", "oc_4"
+    ) == {
+        "talk",
+        "operate",
+    }
 
 
-def test_who_may_not_talk_may_still_give_a_code() -> None:
-    rules = replace(RULES, talk=())
+def test_a_user_without_talk_may_redeem_a_pairing_code() -> None:
+    settings = with_values(SETTINGS, access=ChatAccess(talk=()))
     for text, verdict in (("/pair ABCD", Accepted), ("/help", Reply), ("pair", Reply)):
         assert is_pairing(text) is (verdict is Accepted)
-        assert type(check_message(MESSAGE._replace(text=text), rules, SENDER)) is verdict
+        assert (
+            type(check_message(MESSAGE._replace(text=text), settings, SENDER, language="en"))
+            is verdict
+        )
     given = SENDER._replace(granted=frozenset({"talk"}))
-    assert type(check_message(MESSAGE, rules, given)) is Accepted
+    assert type(check_message(MESSAGE, settings, given, language="en")) is Accepted
 
 
 def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
-    judged = check_message(MESSAGE, replace(RULES, operate=("ou_1",)), SENDER)
+    judged = check_message(
+        MESSAGE, with_values(SETTINGS, access=ChatAccess(operate=("ou_1",))), SENDER, language="en"
+    )
     assert isinstance(judged, Accepted)
     assert judged.principal.id == "lark:cli_1:ou_1"
     assert judged.principal.may("operate")

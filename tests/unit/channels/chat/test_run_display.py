@@ -1,9 +1,9 @@
 """Which process displays a run, and what it stores of it."""
 
 import asyncio
-from dataclasses import replace
 
 from internal.channels.chat.run_display import RunDisplayLoop
+from tests.support.chat_settings import with_values
 from tests.unit.channels.chat.conftest import EchoApp
 
 
@@ -11,9 +11,16 @@ async def test_a_display_is_held_by_one_process_until_it_is_released(app: EchoAp
     run_id, _ = await app.submit("count")
     [(run, task)] = await app.gateway.chats.list_unfinished("echo", "echo-scope")
     message_id = task.origin.message_id
-    rules = replace(app.rules, react_emoji="Typing")
+    settings = with_values(app.settings, react_emoji="Typing")
     loops = [
-        RunDisplayLoop(app.transport, app.gateway, app.clock, rules=rules, on_outgoing=lambda: None)
+        RunDisplayLoop(
+            app.transport,
+            app.gateway,
+            app.clock,
+            settings=settings,
+            language="en",
+            on_outgoing=lambda: None,
+        )
         for _ in range(2)
     ]
     running = [asyncio.create_task(loop.run()) for loop in loops]

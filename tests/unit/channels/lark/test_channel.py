@@ -1,4 +1,4 @@
-"""The Lark settings become rules, and Lark messages become messages of the chat application."""
+"""The Lark settings, and Lark messages as messages of the chat application."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
-from internal.channels.chat.policy import ChatRules, GroupRules
+from internal.agent.app.task_options import TaskDefaults
+from internal.channels.chat.channel import channel_defaults
+from internal.channels.chat.policy import listed_rights
 from internal.channels.chat.transport import IncomingMessage
-from internal.channels.lark.channel import chat_rules, incoming_message
+from internal.channels.lark.channel import incoming_message
 from internal.channels.lark.events import LarkMessage, Mention
+from internal.config.chat import ChatGroup
 from internal.config.loader import load
+from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
 from larkspur.app import task_defaults
@@ -19,11 +23,15 @@ from larkspur.serve import background_simulator
 BOT = "ou_bot"
 
 
-def rules(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> ChatRules:
+def load_settings(home: Path, text: str = "", flags: dict[str, Any] | None = None) -> Settings:
     (home / "config.yaml").write_text(text, encoding="utf-8")
-    settings = load(environ={"LARKSPUR_HOME": str(home)}, flags=flags or {}).settings
+    return load(environ={"LARKSPUR_HOME": str(home)}, flags=flags or {}).settings
+
+
+def lark_defaults(home: Path, text: str) -> TaskDefaults:
+    settings = load_settings(home, text)
     defaults = task_defaults(settings, make_model_book(settings.llm))
-    return chat_rules(settings.channels.lark, defaults, "en")
+    return channel_defaults(settings.channels.lark, defaults)
 
 
 def test_a_group_differs_in_what_it_names(tmp_path: Path) -> None:
@@ -35,13 +43,13 @@ channels:
       oc_1: {policy: off, talk: [ou_1]}
       oc_2: {policy: thread, operate: [], busy_mode: queue}
 """
-    found = rules(tmp_path, text)
+    found = load_settings(tmp_path, text).channels.lark
     assert found.groups == {
-        "oc_1": GroupRules("off", talk=("ou_1",)),
-        "oc_2": GroupRules("thread", operate=(), busy_mode="queue"),
+        "oc_1": ChatGroup(policy="off", talk=("ou_1",)),
+        "oc_2": ChatGroup(policy="thread", operate=(), busy_mode="queue"),
     }
     assert [found.busy_mode_in(each) for each in ("oc_1", "oc_2")] == ["interrupt", "queue"]
-    assert [found.policy_in(each) for each in ("oc_1", "oc_3")] == ["off", "mention"]
+    assert [found.group(each).policy for each in ("oc_1", "oc_3")] == ["off", None]
 
 
 @pytest.mark.parametrize(
@@ -55,24 +63,26 @@ channels:
 )
 def test_a_group_with_a_mistake_is_refused(tmp_path: Path, group: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        rules(tmp_path, f"channels: {{lark: {{groups: {{oc_1: {group}}}}}}}")
+        load_settings(tmp_path, f"channels: {{lark: {{groups: {{oc_1: {group}}}}}}}")
 
 
-def test_reviews_and_times_are_the_agents_until_the_channel_has_its_own(tmp_path: Path) -> None:
+def test_unset_plan_review_and_question_ttl_are_those_of_the_agent(tmp_path: Path) -> None:
     agent = "agent: {plan_review: complex, question_ttl_minutes: 30}\n"
-    found = rules(tmp_path, agent)
+    found = lark_defaults(tmp_path, agent)
     assert (found.plan_review, found.question_ttl_minutes) == ("complex", 30)
-    own = rules(tmp_path, agent + "channels: {lark: {plan_review: off, question_ttl_minutes: 5}}")
+    own = lark_defaults(
+        tmp_path, agent + "channels: {lark: {plan_review: off, question_ttl_minutes: 5}}"
+    )
     assert (own.plan_review, own.question_ttl_minutes) == ("off", 5)
 
 
 def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> None:
     with background_simulator() as lark:
-        found = rules(tmp_path, flags=lark.flags)
+        found = load_settings(tmp_path, flags=lark.flags).channels.lark
     assert lark.operator == "Mei Lin"
-    assert len(found.operate) == 1
-    assert found.rights(found.operate[0], "oc_any") == {"talk", "operate"}
-    assert found.rights("ou_somebody", "oc_any") == {"talk"}
+    assert len(found.access.operate) == 1
+    assert listed_rights(found, found.access.operate[0], "oc_any") == {"talk", "operate"}
+    assert listed_rights(found, "ou_other", "oc_any") == {"talk"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,78 @@
+"""Settings that every chat channel has."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from internal.agent.domain.plans import PlanReview
+from internal.config.types import Count, Seconds, Section, Text, key
+
+BusyMode = Literal["steer", "queue", "interrupt"]
+
+
+class ChatAccess(Section):
+    """Who may talk and who may operate in this channel: user ids, chat ids, or * for everyone."""
+
+    talk: tuple[Text, ...] = key(("*",), "Who may submit tasks; * is everyone who can see the app.")
+    operate: tuple[Text, ...] = key(
+        (), "Who may answer questions and stop runs of others, besides paired operators."
+    )
+
+
+class ChatGroup(Section):
+    """Settings of one group; unset ones are inherited. `off`: the bot is silent there."""
+
+    policy: Literal["mention", "open", "thread", "off"] | None = None
+    talk: tuple[Text, ...] | None = None
+    operate: tuple[Text, ...] | None = None
+    busy_mode: BusyMode | None = None
+
+
+_NO_OVERRIDES = ChatGroup()
+
+
+class ChatChannelSettings(Section):
+    """The behaviour of a chat channel; docs/lark.md explains each key."""
+
+    busy_mode: BusyMode = key(
+        "steer",
+        "A message during a run: steer adds it to the run, queue makes it the next task,"
+        " interrupt stops the run.",
+    )
+    allow_direct: bool = key(True, "Whether the bot answers in direct chats.")
+    allow_groups: bool = key(True, "Whether the bot answers in groups.")
+    group_policy: Literal["mention", "open", "thread"] = key(
+        "mention",
+        "In groups: mention answers when mentioned, open answers every message, thread"
+        " answers every message in threads that it takes part in.",
+    )
+    groups: Mapping[Text, ChatGroup] = key(
+        {},
+        "{chat_id: {policy, talk, operate, busy_mode}} of single groups; policy may also be off.",
+    )
+    run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
+    react_emoji: Text = key(
+        "Typing", "Reaction on a message while its run is in progress; off for none."
+    )
+    progress: Literal["card", "text", "off"] = key(
+        "card", "How a run in progress is shown: card, text or off."
+    )
+    max_age_minutes: Count = key(
+        60, "Minutes after which a delayed message gets an apology instead of a run."
+    )
+    plan_review: PlanReview | None = key(
+        None, "As agent.plan_review, for runs from this channel; unset: inherited."
+    )
+    question_ttl_minutes: Annotated[Count, Field(le=525_600)] | None = key(
+        None, "As agent.question_ttl_minutes, for questions from this channel; unset: inherited."
+    )
+    access: ChatAccess = ChatAccess()
+
+    def group(self, chat_id: str) -> ChatGroup:
+        """Return the overrides of a group."""
+        return self.groups.get(chat_id, _NO_OVERRIDES)
+
+    def busy_mode_in(self, chat_id: str) -> BusyMode:
+        """Return how a message is handled while a run of the chat is active."""
+        return self.group(chat_id).busy_mode or self.busy_mode
