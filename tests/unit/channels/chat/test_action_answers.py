@@ -72,5 +72,5 @@ async def test_a_late_action_shows_the_answer(app: EchoApp, actions: ActionAnswe
     await actions.handle(action())
     result = await actions.handle(action())
     assert result.level == "info"
-    assert result.text.startswith("Answered already by you")
+    assert result.text.startswith("Already answered by you")
     assert result.question is not None

@@ -42,7 +42,7 @@ def test_each_status_has_an_outcome_and_a_response_to_late_answers(
 ) -> None:
     settled = record(status, answer)
     assert describe_outcome(settled, EN).text == EN(outcome)
-    expected = "Answered already by Mei in Lark: Answered." if late is None else EN(late)
+    expected = "Already answered by Mei in Lark: Answered." if late is None else EN(late)
     assert describe_late(settled, "somebody", EN) == expected
 
 

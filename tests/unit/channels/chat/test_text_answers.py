@@ -56,7 +56,7 @@ async def test_a_late_answer_names_the_first(app: EchoApp) -> None:
     await app.answers.answer(await app.message("blue"), "blue", "")
     late = await app.answers.answer(await app.message("ok"), "ok", "post-1")
     assert late is not None
-    assert late.text.startswith("Answered already by you")
+    assert late.text.startswith("Already answered by you")
 
 
 async def test_open_questions_are_listed(app: EchoApp) -> None:
