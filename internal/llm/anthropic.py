@@ -32,7 +32,13 @@ class AnthropicModel:
     ) -> None:
         self._key = key
         self._address = base_url or ADDRESS
-        self._sdk = SdkClient(ANTHROPIC, self._address, key, self._made, silence_seconds)
+        self._sdk = SdkClient(
+            ANTHROPIC,
+            self._address,
+            key,
+            factory=self._create,
+            silence_seconds=silence_seconds,
+        )
         self._told_temperature = False
 
     def check_key(self) -> None:
@@ -43,7 +49,7 @@ class AnthropicModel:
         """Start importing the SDK in the background; the first call waits for it."""
         self._sdk.preload()
 
-    def _made(self, timeout: Any) -> "tuple[ModuleType, Any]":
+    def _create(self, timeout: Any) -> "tuple[ModuleType, Any]":
         import anthropic  # noqa: PLC0415  # slow import; this is its only place
 
         client = anthropic.AsyncAnthropic(

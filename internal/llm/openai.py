@@ -61,7 +61,13 @@ class OpenAIModel:
         self._service, self._key = service, key
         self._address = base_url or service.address
         self._needs_key = service.peer.key_name is not None and base_url is None
-        self._sdk = SdkClient(service.peer, self._address, key, self._made, silence_seconds)
+        self._sdk = SdkClient(
+            service.peer,
+            self._address,
+            key,
+            factory=self._create,
+            silence_seconds=silence_seconds,
+        )
         self._dialects: dict[str, Dialect] = {}
         self._uncounted: set[str] = set()
 
@@ -73,7 +79,7 @@ class OpenAIModel:
         """Start importing the SDK in the background; the first call waits for it."""
         self._sdk.preload()
 
-    def _made(self, timeout: Any) -> "tuple[ModuleType, Any]":
+    def _create(self, timeout: Any) -> "tuple[ModuleType, Any]":
         import openai  # noqa: PLC0415  # slow import; this is its only place
 
         kept = _OURS if self._key else _OURS - {"authorization"}

@@ -90,11 +90,12 @@ class SdkClient:
         peer: ProviderInfo,
         address: str,
         key: ApiKey,
-        made: SdkFactory,
+        *,
+        factory: SdkFactory,
         silence_seconds: float,
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
-        self._made = made
+        self._factory = factory
         self._silence = silence_seconds
         self._sdk: Future[_Sdk] | None = None
 
@@ -129,7 +130,7 @@ class SdkClient:
         import aiohttp  # noqa: PLC0415  # slow import; this is its only place
         import httpx2  # noqa: PLC0415  # slow import; this is its only place
 
-        module, client = self._made(httpx2.Timeout(self._silence, connect=_CONNECT_SECONDS))
+        module, client = self._factory(httpx2.Timeout(self._silence, connect=_CONNECT_SECONDS))
         # A broken stream raises the transport's errors: the SDK wraps those of the request only.
         broken = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
         return _Sdk(module, httpx2, broken, client)

@@ -245,6 +245,7 @@ _MAX_LINE_NUMBERS = 10
 async def _preview_edit(
     context: ToolContext,
     path: WorkspacePath,
+    *,
     old_string: str,
     new_string: str,
     replace_all: bool = False,
@@ -267,6 +268,7 @@ async def _preview_edit(
 async def edit_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "An existing text file inside the workspace."],
+    *,
     old_string: Annotated[str, msgspec.Meta(min_length=1), "The exact text to replace."],
     new_string: Annotated[str, "The text that takes its place."],
     replace_all: Annotated[bool, "Replace every occurrence, not just the only one."] = False,

@@ -40,6 +40,7 @@ _ERROR_EXIT_CODE = 2
 )
 async def search_files(
     context: ToolContext,
+    *,
     pattern: Annotated[str, msgspec.Meta(min_length=1), "A regular expression, or plain text."],
     path: Annotated[WorkspacePath, "Search this folder or file."] = WorkspacePath(),  # noqa: B008  # frozen
     glob: Annotated[str, "Only files whose name matches, such as *.py or src/**/*.ts."] = "",

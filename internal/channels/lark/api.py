@@ -263,6 +263,7 @@ class LarkApi:
         message_id: str,
         kind: str,
         content: str,
+        *,
         uuid: str,
         policy: SendPolicy = DEFAULT_POLICY,
     ) -> str:

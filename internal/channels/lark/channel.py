@@ -116,7 +116,7 @@ class LarkTransport:
             kind, body = "text", as_json({"text": progress_text(content)})
         else:
             kind, body = "interactive", progress_card(content)
-        return await self._api.reply(post.reply_to, kind, body, uuid, BEST_EFFORT)
+        return await self._api.reply(post.reply_to, kind, body, uuid=uuid, policy=BEST_EFFORT)
 
     async def find_sent(self, post: ChatPost, since: datetime) -> str:
         """Look for a reply among the messages of its chat or thread."""

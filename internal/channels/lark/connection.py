@@ -145,7 +145,11 @@ class LarkConnection:
             Exception: It cannot be established, or is lost.
         """
         session = _ClientSession(
-            sdk, self._credentials, self._on_event, self._clock, self._timeouts
+            sdk,
+            self._credentials,
+            self._on_event,
+            clock=self._clock,
+            timeouts=self._timeouts,
         )
         try:
             await session.open()
@@ -177,6 +181,7 @@ class _ClientSession:
         sdk: ModuleType,
         credentials: AppCredentials,
         on_event: EventHandler,
+        *,
         clock: Clock,
         timeouts: ConnectionTimeouts,
     ) -> None:

@@ -119,7 +119,7 @@ class ReplySender:
             content = as_json({"file_key": await self._api.upload(*part.file)})
         if post.reply_to:
             try:
-                return await self._api.reply(post.reply_to, part.kind, content, uuid)
+                return await self._api.reply(post.reply_to, part.kind, content, uuid=uuid)
             except LarkRejected as error:
                 if error.code not in GONE_CODES:
                     raise

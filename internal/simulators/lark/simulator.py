@@ -199,7 +199,9 @@ class LarkSim:
             ActionError: The person cannot click such an element.
         """
         call_back = self.lark.delivery.call_back
-        return await clicks.click(self.lark.state, call_back, _id(person), message_id, press)
+        return await clicks.click(
+            self.lark.state, call_back, _id(person), message_id=message_id, press=press
+        )
 
     def redeliver(self, message_id: str) -> None:
         """Send the events of a message again, whatever their outcome was."""

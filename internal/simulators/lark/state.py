@@ -178,7 +178,7 @@ class LarkState:
             self._sent[app.app_id, uuid] = (message.message_id, self.clock.now())
 
 
-def encode_event(app: App, event_type: str, event: Json, at_ms: int, event_id: str) -> bytes:
+def encode_event(app: App, event_type: str, event: Json, *, at_ms: int, event_id: str) -> bytes:
     """Return an event in Lark's JSON format, schema 2.0."""
     header = {
         "event_id": event_id,

@@ -152,7 +152,7 @@ def react(state: LarkState, person: str, message_id: str, emoji: str) -> None:
     for reaction in message.reactions:
         if (reaction.operator, reaction.emoji) == (person, emoji):
             return remove_reaction(state, message, reaction)
-    set_reaction(state, message, emoji, person, "user")
+    set_reaction(state, message, emoji, operator=person, kind="user")
     return None
 
 

@@ -35,6 +35,7 @@ class Resolution(NamedTuple):
 def resolve(
     question: Question,
     answer: Answer,
+    *,
     plan: Plan | None,
     pending: Sequence[ToolCall],
     config: RunConfig,
@@ -42,7 +43,7 @@ def resolve(
     """Return the consequences of an answer. `pending` are the calls that the question is about."""
     match question.kind:
         case "approval":
-            return _resolve_approval(question, answer, plan, pending, config)
+            return _resolve_approval(question, answer, plan=plan, pending=pending, config=config)
         case "clarify":
             refused = answer.decision in ("reject", "expired")
             said = "The person gave no answer." if refused else "Yes, go on."
@@ -57,6 +58,7 @@ def resolve(
 def _resolve_approval(
     question: Question,
     answer: Answer,
+    *,
     plan: Plan | None,
     pending: Sequence[ToolCall],
     config: RunConfig,

@@ -172,7 +172,7 @@ class Turn(msgspec.Struct, kw_only=True):
             return []
         self.question = None
         pending = [call for call in self.calls if call.call_id in self.pending_approvals]
-        resolution = resolve(question, answer, self.plan, pending, self.config)
+        resolution = resolve(question, answer, plan=self.plan, pending=pending, config=self.config)
         self.pending_approvals = {} if question.kind == "approval" else self.pending_approvals
         self.results.update(resolution.results)
         self.plan, self.closing_reason = (

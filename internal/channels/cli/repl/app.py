@@ -98,7 +98,11 @@ class _ReplApp:
         )
         self.prompt = Prompt(self.session, self.box)
         self.signals = SessionSignals(
-            restorer, self._interrupted, self.leave, self._suspended, self._resumed
+            restorer,
+            interrupted=self._interrupted,
+            ended=self.leave,
+            suspended=self._suspended,
+            resumed=self._resumed,
         )
         self.keyboard = KeyHandlers(
             KeyActions(
@@ -118,8 +122,8 @@ class _ReplApp:
             self.prompt,
             self.box,
             self.keyboard.bindings(),
-            streams,
-            (self._glyphs, self._context.theme),
+            streams=streams,
+            looks=(self._glyphs, self._context.theme),
         )
         self.session.redraw = self.screen.refresh
         self.session.restore_input = self._put_back

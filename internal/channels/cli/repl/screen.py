@@ -61,6 +61,7 @@ class TerminalScreen:
         shown: ScreenContent,
         box: Buffer,
         keys: KeyBindings,
+        *,
         streams: tuple[PasteInput, FrameOutput],
         looks: tuple[Glyphs, str],
     ) -> None:

@@ -23,6 +23,7 @@ class SessionSignals:
     def __init__(
         self,
         restorer: TerminalRestorer,
+        *,
         interrupted: Callable[[], None],
         ended: Callable[[int], None],
         suspended: Callable[[], None],

@@ -62,7 +62,7 @@ def _clickable(value: Json) -> bool:
 
 
 async def click(
-    state: LarkState, call_back: Callback, person: str, message_id: str, press: CardClick
+    state: LarkState, call_back: Callback, person: str, *, message_id: str, press: CardClick
 ) -> Json:
     """Click as a person; return the toast and, in `error`, why the card was not updated.
 

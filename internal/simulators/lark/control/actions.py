@@ -133,7 +133,9 @@ async def _upload(lark: LarkServices, given: UploadRequest) -> Json:
 
 async def _click(lark: LarkServices, given: ClickRequest) -> Json:
     call_back = lark.delivery.call_back
-    return await click(lark.state, call_back, given.person, given.message, given.press)
+    return await click(
+        lark.state, call_back, given.person, message_id=given.message, press=given.press
+    )
 
 
 async def _react(lark: LarkServices, given: MessageRequest) -> Json:

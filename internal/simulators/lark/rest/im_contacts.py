@@ -23,17 +23,17 @@ def add_reaction(state: LarkState, call: RestCall) -> Json:
     emoji = kind.get("emoji_type") if isinstance(kind, dict) else None
     if not isinstance(emoji, str) or not _EMOJI.fullmatch(emoji):
         raise LarkError(BAD_EMOJI, "The emoji_type is invalid.")
-    return set_reaction(state, message, emoji, call.app.app_id, "app").public()
+    return set_reaction(state, message, emoji, operator=call.app.app_id, kind="app").public()
 
 
 def set_reaction(
-    state: LarkState, message: ChatMessage, emoji: str, who: str, kind: str
+    state: LarkState, message: ChatMessage, emoji: str, *, operator: str, kind: str
 ) -> Reaction:
     """Add a reaction, once per operator, and notify the bots of the chat."""
     for reaction in message.reactions:
-        if (reaction.emoji, reaction.operator) == (emoji, who):
+        if (reaction.emoji, reaction.operator) == (emoji, operator):
             return reaction
-    reaction = Reaction(new_id("ZCaCIjUBVVWSrm5L"), emoji, who, kind, state.clock.now_ms())
+    reaction = Reaction(new_id("ZCaCIjUBVVWSrm5L"), emoji, operator, kind, state.clock.now_ms())
     message.reactions.append(reaction)
     _emit_reaction(state, message, reaction, "created")
     return reaction

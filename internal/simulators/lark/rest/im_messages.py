@@ -55,7 +55,13 @@ def _send(
     *,
     in_thread: bool = False,
 ) -> Json:
-    draft = _new_message(state, call.app, chat, call.text("msg_type"), call.body.get("content"))
+    draft = _new_message(
+        state,
+        call.app,
+        chat,
+        msg_type=call.text("msg_type"),
+        content=call.body.get("content"),
+    )
     state.limits.chat(chat.chat_id)
     if parent is not None:
         link_reply(state, draft, parent, in_thread=in_thread)
@@ -80,7 +86,7 @@ def link_reply(
 
 
 def _new_message(
-    state: LarkState, app: App, chat: Chat, msg_type: str, content: object
+    state: LarkState, app: App, chat: Chat, *, msg_type: str, content: object
 ) -> ChatMessage:
     value = read_content(msg_type, content)
     message = ChatMessage(
@@ -88,7 +94,7 @@ def _new_message(
     )
     _fill(state, app, message, value)
     if msg_type == "interactive":
-        _fill_card(state, app, message, value, str(content))
+        _fill_card(state, app, message, value=value, content=str(content))
     return message
 
 
@@ -105,7 +111,9 @@ def _fill(state: LarkState, app: App, message: ChatMessage, value: Json) -> None
     message.content = encode(value).decode()
 
 
-def _fill_card(state: LarkState, app: App, message: ChatMessage, value: Json, content: str) -> None:
+def _fill_card(
+    state: LarkState, app: App, message: ChatMessage, *, value: Json, content: str
+) -> None:
     if value.get("type") == "card" and isinstance(value.get("data"), dict):
         card = state.cards.get(str(value["data"].get("card_id")))
         if card is None or card.app_id != app.app_id:

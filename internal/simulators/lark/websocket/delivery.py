@@ -43,7 +43,9 @@ class EventPush:
 
     def encode(self) -> bytes:
         """Return the event's JSON."""
-        return encode_event(self.app, self.event_type, self.event, self.at_ms, self.event_id)
+        return encode_event(
+            self.app, self.event_type, self.event, at_ms=self.at_ms, event_id=self.event_id
+        )
 
 
 class EventDelivery:

@@ -54,7 +54,7 @@ def test_names_are_found_for_people_and_bots() -> None:
 
 
 def test_an_event_names_its_app_and_type() -> None:
-    event = json.loads(encode_event(APP, "type", {"a": 1}, 5, "ev_1"))
+    event = json.loads(encode_event(APP, "type", {"a": 1}, at_ms=5, event_id="ev_1"))
     assert event["header"]["event_type"] == "type"
     assert event["header"]["app_id"] == APP.app_id
     assert event["event"] == {"a": 1}

@@ -41,7 +41,13 @@ async def test_the_response_replaces_the_card_and_the_token_updates_it_twice() -
         response = {"toast": {"content": "ok"}, "card": {"type": "raw", "data": REPLACED}}
         return EventAck(200, base64.b64encode(json.dumps(response).encode()).decode())
 
-    shown = await click(state, answer, person, "om_1", CardClick(path=find_clickable(CARD, "yes")))
+    shown = await click(
+        state,
+        answer,
+        person,
+        message_id="om_1",
+        press=CardClick(path=find_clickable(CARD, "yes")),
+    )
     assert shown == {"toast": {"content": "ok"}}
     assert events[0]["action"]["value"] == {"n": 1}
     assert message.card == REPLACED

@@ -14,7 +14,7 @@ def test_a_reaction_is_added_once_and_removed_by_its_owner_only() -> None:
     body: dict[str, object] = {"reaction_type": {"emoji_type": "OK"}}
     first = im_contacts.add_reaction(state, make_call(body, message_id=message.message_id))
     assert im_contacts.add_reaction(state, make_call(body, message_id=message.message_id)) == first
-    theirs = im_contacts.set_reaction(state, message, "HEART", person, "user")
+    theirs = im_contacts.set_reaction(state, message, "HEART", operator=person, kind="user")
     with pytest.raises(LarkError):
         im_contacts.delete_reaction(
             state, make_call(message_id=message.message_id, reaction_id=theirs.reaction_id)
