@@ -19,7 +19,9 @@ def broken_sdk(timeout: Any) -> tuple[ModuleType, Any]:
 
 
 def client_with(key: str) -> SdkClient:
-    return SdkClient(PEER, "http://127.0.0.1:9", ApiKey(key), broken_sdk, 1.0)
+    return SdkClient(
+        PEER, "http://127.0.0.1:9", ApiKey(key), factory=broken_sdk, silence_seconds=1.0
+    )
 
 
 def test_a_key_is_shown_only_by_reveal() -> None:
