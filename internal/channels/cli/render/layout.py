@@ -6,7 +6,7 @@ colours: the screen knows the theme and writes the rows.
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -28,7 +28,7 @@ _CONSOLE = Console(file=io.StringIO(), width=80, height=25, color_system=None)
 def render_rows(renderable: RenderableType, width: int) -> list[RenderedRow]:
     """Return the rows of a renderable on a terminal of `width` columns."""
     options = _CONSOLE.options.update(width=max(width, 1), height=None)
-    return [_to_row(line) for line in _CONSOLE.render_lines(renderable, options, pad=False)]
+    return [_to_row(line) for line in _render_lines(_CONSOLE, renderable, options)]
 
 
 @cache
@@ -60,7 +60,7 @@ class BrokenText(Text):
         rows = Lines()
         for line in self.split(allow_blank=True):
             offsets = break_line(line.plain, max(width, 1), verbatim=self.is_verbatim)
-            rows.extend(line.divide(offsets))
+            rows.extend(line.divide(offsets) if offsets else [line])
         if not self.is_verbatim:
             for row in rows:
                 row.rstrip()
@@ -94,15 +94,18 @@ class Prefixed:
         self._first, self._rest = first, rest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.render_lines(console, options):
+            yield from line
+            yield Segment.line()
+
+    def render_lines(self, console: Console, options: ConsoleOptions) -> Iterator[list[Segment]]:
+        """Yield the rows."""
         room = options.max_width - max(map(cell_width, (self._first, self._rest)))
         narrow = room < min(MIN_TEXT_WIDTH, options.max_width)
         inner = options.update(width=options.max_width if narrow else room, height=None)
         prefix = self._first
-        for line in console.render_lines(self._renderable, inner, pad=False):
-            if not narrow:
-                yield Segment(prefix, style_class("marker"))
-            yield from line
-            yield Segment.line()
+        for line in _render_lines(console, self._renderable, inner):
+            yield line if narrow else [Segment(prefix, style_class("marker")), *line]
             prefix = self._rest
 
 
@@ -116,6 +119,21 @@ class HorizontalRule:
         width = min(_MAX_RULE_WIDTH, options.max_width)
         yield Segment(self._character * width, style_class("marker"))
         yield Segment.line()
+
+
+def _render_lines(
+    console: Console, renderable: RenderableType, options: ConsoleOptions
+) -> Iterable[list[Segment]]:
+    """Return the rows of a renderable, like `Console.render_lines` without padding.
+
+    Text and prefixes do without the console, which would join the rows, split and crop them again.
+    """
+    if isinstance(renderable, BrokenText):
+        rows = renderable.wrap(console, options.max_width)
+        return [list(row.render(console)) for row in rows]
+    if isinstance(renderable, Prefixed):
+        return renderable.render_lines(console, options)
+    return console.render_lines(renderable, options, pad=False)
 
 
 def _to_row(line: Iterable[Segment]) -> RenderedRow:

@@ -114,6 +114,8 @@ def break_line(text: str, width: int, first: int | None = None, *, verbatim: boo
     """
     starts: list[int] = []
     start, room = 0, width if first is None else first
+    if len(text) <= room and cell_width(text) <= room:
+        return starts  # most lines
     while True:
         start = _find_break(text, start, room, verbatim=verbatim)
         if start >= len(text):
