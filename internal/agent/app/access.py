@@ -4,14 +4,14 @@ import hashlib
 import secrets
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+
+import msgspec
 
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.principals import Principal, Right
+from internal.agent.domain.principals import AuditEntry, Principal, Right, RoleAssignment
 from internal.agent.domain.tasks import Channel
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.access import AuditEntry, RoleAssignment
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
@@ -37,7 +37,7 @@ class TooManyAttempts(Forbidden):
     """Too many wrong codes were entered; the code was not checked."""
 
 
-class PairingCode(NamedTuple):
+class PairingCode(msgspec.Struct, frozen=True):
     """A code that grants a role once, until `expires` (RFC 3339)."""
 
     code: str
@@ -62,7 +62,7 @@ class Access:
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
         now = self._clock.now()
         pairing = PairingCode(code, rfc3339(now + CODE_LIFETIME))
-        entry = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role)
+        entry = AuditEntry(rfc3339(now), principal.id, via, "pairing.offered", role, "")
 
         def work() -> Write[None]:
             yield from self._stores.roles.add_pairing_code(
@@ -91,7 +91,7 @@ class Access:
             given = yield from stores.roles.redeem_pairing_code(_hash(code), at)
             if given is None:
                 # not raised here: an exception would roll back the count of this attempt
-                entry = AuditEntry(at, principal_id, via, "pairing.refused", principal_id)
+                entry = AuditEntry(at, principal_id, via, "pairing.refused", principal_id, "")
                 yield from stores.audit.add(entry)
                 return None
             known = yield from stores.roles.get(principal_id)
@@ -134,7 +134,7 @@ class Access:
         """
         _require_owner(principal)
         entry = AuditEntry(
-            rfc3339(self._clock.now()), principal.id, via, "person.removed", principal_id
+            rfc3339(self._clock.now()), principal.id, via, "person.removed", principal_id, ""
         )
 
         def work() -> Write[None]:

@@ -40,11 +40,11 @@ from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
-from internal.agent.domain.principals import Principal
+from internal.agent.domain.permissions.rules import PermissionRule
+from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Channel, Session, Status
 from internal.agent.ports.runtime import Clock, Dispatcher
-from internal.agent.store.access import AuditEntry, PermissionRule
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
@@ -297,7 +297,7 @@ class Gateway:
         """
         session = await self.queries.session(session_id, principal)
         entry = AuditEntry(
-            self._now(), principal.id, session.channel, "session.deleted", session_id
+            self._now(), principal.id, session.channel, "session.deleted", session_id, ""
         )
 
         def work() -> Write[None]:

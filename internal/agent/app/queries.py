@@ -11,8 +11,9 @@ from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
+from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
-from internal.agent.domain.principals import Principal
+from internal.agent.domain.principals import AuditEntry, Principal, RoleAssignment
 from internal.agent.domain.questions import (
     Answer,
     ApprovalItem,
@@ -24,12 +25,10 @@ from internal.agent.domain.questions import (
     QuestionStatus,
 )
 from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
-from internal.agent.domain.usage import UsageKey
-from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
+from internal.agent.domain.usage import UsageKey, UsageSum
 from internal.agent.store.database import Database
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
-from internal.agent.store.usage import UsageSum
 
 
 class Queries:

@@ -22,9 +22,8 @@ from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.principals import Principal
+from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import ENDED, Channel, Origin, Status, StopRequest, Task
-from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Write
 from internal.agent.store.inbox import InboxState
 from internal.agent.store.stores import Stores
@@ -130,7 +129,9 @@ def stop_task(
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         raise Conflict(f"The task has already ended: {task.status}.")
-    yield from stores.audit.add(AuditEntry(now, stopped.by, stopped.via, "task.stopped", task.id))
+    yield from stores.audit.add(
+        AuditEntry(now, stopped.by, stopped.via, "task.stopped", task.id, "")
+    )
     if run.status == "running":
         request = StopRequest(stopped.by, stopped.via, stopped.reason)
         yield from stores.runs.request_stop(run.id, request)

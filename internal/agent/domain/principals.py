@@ -36,3 +36,24 @@ AuditAction = Literal[
     "person.removed",
     "session.deleted",
 ]
+
+
+class RoleAssignment(msgspec.Struct, frozen=True):
+    """The role of a person of a chat channel, granted by a pairing code."""
+
+    principal: str
+    name: str
+    role: Right
+    via: str
+    created: str
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """What `principal` did to `target` through the channel `via`. `at` is RFC 3339."""
+
+    at: str
+    principal: str
+    via: str
+    action: AuditAction
+    target: str
+    detail: str

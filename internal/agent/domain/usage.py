@@ -86,3 +86,11 @@ class RunLimits(msgspec.Struct, frozen=True):
 
 
 UsageKey = Literal["day", "session", "model"]
+
+
+class UsageSum(msgspec.Struct, frozen=True):
+    """Usage of a day, session or model. `cost` covers models with a known price, in US dollars."""
+
+    key: str
+    usage: Usage
+    cost: float | None

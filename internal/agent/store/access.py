@@ -1,43 +1,11 @@
 """Permission rules that people added, roles they were given, and the audit log."""
 
-from typing import NamedTuple
+from msgspec.structs import astuple
 
-from internal.agent.domain.principals import AuditAction, Right
+from internal.agent.domain.permissions.rules import PermissionRule
+from internal.agent.domain.principals import AuditAction, AuditEntry, Right, RoleAssignment
 from internal.agent.store.database import Read, Statement, Write
 from internal.agent.store.encoding import storable
-
-
-class PermissionRule(NamedTuple):
-    """A rule that a person added with an answer. `scope` is a session, a chat or a principal."""
-
-    number: int
-    scope: str
-    rule: str
-    principal: str
-    via: str
-    question_id: str
-    created: str
-
-
-class RoleAssignment(NamedTuple):
-    """The role of a person of a channel."""
-
-    principal: str
-    name: str
-    role: Right
-    via: str
-    created: str
-
-
-class AuditEntry(NamedTuple):
-    """What `principal` did to `target` through the channel `via`. `at` is RFC 3339."""
-
-    at: str
-    principal: str
-    via: str
-    action: AuditAction
-    target: str
-    detail: str = ""
 
 
 class PermissionRuleStore:
@@ -45,7 +13,9 @@ class PermissionRuleStore:
 
     def add(self, rule: PermissionRule, /) -> Write[None]:
         """Insert a rule and number it. Nothing changes when its scope has the same rule."""
-        yield Statement("insert_permission_rule", (rule.scope, storable(rule.rule), *rule[3:]))
+        yield Statement(
+            "insert_permission_rule", (rule.scope, storable(rule.rule), *astuple(rule)[3:])
+        )
 
     def list_for(self, session_id: str, scope: str, /) -> Read[list[str]]:
         """Return the rules of a session and of the scope that its tasks come from."""
@@ -80,7 +50,7 @@ class RoleStore:
 
     def assign(self, assignment: RoleAssignment, /) -> Write[None]:
         """Insert or replace the role of a person."""
-        principal, name, *rest = assignment
+        principal, name, *rest = astuple(assignment)
         yield Statement("upsert_role_assignment", (principal, storable(name), *rest))
 
     def get(self, principal: str, /) -> Read[RoleAssignment | None]:
@@ -104,7 +74,7 @@ class AuditStore:
 
     def add(self, entry: AuditEntry, /) -> Write[None]:
         """Append an entry."""
-        yield Statement("insert_audit_entry", (*entry[:5], storable(entry.detail)))
+        yield Statement("insert_audit_entry", (*astuple(entry)[:5], storable(entry.detail)))
 
     def count(self, principal: str | None, action: AuditAction, since: str, /) -> Read[int]:
         """Count the entries of an action since a timestamp; None for all principals."""

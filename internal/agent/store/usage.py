@@ -1,9 +1,7 @@
 """Tokens used and what they cost."""
 
-from typing import NamedTuple
-
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.usage import Usage, UsageKey
+from internal.agent.domain.usage import Usage, UsageKey, UsageSum
 from internal.agent.store.database import Read, Statement, Write
 
 _SUM_QUERIES: dict[UsageKey, str] = {
@@ -11,17 +9,6 @@ _SUM_QUERIES: dict[UsageKey, str] = {
     "session": "usage_by_session",
     "model": "usage_by_model",
 }
-
-
-class UsageSum(NamedTuple):
-    """The sum of a day, session or model.
-
-    `cost` is in US dollars over the rows with a known price, None when there is none.
-    """
-
-    key: str
-    usage: Usage
-    cost: float | None
 
 
 class UsageStore:

@@ -37,8 +37,8 @@ export interface Attachment {
   size: number;
 }
 
-/** An entry of the audit log. */
-export interface AuditEntryView {
+/** What `principal` did to `target` through the channel `via`. `at` is RFC 3339. */
+export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
@@ -49,7 +49,7 @@ export interface AuditEntryView {
 
 /** Entries of the audit log, newest first. */
 export interface AuditView {
-  deeds: Array<AuditEntryView>;
+  deeds: Array<AuditEntry>;
 }
 
 /** The state of one component. `since` is the time of the last change (RFC 3339). */
@@ -124,23 +124,25 @@ export interface MessagesPage {
   next: string | null;
 }
 
-/** A code that grants a role to the first user of `/pair CODE`. `expires` is RFC 3339. */
-export interface PairingView {
+/** A code that grants a role once, until `expires` (RFC 3339). */
+export interface PairingCode {
   code: string;
   expires: string;
 }
 
 /** People with roles granted by pairing, oldest first. */
 export interface PeopleView {
-  people: Array<PersonView>;
+  people: Array<RoleAssignment>;
 }
 
-/** A person with a granted role. */
-export interface PersonView {
+/** A rule granted in an answer. `scope` (JSON: `place`) is a session, a chat or a principal. */
+export interface PermissionRule {
+  number: number;
+  place: string;
+  rule: string;
   principal: string;
-  name: string;
-  role: "operate" | "owner" | "talk";
   via: string;
+  question_id: string;
   created: string;
 }
 
@@ -212,20 +214,18 @@ export interface QuestionsPage {
   next: string | null;
 }
 
-/** A permission rule that was granted in an answer. `place` is its scope. */
-export interface RuleView {
-  number: number;
-  place: string;
-  rule: string;
+/** The role of a person of a chat channel, granted by a pairing code. */
+export interface RoleAssignment {
   principal: string;
+  name: string;
+  role: "operate" | "owner" | "talk";
   via: string;
-  question_id: string;
   created: string;
 }
 
 /** Granted permission rules, newest first. */
 export interface RulesView {
-  rules: Array<RuleView>;
+  rules: Array<PermissionRule>;
 }
 
 /** The newest run of a task. `cost` is in US dollars, if known. */
@@ -333,8 +333,8 @@ export interface Usage {
   cache_write_tokens?: number;
 }
 
-/** Usage of one group. `cost` is in US dollars and covers models with a known price. */
-export interface UsageRow {
+/** Usage of a day, session or model. `cost` covers models with a known price, in US dollars. */
+export interface UsageSum {
   key: string;
   usage: Usage;
   cost: number | null;
@@ -342,5 +342,5 @@ export interface UsageRow {
 
 /** Usage by group, newest first. */
 export interface UsageView {
-  usage: Array<UsageRow>;
+  usage: Array<UsageSum>;
 }

@@ -34,13 +34,13 @@ from internal.agent.domain.events.types import (
     ResultFinal,
 )
 from internal.agent.domain.messages import user_message
+from internal.agent.domain.principals import AuditEntry
 from internal.agent.domain.questions import CLOCK, NOBODY, Question, QuestionRecord
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
-from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Write
 from internal.agent.store.runs import RunEnd
 
@@ -183,8 +183,10 @@ class RunCompleter:
         yield from stores.questions.add(record)
         if question.plan is not None:
             yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now=now)
-        entry = AuditEntry(now, run.id, task.origin.channel, "question.asked", question.id)
-        yield from stores.audit.add(entry._replace(detail=question.kind))
+        entry = AuditEntry(
+            now, run.id, task.origin.channel, "question.asked", question.id, question.kind
+        )
+        yield from stores.audit.add(entry)
         yield from queue_question_notice(stores, record, "asked", now=now)
         return []
 

@@ -4,11 +4,10 @@ import logging
 from functools import partial
 
 from internal.agent.domain.errors import NotFound
-from internal.agent.domain.permissions.rules import RuleError, split_rule
-from internal.agent.domain.principals import Principal
+from internal.agent.domain.permissions.rules import PermissionRule, RuleError, split_rule
+from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import Answer, QuestionRecord
 from internal.agent.domain.tasks import Channel, Task
-from internal.agent.store.access import AuditEntry, PermissionRule
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 

@@ -11,11 +11,10 @@ from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, QuestionAnswered
 from internal.agent.domain.ids import QuestionId
-from internal.agent.domain.principals import Principal
+from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer, QuestionRecord, QuestionStatus
 from internal.agent.domain.tasks import Channel
 from internal.agent.domain.text import replace_surrogates, truncate, truncate_json
-from internal.agent.store.access import AuditEntry
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
@@ -111,8 +110,10 @@ def close_question(
     if not (yield from stores.questions.close(answer, now)):
         return None
     detail = f"{answer.decision}: {answer.text}" if answer.text else answer.decision
-    entry = AuditEntry(now, answer.by, answer.via, "question.answered", answer.question_id)
-    yield from stores.audit.add(entry._replace(detail=truncate(detail, 500)))
+    entry = AuditEntry(
+        now, answer.by, answer.via, "question.answered", answer.question_id, truncate(detail, 500)
+    )
+    yield from stores.audit.add(entry)
     yield from queue_question_notice(stores, question, "closed", now=now)
     return QuestionAnswered(
         question_id=answer.question_id,

@@ -213,3 +213,15 @@ def _host_pattern(text: str, tool: str, pattern: str) -> HostPattern:
         )
     port = int(match["port"]) if match["port"] else None
     return HostPattern(match["host"], bool(match["any"]), port)
+
+
+class PermissionRule(msgspec.Struct, frozen=True):
+    """A rule granted in an answer. `scope` (JSON: `place`) is a session, a chat or a principal."""
+
+    number: int
+    scope: str = msgspec.field(name="place")
+    rule: str
+    principal: str
+    via: str
+    question_id: str
+    created: str

@@ -4,30 +4,20 @@ import re
 
 import msgspec
 
+from internal.agent.app.access import PairingCode
 from internal.agent.domain.errors import NotFound
-from internal.agent.domain.principals import AuditAction, Right
+from internal.agent.domain.permissions.rules import PermissionRule
+from internal.agent.domain.principals import AuditEntry, Right, RoleAssignment
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Limit, RequestModel
 
 _NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 
-class RuleView(msgspec.Struct, frozen=True):
-    """A permission rule that was granted in an answer. `place` is its scope."""
-
-    number: int
-    place: str
-    rule: str
-    principal: str
-    via: str
-    question_id: str
-    created: str
-
-
 class RulesView(msgspec.Struct, frozen=True):
     """Granted permission rules, newest first."""
 
-    rules: list[RuleView]
+    rules: list[PermissionRule]
 
 
 class CreatePairingRequest(RequestModel, frozen=True):
@@ -36,44 +26,16 @@ class CreatePairingRequest(RequestModel, frozen=True):
     role: Right
 
 
-class PairingView(msgspec.Struct, frozen=True):
-    """A code that grants a role to the first user of `/pair CODE`. `expires` is RFC 3339."""
-
-    code: str
-    expires: str
-
-
-class PersonView(msgspec.Struct, frozen=True):
-    """A person with a granted role."""
-
-    principal: str
-    name: str
-    role: Right
-    via: str
-    created: str
-
-
 class PeopleView(msgspec.Struct, frozen=True):
     """People with roles granted by pairing, oldest first."""
 
-    people: list[PersonView]
-
-
-class AuditEntryView(msgspec.Struct, frozen=True):
-    """An entry of the audit log."""
-
-    at: str
-    principal: str
-    via: str
-    action: AuditAction
-    target: str
-    detail: str
+    people: list[RoleAssignment]
 
 
 class AuditView(msgspec.Struct, frozen=True):
     """Entries of the audit log, newest first."""
 
-    deeds: list[AuditEntryView]
+    deeds: list[AuditEntry]
 
 
 class AuditQuery(RequestModel, frozen=True):
@@ -84,8 +46,7 @@ class AuditQuery(RequestModel, frozen=True):
 
 async def list_rules(request: ApiRequest[EmptyRequest, EmptyRequest]) -> RulesView:
     """List the permission rules that were granted in answers."""
-    rules = await request.services.gateway.queries.rules(request.principal)
-    return RulesView([RuleView(*rule) for rule in rules])
+    return RulesView(await request.services.gateway.queries.rules(request.principal))
 
 
 async def remove_rule(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
@@ -96,18 +57,16 @@ async def remove_rule(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
     await request.services.gateway.remove_rule(int(number), request.principal, request.channel)
 
 
-async def create_pairing(request: ApiRequest[EmptyRequest, CreatePairingRequest]) -> PairingView:
+async def create_pairing(request: ApiRequest[EmptyRequest, CreatePairingRequest]) -> PairingCode:
     """Create a code that grants a role to one person of a chat channel."""
-    offered = await request.services.gateway.access.create_code(
+    return await request.services.gateway.access.create_code(
         request.body.role, request.principal, request.channel
     )
-    return PairingView(offered.code, offered.expires)
 
 
 async def list_people(request: ApiRequest[EmptyRequest, EmptyRequest]) -> PeopleView:
     """List the people with roles granted by pairing."""
-    people = await request.services.gateway.queries.people(request.principal)
-    return PeopleView([PersonView(*person) for person in people])
+    return PeopleView(await request.services.gateway.queries.people(request.principal))
 
 
 async def remove_person(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
@@ -119,7 +78,5 @@ async def remove_person(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None
 
 async def list_audit_entries(request: ApiRequest[AuditQuery, EmptyRequest]) -> AuditView:
     """List the entries of the audit log. Requires the owner role."""
-    deeds = await request.services.gateway.queries.audit_entries(
-        request.principal, limit=request.query.limit
-    )
-    return AuditView([AuditEntryView(*deed) for deed in deeds])
+    queries, limit = request.services.gateway.queries, request.query.limit
+    return AuditView(await queries.audit_entries(request.principal, limit=limit))

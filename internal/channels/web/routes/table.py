@@ -6,6 +6,7 @@ The router, the OpenAPI document, the page's types and the middleware tests are 
 import msgspec
 from starlette.responses import Response
 
+from internal.agent.app.access import PairingCode
 from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
@@ -28,7 +29,6 @@ from internal.channels.web.routes.people import (
     AuditQuery,
     AuditView,
     CreatePairingRequest,
-    PairingView,
     PeopleView,
     RulesView,
 )
@@ -115,7 +115,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/rules", people.list_rules, RulesView),
     Endpoint("DELETE", "/api/rules/{number}", people.remove_rule, None, 204),
     Endpoint(
-        "POST", "/api/pairings", people.create_pairing, PairingView, 201, body=CreatePairingRequest
+        "POST", "/api/pairings", people.create_pairing, PairingCode, 201, body=CreatePairingRequest
     ),
     Endpoint("GET", "/api/people", people.list_people, PeopleView),
     Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),

@@ -3,7 +3,7 @@
 import msgspec
 
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.usage import Usage, UsageKey
+from internal.agent.domain.usage import UsageKey, UsageSum
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Id, Limit, RequestModel
 
@@ -16,18 +16,10 @@ class UsageQuery(RequestModel, frozen=True):
     limit: Limit = 50
 
 
-class UsageRow(msgspec.Struct, frozen=True):
-    """Usage of one group. `cost` is in US dollars and covers models with a known price."""
-
-    key: str
-    usage: Usage
-    cost: float | None
-
-
 class UsageView(msgspec.Struct, frozen=True):
     """Usage by group, newest first."""
 
-    usage: list[UsageRow]
+    usage: list[UsageSum]
 
 
 async def list_usage(request: ApiRequest[UsageQuery, EmptyRequest]) -> UsageView:
@@ -39,4 +31,4 @@ async def list_usage(request: ApiRequest[UsageQuery, EmptyRequest]) -> UsageView
         session_id=None if query.session_id is None else SessionId(query.session_id),
         limit=query.limit,
     )
-    return UsageView([UsageRow(row.key, row.usage, row.cost) for row in found])
+    return UsageView(found)

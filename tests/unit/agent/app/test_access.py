@@ -43,8 +43,9 @@ def access(database: Database, stores: Stores, hands: Hands) -> Access:
 
 
 async def test_a_code_grants_its_role_once(access: Access) -> None:
-    code, expires = await access.create_code("operate", LOCAL_OWNER, "cli")
-    assert expires == "2026-01-31T08:10:00.000Z"
+    pairing = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = pairing.code
+    assert pairing.expires == "2026-01-31T08:10:00.000Z"
     assert await access.get_rights(ANN) == frozenset()
     assert (
         await access.redeem_code(f" {code[:4].lower()}-{code[4:]} ", ANN, "Ann", "lark")
@@ -57,8 +58,8 @@ async def test_a_code_grants_its_role_once(access: Access) -> None:
 
 
 async def test_a_code_expires_after_ten_minutes(access: Access, hands: Hands) -> None:
-    early, _ = await access.create_code("owner", LOCAL_OWNER, "cli")
-    late, _ = await access.create_code("talk", LOCAL_OWNER, "cli")
+    early = (await access.create_code("owner", LOCAL_OWNER, "cli")).code
+    late = (await access.create_code("talk", LOCAL_OWNER, "cli")).code
     hands.turn(minutes=9, seconds=59)
     assert await access.redeem_code(late, ANN, "Ann", "lark") == "talk"
     hands.turn(seconds=1)
@@ -68,7 +69,7 @@ async def test_a_code_expires_after_ten_minutes(access: Access, hands: Hands) ->
 
 
 async def test_of_two_people_with_one_code_one_is_refused(access: Access) -> None:
-    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
 
     async def attempt(who: str) -> bool:
         try:
@@ -83,7 +84,7 @@ async def test_of_two_people_with_one_code_one_is_refused(access: Access) -> Non
 
 
 async def test_the_sixth_wrong_code_is_not_checked(access: Access, hands: Hands) -> None:
-    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
     for _ in range(5):
         with pytest.raises(WrongCode):
             await access.redeem_code("22222222", ANN, "Ann", "lark")
@@ -92,21 +93,21 @@ async def test_the_sixth_wrong_code_is_not_checked(access: Access, hands: Hands)
     assert await access.get_rights(ANN) == frozenset()
     assert await access.redeem_code(code, BOB, "Bob", "lark") == "operate"
     hands.turn(minutes=10, seconds=1)
-    fresh, _ = await access.create_code("talk", LOCAL_OWNER, "cli")
+    fresh = (await access.create_code("talk", LOCAL_OWNER, "cli")).code
     assert await access.redeem_code(fresh, ANN, "Ann", "lark") == "talk"
 
 
 async def test_twenty_wrong_codes_overall_block_pairing_for_ten_minutes(
     access: Access, hands: Hands
 ) -> None:
-    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
     for number in range(20):
         with pytest.raises(WrongCode):
             await access.redeem_code("22222222", f"lark:cli_a:ou_{number}", "", "lark")
     with pytest.raises(TooManyAttempts):
         await access.redeem_code(code, ANN, "Ann", "lark")
     hands.turn(minutes=10, seconds=1)
-    fresh, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    fresh = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
     assert await access.redeem_code(fresh, ANN, "Ann", "lark") == "operate"
 
 
@@ -122,13 +123,13 @@ async def test_wrong_codes_are_counted_across_restarts(
 
 async def test_a_smaller_role_does_not_reduce_rights(access: Access) -> None:
     for role in ("owner", "talk"):
-        code, _ = await access.create_code(role, LOCAL_OWNER, "cli")
+        code = (await access.create_code(role, LOCAL_OWNER, "cli")).code
         assert await access.redeem_code(code, ANN, "Ann", "lark") == "owner"
     assert await access.get_rights(ANN) == {"talk", "operate", "owner"}
 
 
 async def test_a_role_can_be_removed(access: Access) -> None:
-    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
     await access.redeem_code(code, ANN, "Ann", "lark")
     await access.remove_role(ANN, LOCAL_OWNER, "web")
     assert await access.get_rights(ANN) == frozenset()
@@ -147,7 +148,7 @@ async def test_only_the_owner_creates_codes_and_removes_roles(access: Access) ->
 async def test_every_change_is_audited_and_no_code_is_stored(
     access: Access, database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
-    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
     kept = select("select * from pairing_codes")
     assert len(kept) == 1
     assert code not in str(kept)
@@ -169,7 +170,7 @@ async def test_every_change_is_audited_and_no_code_is_stored(
 async def test_a_code_that_others_can_read_is_revoked(
     access: Access, database: Database, stores: Stores
 ) -> None:
-    code, _ = await access.create_code("operate", LOCAL_OWNER, "cli")
+    code = (await access.create_code("operate", LOCAL_OWNER, "cli")).code
     await access.revoke_code("22222222", ANN, "lark")
     await access.revoke_code(code, ANN, "lark")
     with pytest.raises(WrongCode):

@@ -2,7 +2,10 @@
 
 from functools import partial
 
-from internal.agent.store.access import AuditEntry, PermissionRule, RoleAssignment
+from msgspec.structs import replace
+
+from internal.agent.domain.permissions.rules import PermissionRule
+from internal.agent.domain.principals import AuditEntry, RoleAssignment
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from tests.support.store_records import CLEANED, HOSTILE, T0, T1, T2
@@ -58,12 +61,12 @@ async def test_a_pairing_code_is_redeemed_once_before_it_expires(
 async def test_roles_are_stored_until_removed(database: Database, stores: Stores) -> None:
     ana = RoleAssignment("lark:a:ou_1", "Ana", "talk", "lark", T0)
     await database.write(lambda: stores.roles.assign(ana))
-    await database.write(lambda: stores.roles.assign(ana._replace(role="operate", created=T1)))
+    await database.write(lambda: stores.roles.assign(replace(ana, role="operate", created=T1)))
     bo = RoleAssignment("lark:a:ou_2", HOSTILE, "owner", "lark", T2)
     await database.write(lambda: stores.roles.assign(bo))
 
-    assert await database.read(lambda: stores.roles.get("lark:a:ou_1")) == ana._replace(
-        role="operate", created=T1
+    assert await database.read(lambda: stores.roles.get("lark:a:ou_1")) == replace(
+        ana, role="operate", created=T1
     )
     everybody = await database.read(stores.roles.list_all)
     assert [each.name for each in everybody] == ["Ana", CLEANED]
@@ -76,10 +79,10 @@ async def test_audit_entries_are_counted_since_a_timestamp(
     database: Database, stores: Stores
 ) -> None:
     for at, who in ((T0, "ana"), (T1, "ana"), (T2, "bo")):
-        deed = AuditEntry(at, who, "lark", "pairing.refused", "code", HOSTILE)
-        await database.write(partial(stores.audit.add, deed))
+        entry = AuditEntry(at, who, "lark", "pairing.refused", "code", HOSTILE)
+        await database.write(partial(stores.audit.add, entry))
     await database.write(
-        lambda: stores.audit.add(AuditEntry(T2, "ana", "lark", "pairing.taken", "x"))
+        lambda: stores.audit.add(AuditEntry(T2, "ana", "lark", "pairing.taken", "x", ""))
     )
 
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T0)) == 2

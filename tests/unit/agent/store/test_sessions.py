@@ -9,11 +9,11 @@ from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
+from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.tasks import SessionSummary
 from internal.agent.domain.usage import Usage
-from internal.agent.store.access import PermissionRule
 from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Database, Row
 from internal.agent.store.runs import RunEnd

@@ -5,10 +5,9 @@ from functools import partial
 
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Session
-from internal.agent.domain.usage import Usage, UsageKey
+from internal.agent.domain.usage import Usage, UsageKey, UsageSum
 from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
-from internal.agent.store.usage import UsageSum
 from tests.support.store_records import T0, T1
 
 

@@ -7,9 +7,9 @@ import pytest
 from internal.agent.app.runs.permission_rules import add_rules, load_rules, remove_rule
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Answer, Grant, Question, QuestionRecord
-from internal.agent.store.access import PermissionRule
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, T1, a_session, a_task
@@ -52,7 +52,8 @@ async def test_only_the_owner_removes_a_rule_and_the_audit_log_has_it(
     database: Database, stores: Stores
 ) -> None:
     await add(database, stores, "rule", "shell(ls)")
-    ((number, *_),) = await database.read(partial(stores.permission_rules.list_page, 10))
+    [stored] = await database.read(partial(stores.permission_rules.list_page, 10))
+    number = stored.number
     operator = Principal("lark:app:ou_1", roles=frozenset({"talk", "operate"}))
     for principal, wanted in ((operator, number), (LOCAL_OWNER, number + 1)):
         with pytest.raises(NotFound, match="no rule"):
