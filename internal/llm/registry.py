@@ -239,7 +239,7 @@ PROVIDERS: tuple[Provider, ...] = (
     OfflineDemo(
         name="offline",
         title="Offline demo",
-        description="the offline demo model: a handful of rules, not a real model",
+        description="the offline demo model: a few rules, not a real model",
         default_model=OFFLINE_MODEL,
         models=(ModelInfo("offline-", prices=TokenPrices(0.0, 0.0, 0.0, 0.0)),),
     ),

@@ -148,4 +148,4 @@ def test_only_visible_rows_of_ten_thousand_events_are_rendered(
     page.get_by_role("button", name="Jump to the end").click()
     expect(thread.get_by_text("remark 1999", exact=True)).to_be_in_viewport()
     send(page, "hello")
-    expect(thread.get_by_text("a handful of rules")).to_be_in_viewport()
+    expect(thread.get_by_text("a few rules")).to_be_in_viewport()

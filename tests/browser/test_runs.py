@@ -213,7 +213,7 @@ def test_a_deleted_session_is_reported(serve: Serve, enter: Open, home: Path) ->
     expect(page.get_by_text("Session not found")).to_be_visible()
     page.get_by_role("link", name="New session").click()
     send(page, "hello")
-    expect(page.get_by_test_id("thread").get_by_text("a handful of rules")).to_be_visible()
+    expect(page.get_by_test_id("thread").get_by_text("a few rules")).to_be_visible()
 
 
 def test_a_stream_of_another_log_is_reloaded(serve: Serve, enter: Open, home: Path) -> None:

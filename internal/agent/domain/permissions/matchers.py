@@ -105,7 +105,7 @@ class CallMatcher:
     def _find_missing_tool(self, rules: Sequence[Rule]) -> str | MissingPermission:
         if rules:
             return rules[0].text
-        reason = f"{self.label} needs a person's agreement."
+        reason = f"{self.label} needs approval."
         try:
             parse_allow_rule(self.tool, {})
         except RuleError:
@@ -249,7 +249,7 @@ class _CommandMatcher:
         offered = tuple(dict.fromkeys(rules)) if all(rules) and not more else ()
         detail = "" if label == f"{self._tool} {needs}" else f"no rule allows {needs}"
         return MissingPermission(
-            f"{label} needs a person's agreement for: {needs}.", offered, detail
+            f"{label} needs approval for: {needs}.", offered, detail
         )
 
 
@@ -258,7 +258,7 @@ def _patterns(rule: Rule) -> tuple[Pattern, ...]:
 
 
 def _missing(label: str, rule: str) -> MissingPermission:
-    return MissingPermission(f"{label} needs a person's agreement.", (rule,) if rule else (), "")
+    return MissingPermission(f"{label} needs approval.", (rule,) if rule else (), "")
 
 
 def _describe_part(part: shell.Part) -> str:

@@ -342,7 +342,7 @@ async def test_a_command_waits_for_a_yes() -> None:
     question = await watched.until_asked("run touch hello.txt")
     assert [asking.what for asking in question.calls] == ["touch hello.txt"]
     watched.say("approve")
-    assert "gave:" in await watched.answer()
+    assert "Output of `" in await watched.answer()
     assert watched.ran == ["shell"]
 
 
@@ -352,7 +352,7 @@ async def test_a_no_is_told_with_its_reason() -> None:
     watched.say("reject", "not here")
     answer = await watched.answer()
     assert "not here" in answer
-    assert "did not go on to: Read a.md" in answer
+    assert "Skipped because of that: Read a.md" in answer
     assert watched.ran == []
 
 
@@ -403,7 +403,7 @@ async def test_a_step_that_was_taken_out_is_not_done() -> None:
     answer = await watched.answer()
     assert watched.ran == ["read_file", "read_file"]
     assert "Not in the plan any more, so not done: Read b.md." in answer
-    assert "A demo cannot do this step: Dance." in answer
+    assert "The demo model cannot do this step: Dance." in answer
     assert watched.turn.plan is not None
     assert [step.status for step in watched.turn.plan.steps] == [
         "skipped",

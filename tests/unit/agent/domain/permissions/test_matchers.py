@@ -43,7 +43,7 @@ def test_every_item_of_a_list_is_a_target() -> None:
     assert matcher(DELETE, paths=["a", "secret/b"]).is_denied(rule) is True
     assert matcher(DELETE, paths=["a", None]).is_denied(rule) is None
     assert matcher(DELETE, paths=["a", "b"]).find_missing(allow(DELETE, "tool(a)")) == (
-        MissingPermission("tool a b needs a person's agreement.", ("tool(b)",), "")
+        MissingPermission("tool a b needs approval.", ("tool(b)",), "")
     )
 
 
@@ -85,6 +85,6 @@ def test_the_label_is_one_line_of_limited_length() -> None:
 def test_a_tool_without_targets_is_allowed_by_its_name_only() -> None:
     call = matcher(())
     assert call.find_missing([]) == MissingPermission(
-        "tool needs a person's agreement.", ("tool",), ""
+        "tool needs approval.", ("tool",), ""
     )
     assert call.find_missing([Rule("tool", "tool")]) == "tool"

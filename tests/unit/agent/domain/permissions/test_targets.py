@@ -56,7 +56,7 @@ def test_a_tool_with_two_paths_needs_approval_for_both() -> None:
     verdict = move(Policy(), "a.txt", "notes/b.txt")
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rules == ("move_file(a.txt)", "move_file(notes/b.txt)")
-    assert verdict.reason == "move_file a.txt notes/b.txt needs a person's agreement."
+    assert verdict.reason == "move_file a.txt notes/b.txt needs approval."
     assert isinstance(move(Policy(allow=verdict.rules), "a.txt", "notes/b.txt"), Allowed)
 
 
