@@ -248,9 +248,7 @@ class _CommandMatcher:
         rules = [shell.suggest_rule(self._tool, part) for part in parts[:_MAX_PARTS]]
         offered = tuple(dict.fromkeys(rules)) if all(rules) and not more else ()
         detail = "" if label == f"{self._tool} {needs}" else f"no rule allows {needs}"
-        return MissingPermission(
-            f"{label} needs approval for: {needs}.", offered, detail
-        )
+        return MissingPermission(f"{label} needs approval for: {needs}.", offered, detail)
 
 
 def _patterns(rule: Rule) -> tuple[Pattern, ...]:

@@ -215,7 +215,7 @@ async def test_without_any_tools_it_neither_plans_nor_pretends() -> None:
 
 async def test_when_it_may_not_call_any_more_it_says_what_is_left() -> None:
     told = Told(choice="none")
-    assert "had to stop" in await told.ask("list the files here")
+    assert "Stopped before" in await told.ask("list the files here")
     assert told.calls == []
 
 
@@ -402,7 +402,7 @@ async def test_a_step_that_was_taken_out_is_not_done() -> None:
     watched.say("approve")
     answer = await watched.answer()
     assert watched.ran == ["read_file", "read_file"]
-    assert "Not in the plan any more, so not done: Read b.md." in answer
+    assert "Removed from the plan, so not done: Read b.md." in answer
     assert "The demo model cannot do this step: Dance." in answer
     assert watched.turn.plan is not None
     assert [step.status for step in watched.turn.plan.steps] == [
@@ -417,6 +417,6 @@ async def test_a_plan_nobody_agreed_to_ends_in_words_about_it() -> None:
     await watched.until_asked("read a.md")
     watched.say("expired")
     answer = await watched.answer()
-    assert "The plan was not accepted" in answer
+    assert "The plan was not approved" in answer
     assert "Nobody agreed to the plan in time" in answer
     assert watched.ran == []

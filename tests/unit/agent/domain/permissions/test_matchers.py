@@ -84,7 +84,5 @@ def test_the_label_is_one_line_of_limited_length() -> None:
 
 def test_a_tool_without_targets_is_allowed_by_its_name_only() -> None:
     call = matcher(())
-    assert call.find_missing([]) == MissingPermission(
-        "tool needs approval.", ("tool",), ""
-    )
+    assert call.find_missing([]) == MissingPermission("tool needs approval.", ("tool",), "")
     assert call.find_missing([Rule("tool", "tool")]) == "tool"
