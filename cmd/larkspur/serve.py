@@ -18,6 +18,8 @@ from msgspec import UNSET
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.tools import titles_by_tool
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.registry import create_channels
@@ -28,10 +30,12 @@ from internal.config import home
 from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded, load
 from internal.dispatch.lock import dispatcher_lock
+from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
+from internal.tools.registry import TOOLS
 from larkspur.app import GatewayServices, open_gateway
 from larkspur.version import VERSION
 
@@ -216,7 +220,9 @@ async def _running_channels(
     loaded: Loaded, services: GatewayServices, token: str
 ) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
-    app = ChatApp(services.gateway, services.defaults, services.clock, loaded.settings.ui.language)
+    titles = titles_by_tool((*(tool.spec for tool in TOOLS), *CONTROL_SPECS))
+    texts = ChatTexts(loaded.settings.ui.language, titles)
+    app = ChatApp(services.gateway, services.defaults, services.clock, texts)
     channels = create_channels(app, loaded.settings.channels)
     server = WebServer(_web_services(loaded, services, token, channels))
     async with asyncio.TaskGroup() as tasks:

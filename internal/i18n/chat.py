@@ -1,7 +1,8 @@
 """Messages and vocabulary of the chat channels, in English and Chinese."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from internal.i18n.catalog import (
@@ -11,6 +12,9 @@ from internal.i18n.catalog import (
     MessageCatalog,
     load_catalog,
 )
+
+ToolTitles = Mapping[str, Mapping[Language, str]]
+"""The titles of the tools, by tool name and language."""
 
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
@@ -25,7 +29,6 @@ class ChatVocabulary:
     """
 
     commands: dict[str, list[str]]
-    tools: dict[str, str]
     statuses: dict[str, str]
     yes: list[str]
     no: list[str]
@@ -60,13 +63,15 @@ def find_switch(text: str) -> str:
 class ChatPhrases(MessageCatalog):
     """The chat channels' messages and words in one language."""
 
-    def __init__(self, language: Language) -> None:
+    def __init__(self, language: Language, tool_titles: ToolTitles | None = None) -> None:
         super().__init__("chat", language)
         self._vocabulary = chat_vocabulary(language)
+        self._tool_titles = tool_titles or {}
 
     def tool(self, name: str) -> str:
-        """Return what a tool does."""
-        return self._vocabulary.tools.get(name) or self("tool_unnamed", tool=name[:60])
+        """Return the title of a tool; a general one if it has none in this language."""
+        title = self._tool_titles.get(name, {}).get(self.language)
+        return title or self("tool_unnamed", tool=name[:60])
 
     def status(self, name: str) -> str:
         """Return the word for a status."""
@@ -82,11 +87,19 @@ class ChatPhrases(MessageCatalog):
         return self._vocabulary.commands[name][0]
 
 
-def phrases_for(setting: LanguageSetting, text: str) -> ChatPhrases:
-    """Return the phrases of a language setting; `auto` follows the language of `text`."""
-    if setting == "auto":
-        return ChatPhrases("zh" if has_chinese(text) else "en")
-    return ChatPhrases(setting)
+@dataclass(frozen=True, slots=True)
+class ChatTexts:
+    """The language setting of the chat channels, and the titles of the tools."""
+
+    language: LanguageSetting = "auto"
+    tool_titles: ToolTitles = field(default_factory=dict)
+
+    def phrases_for(self, text: str) -> ChatPhrases:
+        """Return the phrases of the setting; `auto` follows the language of `text`."""
+        language = self.language
+        if language == "auto":
+            language = "zh" if has_chinese(text) else "en"
+        return ChatPhrases(language, self.tool_titles)
 
 
 def has_chinese(text: str) -> bool:

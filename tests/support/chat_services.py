@@ -25,6 +25,7 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import Core
+from tests.support.chat_texts import AUTO_TEXTS
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
 from tests.support.lark_gateway import APP, CONFIG, lark_transport, shown_text
 
@@ -241,7 +242,7 @@ async def open_channel(
     service: ChatService, core: Core, settings: ChatChannelSettings
 ) -> AsyncGenerator[ChatChannel]:
     """Run a channel at a service, connected; leaving stops it in order."""
-    app = ChatApp(core.house.gateway, core.house.defaults, core.house.clock)
+    app = ChatApp(core.house.gateway, core.house.defaults, core.house.clock, AUTO_TEXTS)
     channel = ChatChannel(app, settings, service.transport(core, settings))
     running = asyncio.create_task(channel.run())
     try:

@@ -17,6 +17,7 @@ from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules
+from tests.support.chat_texts import AUTO_TEXTS
 
 APP = App("cli_larkspur_test", "the-secret")
 PACE = ConnectionTimeouts(first_delay=0.1, max_delay=0.5, stable_after=5.0)
@@ -127,7 +128,9 @@ def lark_transport(
 ) -> LarkTransport:
     """Return the transport of the app at a simulated Lark, not connected yet."""
     credentials = AppCredentials(APP.app_id, secret, sim.url)
-    return LarkTransport(credentials, settings, gateway.house.clock, language="auto", timeouts=PACE)
+    return LarkTransport(
+        credentials, settings, gateway.house.clock, texts=AUTO_TEXTS, timeouts=PACE
+    )
 
 
 @asynccontextmanager
@@ -141,7 +144,7 @@ async def open_lark(
 ) -> AsyncGenerator[ChatChannel]:
     """Run the Lark channel of a gateway, connected."""
     house = gateway.house
-    app = ChatApp(house.gateway, house.defaults, house.clock)
+    app = ChatApp(house.gateway, house.defaults, house.clock, AUTO_TEXTS)
     transport = transport or lark_transport(gateway, sim, settings, secret)
     channel = ChatChannel(app, settings, transport)
     running = asyncio.create_task(channel.run())

@@ -39,3 +39,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
 def targets_by_tool(specs: Iterable[ToolSpec]) -> ToolTargets:
     """Return the permission targets of the tools, as the rule parser takes them."""
     return {spec.name: spec.targets for spec in specs}
+
+
+def titles_by_tool(specs: Iterable[ToolSpec]) -> dict[str, dict[Language, str]]:
+    """Return the titles of the tools that have one, by tool name and language."""
+    return {spec.name: spec.title for spec in specs if spec.title}

@@ -22,8 +22,7 @@ from internal.channels.chat.transport import (
     ChatTransport,
     QuestionContent,
 )
-from internal.i18n.catalog import LanguageSetting
-from internal.i18n.chat import ChatPhrases, phrases_for
+from internal.i18n.chat import ChatPhrases, ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +36,11 @@ class ActionAnswers:
         gateway: Gateway,
         people: ChatUsers,
         *,
-        language: LanguageSetting,
+        texts: ChatTexts,
         on_answered: Callable[[RunId], None],
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
-        self._language, self._on_answered = language, on_answered
+        self._texts, self._on_answered = texts, on_answered
 
     async def handle(self, action: ChatAction) -> ActionResult:
         """Store the answer that an action stands for, if it stands for one.
@@ -51,8 +50,8 @@ class ActionAnswers:
         """
         found = await self._gateway.delivery.get_question(QuestionId(action.question_id))
         if found is None or found.record.chat != self._chat(action):
-            return self._refuse(action, "click_unknown", phrases_for(self._language, ""))
-        record, phrases = found.record, phrases_for(self._language, found.instruction)
+            return self._refuse(action, "click_unknown", self._texts.phrases_for(""))
+        record, phrases = found.record, self._texts.phrases_for(found.instruction)
         answer: AnswerInput | str = action.read_answer(record.question)
         if found.message_id != action.message_id:
             answer = "click_unknown" if found.message_id else "click_early"

@@ -20,7 +20,7 @@ from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.run_display import RunDisplayLoop
 from internal.channels.chat.transport import ChatTransport, ReceivedMessage, TransportHealth
 from internal.config.chat import ChatChannelSettings
-from internal.i18n.catalog import LanguageSetting
+from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class ChatApp:
     gateway: Gateway
     defaults: TaskDefaults
     clock: Clock
-    language: LanguageSetting = "auto"
+    texts: ChatTexts
 
 
 def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
@@ -60,16 +60,16 @@ class ChatChannel:
         self, app: ChatApp, settings: ChatChannelSettings, transport: ChatTransport
     ) -> None:
         self._app, self._transport = app, transport
-        gateway, clock, language = app.gateway, app.clock, app.language
+        gateway, clock, texts = app.gateway, app.clock, app.texts
         defaults = channel_defaults(settings, app.defaults)
         people = ChatUsers(transport, gateway.access, settings)
-        self._sender = OutboxSender(transport, gateway.delivery, clock, language=language)
+        self._sender = OutboxSender(transport, gateway.delivery, clock, texts=texts)
         self._displays = RunDisplayLoop(
             transport,
             gateway,
             clock,
             settings=settings,
-            language=language,
+            texts=texts,
             on_outgoing=self._sender.wake,
         )
         listener = InboxListener(
@@ -83,11 +83,11 @@ class ChatChannel:
             people,
             settings=settings,
             defaults=defaults,
-            language=language,
+            texts=texts,
             listener=listener,
         )
         self._actions = ActionAnswers(
-            transport, gateway, people, language=language, on_answered=self._on_answered
+            transport, gateway, people, texts=texts, on_answered=self._on_answered
         )
         self._people = people
         self._stopping = asyncio.Event()

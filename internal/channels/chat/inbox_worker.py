@@ -43,8 +43,7 @@ from internal.channels.chat.transport import (
     recall_id,
 )
 from internal.config.chat import ChatChannelSettings
-from internal.i18n.catalog import LanguageSetting
-from internal.i18n.chat import phrases_for
+from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -84,11 +83,11 @@ class InboxWorker:
         *,
         settings: ChatChannelSettings,
         defaults: TaskDefaults,
-        language: LanguageSetting,
+        texts: ChatTexts,
         listener: InboxListener,
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
-        self._settings, self._language, self._listener = settings, language, listener
+        self._settings, self._texts, self._listener = settings, texts, listener
         self._answers = TextAnswers(gateway, people)
         self._commands = CommandHandlers(
             gateway, people, self._answers, settings=settings, defaults=defaults
@@ -143,7 +142,7 @@ class InboxWorker:
             if self._failures[row.message_id] < MAX_TRIES:
                 raise
             log.exception("message given up", extra={"message_id": row.message_id})
-            phrases = phrases_for(self._language, "")
+            phrases = self._texts.phrases_for("")
             await self._reply(row, phrases("failed_inside", message_id=row.message_id))
         self._failures.pop(row.message_id, None)
 
@@ -171,7 +170,7 @@ class InboxWorker:
             granted=await self._people.granted_rights(message.user_id),
             in_our_thread=await self._is_in_our_thread(message),
         )
-        match check_message(message, self._settings, sender, language=self._language):
+        match check_message(message, self._settings, sender, texts=self._texts):
             case Ignored(reason):
                 await self._ignore(row, reason)
             case Reply(text):

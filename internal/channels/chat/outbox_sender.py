@@ -22,8 +22,7 @@ from internal.channels.chat.transport import (
     TransportRejected,
     TransportUnavailable,
 )
-from internal.i18n.catalog import LanguageSetting
-from internal.i18n.chat import ChatPhrases, phrases_for
+from internal.i18n.chat import ChatPhrases, ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +45,10 @@ class OutboxSender:
         delivery: ChatDelivery,
         clock: Clock,
         *,
-        language: LanguageSetting,
+        texts: ChatTexts,
     ) -> None:
         self._transport, self._delivery, self._clock = transport, delivery, clock
-        self._language = language
+        self._texts = texts
         self._poll = PollLoop(POLL_SECONDS, "outbox")
         self._busy: set[str] = set()
         self.dead_letters: int | None = None
@@ -115,7 +114,7 @@ class OutboxSender:
         if outgoing.question_id:
             return await self._send_question(outgoing, since)
         context = await self._delivery.get_reply_context(outgoing)
-        phrases = phrases_for(self._language, context.instruction or outgoing.body)
+        phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, TextContent(text, phrases))
         return await self._send_post(post, outgoing.key, since)
@@ -125,7 +124,7 @@ class OutboxSender:
         found = await self._delivery.get_question(QuestionId(outgoing.question_id))
         if found is None:
             raise TransportRejected("the question was deleted with its session")
-        phrases = phrases_for(self._language, found.instruction)
+        phrases = self._texts.phrases_for(found.instruction)
         content = QuestionContent(found.record, phrases)
         if not outgoing.key.endswith(_CLOSED):
             post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)

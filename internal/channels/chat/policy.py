@@ -14,8 +14,7 @@ from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import is_pairing
 from internal.channels.chat.transport import ChatTransport, IncomingMessage
 from internal.config.chat import ChatChannelSettings
-from internal.i18n.catalog import LanguageSetting
-from internal.i18n.chat import ChatPhrases, phrases_for
+from internal.i18n.chat import ChatPhrases, ChatTexts
 
 MAX_NAME_LENGTH = 80
 _CACHE_SIZE, _NAME_SECONDS, _MISSING_NAME_SECONDS = 2_048, 3_600.0, 60.0
@@ -72,13 +71,13 @@ def check_message(
     settings: ChatChannelSettings,
     sender: SenderContext,
     *,
-    language: LanguageSetting,
+    texts: ChatTexts,
 ) -> Ignored | Reply | Accepted:
     """Return whether a message is processed, answered with a sentence, or ignored."""
     text, reason = message.text, _ignore_reason(message, settings, sender)
     if reason:
         return Ignored(reason)
-    phrases = phrases_for(language, text or "")
+    phrases = texts.phrases_for(text or "")
     rights = listed_rights(settings, message.user_id, message.chat_id) | sender.granted
     principal = Principal(sender.principal_id, roles=rights)
     if not principal.may("talk") and not is_pairing(text or ""):

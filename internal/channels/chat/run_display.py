@@ -29,8 +29,7 @@ from internal.channels.chat.transport import (
     TransportRejected,
 )
 from internal.config.chat import ChatChannelSettings
-from internal.i18n.catalog import LanguageSetting
-from internal.i18n.chat import phrases_for
+from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +74,11 @@ class RunDisplayLoop:
         clock: Clock,
         *,
         settings: ChatChannelSettings,
-        language: LanguageSetting,
+        texts: ChatTexts,
         on_outgoing: Callable[[], None],
     ) -> None:
         self._transport, self._gateway, self._clock = transport, gateway, clock
-        self._settings, self._language, self._on_outgoing = settings, language, on_outgoing
+        self._settings, self._texts, self._on_outgoing = settings, texts, on_outgoing
         channel = f"{transport.name}:{transport.app}"
         self._holder = DisplayHolder(channel, f"gateway-{secrets.token_hex(8)}")
         self._tasks: asyncio.TaskGroup | None = None
@@ -153,7 +152,7 @@ class RunDisplayLoop:
             self._gateway,
             clock=self._clock,
             settings=self._settings,
-            language=self._language,
+            texts=self._texts,
             holder=self._holder,
         )
         self._shown[run_id] = displayed
@@ -204,14 +203,14 @@ class _DisplayedRun:
         *,
         clock: Clock,
         settings: ChatChannelSettings,
-        language: LanguageSetting,
+        texts: ChatTexts,
         holder: DisplayHolder,
     ) -> None:
         self._display, self._run, task = claimed
         self._origin = task.origin
         self._transport, self._gateway, self._clock = transport, gateway, clock
         self._settings, self._holder = settings, holder
-        self._phrases = phrases_for(language, task.instruction)
+        self._phrases = texts.phrases_for(task.instruction)
         self._state = _read_state(self._display)
         self._state.resting = False
         self._progress = RunProgress()

@@ -15,8 +15,7 @@ from internal.channels.chat.transport import ActionResult, ChatAction, OnAction
 from internal.channels.lark.card_elements import ButtonAction
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.question_form import InvalidAnswer, read_card_answer
-from internal.i18n.catalog import LanguageSetting
-from internal.i18n.chat import phrases_for
+from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +65,8 @@ _event = msgspec.json.Decoder(_Event)
 class CardActionHandler:
     """Called in the connection's thread; `on_action` runs in the loop that created the object."""
 
-    def __init__(self, app_id: str, language: LanguageSetting, on_action: OnAction) -> None:
-        self._app_id, self._language, self._on_action = app_id, language, on_action
+    def __init__(self, app_id: str, texts: ChatTexts, on_action: OnAction) -> None:
+        self._app_id, self._texts, self._on_action = app_id, texts, on_action
         self._loop = asyncio.get_running_loop()
         self._responses: TTLCache[str, CallbackResponse] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
         self._running: Future[ActionResult] | None = None
@@ -122,10 +121,10 @@ class CardActionHandler:
         return response
 
     def _toast(self, level: Literal["warning", "error"], key: str) -> CallbackResponse:
-        return self._respond(ActionResult(level, phrases_for(self._language, "")(key)))
+        return self._respond(ActionResult(level, self._texts.phrases_for("")(key)))
 
     def _malformed(self) -> ActionResult:
-        return ActionResult("warning", phrases_for(self._language, "")("click_malformed"))
+        return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
 
 
 def _read_action(event: _Event) -> ChatAction | None:

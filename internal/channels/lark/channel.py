@@ -39,7 +39,7 @@ from internal.channels.lark.receiver import EventReceiver
 from internal.channels.lark.replies import ReplySender
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
-from internal.i18n.catalog import LanguageSetting
+from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +57,11 @@ class LarkTransport:
         settings: ChatChannelSettings,
         clock: Clock,
         *,
-        language: LanguageSetting,
+        texts: ChatTexts,
         timeouts: ConnectionTimeouts | None = None,
     ) -> None:
         self.app = credentials.app_id
-        self._settings, self._language = settings, language
+        self._settings, self._texts = settings, texts
         self._client = LarkClient(credentials, clock)
         self._api = LarkApi(self._client)
         self.identity = BotIdentity(self._api)
@@ -78,7 +78,7 @@ class LarkTransport:
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
         """Stay connected until cancelled."""
         self._receiver = EventReceiver(on_message)
-        self._actions = CardActionHandler(self.app, self._language, on_action)
+        self._actions = CardActionHandler(self.app, self._texts, on_action)
         self._connection.start()
         try:
             await self.identity.fetch()
@@ -190,5 +190,5 @@ def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | N
         return None
     secret = settings.app_secret.get_secret_value()
     credentials = AppCredentials(settings.app_id, secret, settings.origin)
-    transport = LarkTransport(credentials, settings, app.clock, language=app.language)
+    transport = LarkTransport(credentials, settings, app.clock, texts=app.texts)
     return ChatChannel(app, settings, transport)

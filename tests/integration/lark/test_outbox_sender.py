@@ -28,6 +28,7 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
+from tests.support.chat_texts import EN_TEXTS
 from tests.support.lark_gateway import APP, shown_text
 
 HASTY = SendPolicy(max_attempts=2, max_delay=1.0, timeout=1.0)
@@ -49,10 +50,10 @@ class Outbox:
         self.sim, self.database, self.stores, self.clock = sim, database, Stores(), Ahead()
         credentials = AppCredentials(APP.app_id, APP.secret, sim.url)
         self.transport = LarkTransport(
-            credentials, ChatChannelSettings(), self.clock, language="en"
+            credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
         )
         delivery = ChatDelivery(database, self.stores, self.clock)
-        self.sender = OutboxSender(self.transport, delivery, self.clock, language="en")
+        self.sender = OutboxSender(self.transport, delivery, self.clock, texts=EN_TEXTS)
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
         outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)

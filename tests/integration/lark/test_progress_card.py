@@ -41,7 +41,7 @@ async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Pat
 async def test_one_card_shows_plan_and_tools_and_ends_done(tmp_path: Path) -> None:
     async with open_rig(tmp_path, PLANNED, SHOWS) as rig:
         asked = await rig.say("look around")
-        await rig.sim.until(lambda _: "Lists a directory" in card_text(rig))
+        await rig.sim.until(lambda _: "List a folder" in card_text(rig))
         assert "☐ tell" in card_text(rig) or "▶" in card_text(rig)
         assert title(rig) == "Working"
         rig.core.model.release("go")
@@ -87,7 +87,7 @@ async def test_another_process_continues_a_card_after_a_stop(tmp_path: Path) -> 
         open_rig(tmp_path, PLANNED, SHOWS, sim=sim) as rig,
     ):
         asked = await rig.say("look around")
-        await sim.until(lambda _: "Lists a directory" in card_text(rig))
+        await sim.until(lambda _: "List a folder" in card_text(rig))
         rig.channel.stop()
         await sim.until(lambda _: not sim.lark.delivery.connections)
         async with open_lark(rig.core, sim, SHOWS) as second:

@@ -249,8 +249,8 @@ async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
             "Allow selected once", form_value={"call_1": False, "call_2": True}
         )
         assert toast(outcome) == ("success", "Allowed 1 of 2")
-        assert "\\u2717 1. Runs a command" in one.shown(one.card)
-        assert "\\u2713 2. Writes a file" in one.shown(one.card)
+        assert "\\u2717 1. Run a command" in one.shown(one.card)
+        assert "\\u2713 2. Write a file" in one.shown(one.card)
         assert await one.rig.until_replies(1) == ["over"]
         (folder,) = (tmp_path / "workspaces").iterdir()
         assert [each.name for each in folder.iterdir()] == ["notes.md"]

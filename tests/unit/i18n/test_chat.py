@@ -2,12 +2,11 @@
 
 from internal.i18n.chat import (
     ChatPhrases,
+    ChatTexts,
     approval_words,
     find_switch,
     has_chinese,
-    phrases_for,
 )
-from internal.tools.registry import TOOLS
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
@@ -28,17 +27,17 @@ def test_switches_are_understood_in_both_languages() -> None:
     ]
 
 
-def test_every_tool_has_a_description() -> None:
-    for tool in TOOLS:
-        for phrases in (EN, ZH):
-            assert tool.spec.name not in phrases.tool(tool.spec.name)
-    assert EN.tool("move_file") == "Uses move_file"
+def test_a_tool_is_named_by_its_title_or_else_by_its_name() -> None:
+    texts = ChatTexts("auto", {"move_file": {"en": "Move a file", "zh": "移动文件"}})
+    titles = [texts.phrases_for(text).tool("move_file") for text in ("hello", "你好")]
+    assert titles == ["Move a file", "移动文件"]
+    assert EN.tool("move_file") == "Use move_file"
 
 
 def test_auto_follows_the_language_of_the_text() -> None:
-    assert phrases_for("auto", "你好").language == "zh"
-    assert phrases_for("auto", "hello").language == "en"
-    assert phrases_for("zh", "hello").language == "zh"
+    assert ChatTexts().phrases_for("你好").language == "zh"
+    assert ChatTexts().phrases_for("hello").language == "en"
+    assert ChatTexts("zh").phrases_for("hello").language == "zh"
     assert has_chinese("a 中")
     assert not has_chinese("abc")
 

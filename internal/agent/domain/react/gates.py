@@ -13,7 +13,7 @@ from msgspec import Meta
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.plans import MAX_STEPS, Complexity, Plan
 from internal.agent.domain.tasks import GateMode
-from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.tools import Language, ToolSpec
 
 MAX_OPTIONS = 20
 
@@ -32,6 +32,7 @@ class PlanCall(msgspec.Struct, frozen=True):
     """
 
     tool: ClassVar[str] = "plan"
+    tool_title: ClassVar[dict[Language, str]] = {"en": "Make a plan", "zh": "制定计划"}
     goal: Annotated[Short, Meta(description="What will be true when the task is done.")]
     steps: Annotated[
         tuple[Short, ...],
@@ -47,6 +48,7 @@ class UpdatePlanCall(msgspec.Struct, frozen=True):
     """Set the status of a step of the plan, for example when it is completed."""
 
     tool: ClassVar[str] = "update_plan"
+    tool_title: ClassVar[dict[Language, str]] = {"en": "Update the plan", "zh": "更新计划"}
     step_id: Annotated[Short, Meta(description="The step's id: `1` is the first step.")]
     status: Annotated[
         Literal["in_progress", "completed", "failed", "skipped"],
@@ -61,6 +63,7 @@ class ClarifyCall(msgspec.Struct, frozen=True):
     """
 
     tool: ClassVar[str] = "clarify"
+    tool_title: ClassVar[dict[Language, str]] = {"en": "Ask a question", "zh": "提出问题"}
     step_id: Annotated[Short, Meta(description="The step's id: `1` is the first step.")]
     goal: Annotated[Short, Meta(description="What this step achieves.")]
     success_criteria: Annotated[
@@ -78,6 +81,7 @@ class RequestUserCall(msgspec.Struct, frozen=True):
     """Ask the person something that only they can answer, and wait for it. Call it alone."""
 
     tool: ClassVar[str] = "request_user"
+    tool_title: ClassVar[dict[Language, str]] = {"en": "Ask for help", "zh": "请求协助"}
     question: Annotated[Short, Meta(description="What the person is asked.", min_length=1)]
     options: Options = ()
     multiple: Multiple = False
@@ -98,7 +102,9 @@ def _spec(call: type[ControlCall]) -> ToolSpec:
     parameters = {key: value for key, value in schema[call.__name__].items() if key != "title"}
     description = " ".join((call.__doc__ or "").split())
     parameters.pop("description", None)
-    return ToolSpec(call.tool, description, parameters, "ui", idempotent=True)
+    return ToolSpec(
+        call.tool, description, parameters, "ui", idempotent=True, title=call.tool_title
+    )
 
 
 CONTROL_SPECS: tuple[ToolSpec, ...] = tuple(_spec(call) for call in CONTROL_CALLS)

@@ -9,6 +9,7 @@ from internal.agent.domain.ids import RunId
 from internal.channels.chat.action_answers import ActionAnswers
 from internal.channels.chat.transport import ChatAction
 from internal.i18n.chat import ChatPhrases
+from tests.support.chat_texts import EN_TEXTS
 from tests.unit.channels.chat.conftest import EchoApp
 
 EN = ChatPhrases("en")
@@ -22,7 +23,7 @@ def answered() -> list[RunId]:
 @pytest.fixture
 def actions(app: EchoApp, answered: list[RunId]) -> ActionAnswers:
     return ActionAnswers(
-        app.transport, app.gateway, app.users, language="en", on_answered=answered.append
+        app.transport, app.gateway, app.users, texts=EN_TEXTS, on_answered=answered.append
     )
 
 

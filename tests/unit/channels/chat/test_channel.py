@@ -3,13 +3,14 @@
 import asyncio
 
 from internal.channels.chat.channel import ChatApp, ChatChannel
+from tests.support.chat_texts import EN_TEXTS
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import EchoApp, echo_message
 
 
 async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None:
     channel = ChatChannel(
-        ChatApp(app.gateway, defaults(), app.clock, "en"), app.settings, app.transport
+        ChatApp(app.gateway, defaults(), app.clock, EN_TEXTS), app.settings, app.transport
     )
     running = asyncio.create_task(channel.run())
     await app.service.until(lambda: bool(app.service.connected))

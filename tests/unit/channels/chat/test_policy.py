@@ -18,6 +18,7 @@ from internal.channels.chat.policy import (
 from internal.channels.chat.transport import IncomingMessage
 from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from tests.support.chat_settings import with_values
+from tests.support.chat_texts import EN_TEXTS
 
 NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
 SETTINGS = ChatChannelSettings()
@@ -63,7 +64,7 @@ MESSAGE = IncomingMessage(
 def test_messages_are_accepted_ignored_or_rejected(
     changed: dict[str, Any], settings: ChatChannelSettings, verdict: type
 ) -> None:
-    judged = check_message(MESSAGE._replace(**changed), settings, SENDER, language="en")
+    judged = check_message(MESSAGE._replace(**changed), settings, SENDER, texts=EN_TEXTS)
     assert type(judged) is verdict
 
 
@@ -90,11 +91,11 @@ def test_a_group_has_rules_of_its_own(
     settings = with_values(SETTINGS, groups={"oc_1": group})
     heard = MESSAGE._replace(**changed)
     assert (
-        type(check_message(heard, settings, SENDER._replace(in_our_thread=ours), language="en"))
+        type(check_message(heard, settings, SENDER._replace(in_our_thread=ours), texts=EN_TEXTS))
         is verdict
     )
     elsewhere = heard._replace(chat_id="oc_2", **TO_US)
-    assert type(check_message(elsewhere, settings, SENDER, language="en")) is Accepted
+    assert type(check_message(elsewhere, settings, SENDER, texts=EN_TEXTS)) is Accepted
 
 
 @pytest.mark.parametrize(
@@ -134,16 +135,16 @@ def test_a_user_without_talk_may_redeem_a_pairing_code() -> None:
     for text, verdict in (("/pair ABCD", Accepted), ("/help", Reply), ("pair", Reply)):
         assert is_pairing(text) is (verdict is Accepted)
         assert (
-            type(check_message(MESSAGE._replace(text=text), settings, SENDER, language="en"))
+            type(check_message(MESSAGE._replace(text=text), settings, SENDER, texts=EN_TEXTS))
             is verdict
         )
     given = SENDER._replace(granted=frozenset({"talk"}))
-    assert type(check_message(MESSAGE, settings, given, language="en")) is Accepted
+    assert type(check_message(MESSAGE, settings, given, texts=EN_TEXTS)) is Accepted
 
 
 def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
     judged = check_message(
-        MESSAGE, with_values(SETTINGS, access=ChatAccess(operate=("ou_1",))), SENDER, language="en"
+        MESSAGE, with_values(SETTINGS, access=ChatAccess(operate=("ou_1",))), SENDER, texts=EN_TEXTS
     )
     assert isinstance(judged, Accepted)
     assert judged.principal.id == "lark:cli_1:ou_1"

@@ -4,6 +4,7 @@ import asyncio
 
 from internal.channels.chat.run_display import RunDisplayLoop
 from tests.support.chat_settings import with_values
+from tests.support.chat_texts import EN_TEXTS
 from tests.unit.channels.chat.conftest import EchoApp
 
 
@@ -18,7 +19,7 @@ async def test_a_display_is_held_by_one_process_until_it_is_released(app: EchoAp
             app.gateway,
             app.clock,
             settings=settings,
-            language="en",
+            texts=EN_TEXTS,
             on_outgoing=lambda: None,
         )
         for _ in range(2)

@@ -14,8 +14,9 @@ from internal.agent.domain.plans import number_steps
 from internal.agent.domain.usage import Usage
 from internal.channels.chat.run_state import RunProgress
 from internal.i18n.chat import ChatPhrases
+from tests.support.chat_texts import TOOL_TITLES
 
-EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
+EN, ZH = ChatPhrases("en", TOOL_TITLES), ChatPhrases("zh")
 
 
 def test_the_state_follows_the_events() -> None:
@@ -40,7 +41,7 @@ def test_the_state_follows_the_events() -> None:
     lines = state.lines(EN)
     assert lines[0] == "☐ read \\*all\\* of it"
     assert "earlier steps" in "".join(lines)
-    assert lines[-1] == "✗ Reads a file"
+    assert lines[-1] == "✗ Read a file"
     assert "secret" not in "".join(lines)
     over = [state.is_over]
     apply(state, LifecycleUpdated(status="completed", phase="persist"))
@@ -54,7 +55,7 @@ def test_the_state_follows_the_events() -> None:
     apply(state, final)
     assert [*over, state.is_over] == [False, True]
     assert state.title(ZH) == "已完成"
-    assert EN.tool("never_heard_of") == "Uses never_heard_of"
+    assert EN.tool("never_heard_of") == "Use never_heard_of"
 
 
 def apply(state: RunProgress, event: Event) -> None:

@@ -9,6 +9,7 @@ from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Question
 from internal.channels.chat.transport import ActionResult, ChatAction
 from internal.channels.lark.card_actions import CardActionHandler
+from tests.support.chat_texts import EN_TEXTS
 
 BUTTON = {"question": "question-1", "act": "approve"}
 
@@ -31,7 +32,7 @@ async def test_an_action_is_passed_on_once_and_answered_with_a_toast() -> None:
         actions.append(action)
         return ActionResult("success", "Approved")
 
-    handler = CardActionHandler("cli_1", "en", on_action)
+    handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
     expected = {"toast": {"type": "success", "content": "Approved"}}
     for _ in range(2):  # the second delivery gets the same response
         assert await asyncio.to_thread(handler.handle, event(BUTTON)) == expected
@@ -45,7 +46,7 @@ async def test_other_events_are_left_to_the_receiver_and_malformed_actions_refus
     async def on_action(_: ChatAction) -> ActionResult:
         raise AssertionError
 
-    handler = CardActionHandler("cli_1", "en", on_action)
+    handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
     for payload in (b"", b'{"header": {"event_type": "im.message.receive_v1"}}'):
         assert await asyncio.to_thread(handler.handle, payload) is None
     for payload, level in ((event(7), "warning"), (event(BUTTON, "e2", operator=7), "error")):
@@ -58,7 +59,7 @@ async def test_a_failing_action_is_reported_and_does_not_raise() -> None:
     async def on_action(_: ChatAction) -> ActionResult:
         raise RuntimeError("broken")
 
-    handler = CardActionHandler("cli_1", "en", on_action)
+    handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
     response = await asyncio.to_thread(handler.handle, event(BUTTON))
     assert response is not None
     assert response["toast"]["type"] == "error"
