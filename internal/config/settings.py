@@ -170,7 +170,7 @@ class Settings(Section):
     ui: UiSettings = UiSettings()
 
     @model_validator(mode="after")
-    def _closed_door(self) -> Self:
+    def _is_loopback_only(self) -> Self:
         if self.auth.mode == "local" and not is_loopback(self.server.host):
             raise ValueError(
                 f"server.host {self.server.host} is not a loopback address; while auth.mode is"

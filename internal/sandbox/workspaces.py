@@ -19,7 +19,7 @@ class Workspaces:
             InvalidRequest: the named workspace is not a folder.
             StoreUnavailable: the session's folder cannot be created.
         """
-        named = task.brief.workspace
+        named = task.spec.workspace
         if named:
             if not Path(named).is_dir():
                 raise InvalidRequest(f"The workspace {named} is not a folder.")

@@ -1,4 +1,4 @@
-"""A web door with watchers, or bare connections that get the same bytes; measures itself.
+"""A web server with watchers, or bare connections that get the same bytes; measures itself.
 
 ``python -m tests.bench.fanout ours|bare FOLDER`` prints its port, its token and the path to watch.
 ``go WAKES EVENTS`` on standard input publishes so many events at once, so many times, and then the

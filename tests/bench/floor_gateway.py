@@ -2,7 +2,7 @@
 
 ``python -m tests.bench.floor_gateway PORT MODEL_URL FILE``. Stores what comes (SQLite, WAL,
 synchronous=FULL, what waits shares a commit), asks the model with raw bytes over kept connections,
-streams what it says to whoever asked and stores the reply. No runs, no events, no replay, no other
+streams what it says to the caller and stores the reply. No runs, no events, no replay, no other
 watchers, no stop.
 """
 

@@ -55,7 +55,7 @@ class Model(asyncio.Protocol):
 
 
 class Reader(asyncio.Protocol):
-    """Whoever asks."""
+    """A caller."""
 
     def __init__(self) -> None:
         self._held = b""

@@ -162,7 +162,7 @@ async def flood(
 
 
 async def bare_flood(port: int, path: str, body: bytes, *, count: int, at_once: int) -> Taken:
-    """The same against a server that streams its answer to whoever asked."""
+    """The same against a server that streams its answer to the caller."""
     taken, left = Taken(), iter(range(count))
 
     async def work() -> None:

@@ -47,16 +47,16 @@ def _microseconds(folder: Path, which: str, watchers: int) -> dict[int, list[flo
     """Return the CPU per delivery by how many events a wake has."""
     folder.mkdir(parents=True)
     found: dict[int, list[float]] = {1: [], 8: []}
-    with _process(folder, "tests.bench.fanout", which, str(folder)) as door:
-        port, token, path = _read(door).split()
+    with _process(folder, "tests.bench.fanout", which, str(folder)) as server:
+        port, token, path = _read(server).split()
         with _process(folder, "tests.bench.drain", port, token, path, str(watchers)) as readers:
             assert _read(readers) == "ready"
             wakes, pace = WAKES[watchers], 0.025 + 0.00006 * watchers
             for _ in range(ROUNDS):
                 for events, rounds in found.items():
-                    assert _ask(door, f"go {wakes} {events} {pace}") == "published"
+                    assert _ask(server, f"go {wakes} {events} {pace}") == "published"
                     assert int(_read(readers)) > wakes * events * watchers * 100
-                    seconds = float(_ask(door, "report"))
+                    seconds = float(_ask(server, "report"))
                     rounds.append(seconds / (wakes * events + 1) / watchers * 1_000_000)
     return found
 

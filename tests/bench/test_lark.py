@@ -1,4 +1,4 @@
-"""What the Lark door adds: from an event to its ack, from an event to the reply, and memory."""
+"""What the Lark channel adds: from an event to its ack, from an event to the reply, and memory."""
 
 import asyncio
 import statistics

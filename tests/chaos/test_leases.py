@@ -12,7 +12,7 @@ async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Pat
     async with core(home, [Reply(text="awake again", hold="go")]) as here:
         made = await here.submit("sleep")
         await here.model.until_open(1)
-        services = here.house.coordinator.services
+        services = here.services.coordinator.services
         owner = (await here.run(made)).owner
         await services.database.write(partial(services.stores.runs.renew_leases, owner, "2000"))
         sweep = Recovery(

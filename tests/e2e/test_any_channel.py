@@ -1,4 +1,4 @@
-"""One question, any door: real processes, one gateway, Lark and page and terminal on one run."""
+"""One question in Lark, the page and the terminal: real processes, one gateway, one run."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ def settings(sim: LarkSim) -> dict[str, str]:
     }
 
 
-async def test_a_plan_is_asked_in_lark_and_answered_through_every_door(tmp_path: Path) -> None:
+async def test_a_plan_is_asked_in_lark_and_answered_in_every_channel(tmp_path: Path) -> None:
     """Asked in Lark, feedback on the page, edited in the terminal, approved in Lark."""
     async with (
         LarkSim([APP], speed=100.0) as sim,
@@ -192,7 +192,7 @@ async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
             assert {event["run_id"] for event in stream} == {question["run_id"]}
 
 
-async def test_of_two_hundred_answers_through_three_doors_exactly_one_counts(
+async def test_of_two_hundred_answers_in_three_channels_exactly_one_counts(
     tmp_path: Path,
 ) -> None:
     """156 over HTTP, 40 clicks in Lark, 4 commands of the terminal: 199 are told who was first."""

@@ -114,7 +114,7 @@ def replies(sim: LarkSim) -> list[str]:
     return [text for one in found if (text := shown_text(sim, one)) is not None]
 
 
-async def test_the_web_door_is_open_at_once_and_the_run_is_in_its_log(tmp_path: Path) -> None:
+async def test_the_web_channel_serves_at_once_and_logs_the_run(tmp_path: Path) -> None:
     async with (
         LarkSim([APP], speed=100.0) as sim,
         ScriptedAnthropic([Reply("seen by all")]) as model,
@@ -131,7 +131,7 @@ async def test_the_web_door_is_open_at_once_and_the_run_is_in_its_log(tmp_path: 
         assert events[-1]["event"]["payload"]["final_answer"] == "seen by all"
 
 
-async def test_a_wrong_secret_leaves_the_web_door_open(tmp_path: Path) -> None:
+async def test_a_wrong_secret_leaves_the_web_channel_available(tmp_path: Path) -> None:
     async with (
         LarkSim([APP]) as sim,
         ScriptedAnthropic([Reply("on the web")]) as model,

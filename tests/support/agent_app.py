@@ -39,7 +39,7 @@ TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 class Core:
     """A running gateway and what tests do with it."""
 
-    house: GatewayServices
+    services: GatewayServices
     model: ScriptedAnthropic
     ended: list[dict[str, Any]] = field(default_factory=list)
 
@@ -53,11 +53,11 @@ class Core:
         **options: Any,
     ) -> Submitted:
         chosen = TaskOptions(**{"permission_mode": Mode.FULL, **options})
-        brief = msgspec.structs.replace(
-            build_run_spec(self.house.defaults, chosen, LOCAL_OWNER), people=people
+        spec = msgspec.structs.replace(
+            build_run_spec(self.services.defaults, chosen, LOCAL_OWNER), people=people
         )
-        submission = Submission(text, brief, "web", session, attachments)
-        return await self.house.gateway.submit(submission, LOCAL_OWNER)
+        submission = Submission(text, spec, "web", session, attachments)
+        return await self.services.gateway.submit(submission, LOCAL_OWNER)
 
     async def answer(
         self, question_id: str, decision: str = "approve", text: str = "", **more: Any
@@ -65,7 +65,7 @@ class Core:
         """Answer a question as the local owner on the web page."""
         given = msgspec.convert({"decision": decision, "text": text, **more}, AnswerInput)
         who = Actor(LOCAL_OWNER, "web")
-        return await self.house.gateway.answer(QuestionId(question_id), given, who)
+        return await self.services.gateway.answer(QuestionId(question_id), given, who)
 
     async def asked(self, submitted: Submitted, number: int = 1) -> dict[str, Any]:
         """Return the payload of the n-th question of a run once the run waits for the answer."""
@@ -85,9 +85,9 @@ class Core:
         self, session: SessionId, wanted: Callable[[dict[str, Any]], bool]
     ) -> list[dict[str, Any]]:
         """Return the envelopes of a session, ephemeral ones included, up to a wanted one."""
-        start = Cursor(self.house.broadcaster.epoch, 0)
+        start = Cursor(self.services.broadcaster.epoch, 0)
         seen: list[dict[str, Any]] = []
-        async with aclosing(self.house.gateway.watch(frozenset({session}), start)) as batches:
+        async with aclosing(self.services.gateway.watch(frozenset({session}), start)) as batches:
             async for batch in batches:
                 for shown in batch:
                     if isinstance(shown, EventRecord):
@@ -104,11 +104,11 @@ class Core:
         )
 
     async def run(self, submitted: Submitted) -> Run:
-        return await self.house.gateway.queries.latest_run(submitted.task_id, LOCAL_OWNER)
+        return await self.services.gateway.queries.latest_run(submitted.task_id, LOCAL_OWNER)
 
     async def durable(self, submitted: Submitted) -> list[dict[str, Any]]:
         """Return the stored envelopes of a run."""
-        rows = await self.house.gateway.queries.events(
+        rows = await self.services.gateway.queries.events(
             submitted.session_id, LOCAL_OWNER, limit=10_000
         )
         return [msgspec.json.decode(row.json) for row in rows if row.run_id == submitted.run_id]
@@ -165,8 +165,8 @@ async def core(
                 **(environ or {}),
             }
         )
-        house = await stack.enter_async_context(open_gateway(loaded))
-        async with background_task(house.dispatcher.run(house.coordinator)) as dispatching:
-            yield Core(house, server)
-            house.dispatcher.stop()
+        services = await stack.enter_async_context(open_gateway(loaded))
+        async with background_task(services.dispatcher.run(services.coordinator)) as dispatching:
+            yield Core(services, server)
+            services.dispatcher.stop()
             await asyncio.wait([dispatching])

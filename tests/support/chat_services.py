@@ -242,7 +242,7 @@ async def open_channel(
     service: ChatService, core: Core, settings: ChatChannelSettings
 ) -> AsyncGenerator[ChatChannel]:
     """Run a channel at a service, connected; leaving stops it in order."""
-    app = ChatApp(core.house.gateway, core.house.defaults, core.house.clock, AUTO_TEXTS)
+    app = ChatApp(core.services.gateway, core.services.defaults, core.services.clock, AUTO_TEXTS)
     channel = ChatChannel(app, settings, service.transport(core, settings))
     running = asyncio.create_task(channel.run())
     try:
@@ -255,11 +255,11 @@ async def open_channel(
 
 async def until_idle(service: ChatService, core: Core) -> None:
     """Return when nothing is left to process, to run or to send."""
-    delivery: ChatDelivery = core.house.gateway.delivery
+    delivery: ChatDelivery = core.services.gateway.delivery
     while True:
         accepted = await delivery.list_accepted(service.name, service.app, 10)
         due = await delivery.list_due(service.name, service.app, 10)
-        if not accepted and not due and not core.house.dispatcher.active_count:
+        if not accepted and not due and not core.services.dispatcher.active_count:
             return
         await _pause()
 

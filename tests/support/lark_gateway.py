@@ -27,7 +27,7 @@ QUIET = ChatChannelSettings(react_emoji="off", progress="off")
 
 
 @dataclass
-class LarkRig:
+class LarkGateway:
     """The simulated Lark, the gateway and its channel."""
 
     sim: LarkSim
@@ -75,7 +75,7 @@ class LarkRig:
 
     async def settled(self) -> None:
         """Return when nothing is left to receive, to process, to run or to send."""
-        app = self.core.house
+        app = self.core.services
         while True:
             accepted = await app.database.read(
                 lambda: app.stores.inbox.list_accepted("lark", APP.app_id, 10)
@@ -105,14 +105,14 @@ def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
 
 
 @asynccontextmanager
-async def open_rig(
+async def open_lark_gateway(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
     settings: ChatChannelSettings = QUIET,
     *,
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
-) -> AsyncGenerator[LarkRig]:
+) -> AsyncGenerator[LarkGateway]:
     """Open a simulated Lark and a gateway, connected; leaving closes them in order."""
     async with AsyncExitStack() as stack:
         if sim is None:
@@ -120,7 +120,7 @@ async def open_rig(
         gateway = await stack.enter_async_context(core(home, script, environ))
         transport = lark_transport(gateway, sim, settings)
         async with open_lark(gateway, sim, settings, transport=transport) as channel:
-            yield LarkRig(sim, gateway, channel, transport)
+            yield LarkGateway(sim, gateway, channel, transport)
 
 
 def lark_transport(
@@ -129,7 +129,7 @@ def lark_transport(
     """Return the transport of the app at a simulated Lark, not connected yet."""
     credentials = AppCredentials(APP.app_id, secret, sim.url)
     return LarkTransport(
-        credentials, settings, gateway.house.clock, texts=AUTO_TEXTS, timeouts=PACE
+        credentials, settings, gateway.services.clock, texts=AUTO_TEXTS, timeouts=PACE
     )
 
 
@@ -143,8 +143,8 @@ async def open_lark(
     transport: LarkTransport | None = None,
 ) -> AsyncGenerator[ChatChannel]:
     """Run the Lark channel of a gateway, connected."""
-    house = gateway.house
-    app = ChatApp(house.gateway, house.defaults, house.clock, AUTO_TEXTS)
+    services = gateway.services
+    app = ChatApp(services.gateway, services.defaults, services.clock, AUTO_TEXTS)
     transport = transport or lark_transport(gateway, sim, settings, secret)
     channel = ChatChannel(app, settings, transport)
     running = asyncio.create_task(channel.run())

@@ -31,7 +31,7 @@ def a_session(session_id: str = "session-1", **fields: Any) -> Session:
 
 def a_task(task_id: str = "task-1", session_id: str = "session-1", **fields: Any) -> Task:
     values: dict[str, Any] = {
-        "kind": "chat", "lane": session_id, "instruction": "count", "brief": RunSpec(),
+        "kind": "chat", "lane": session_id, "instruction": "count", "spec": RunSpec(),
         "origin": Origin("web", "local"), "status": "queued", "created": T0, **fields,
     }  # fmt: skip
     return Task(TaskId(task_id), SessionId(session_id), **values)

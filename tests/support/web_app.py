@@ -46,13 +46,13 @@ DEFAULT_TIMEOUTS = WebTimeouts()
 class IdleDispatcher:
     """A dispatcher that starts nothing and records what is requested."""
 
-    left: list[tuple[RunId, RunExit]] = field(default_factory=list)
+    cancelled: list[tuple[RunId, RunExit]] = field(default_factory=list)
 
     def wake(self) -> None:
         pass
 
-    def cancel(self, run_id: RunId, way_out: RunExit, /) -> bool:
-        self.left.append((run_id, way_out))
+    def cancel(self, run_id: RunId, reason: RunExit, /) -> bool:
+        self.cancelled.append((run_id, reason))
         return True
 
 

@@ -64,7 +64,7 @@ async def open_working_web_app(
 ) -> AsyncGenerator[WorkingWebApp]:
     """Serve a gateway with a scripted model on the data of `home`."""
     async with core(home, script) as here:
-        app = here.house
+        app = here.services
         services = WebServices(
             gateway=app.gateway,
             broadcaster=app.broadcaster,

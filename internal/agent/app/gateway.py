@@ -90,7 +90,7 @@ class Gateway:
 
         Raises:
             InvalidRequest: the text is empty or too long.
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
             Forbidden: the principal may not submit tasks.
         """
         submission = _checked(submission, principal)
@@ -126,11 +126,11 @@ class Gateway:
 
         Raises:
             InvalidRequest: the text is empty or too long.
-            NotFound: the task does not exist or belongs to somebody else.
+            NotFound: the task does not exist or belongs to another person.
             Forbidden: the principal may not submit tasks.
         """
         task = await self.queries.task(task_id, principal)
-        return await self.steer(Submission(text, task.brief, channel, task.session_id), principal)
+        return await self.steer(Submission(text, task.spec, channel, task.session_id), principal)
 
     async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
         """Stop the running run of a session; the message is the next task.
@@ -161,7 +161,7 @@ class Gateway:
         The request is stored first, so it takes effect even if this process crashes.
 
         Raises:
-            NotFound: the task does not exist or belongs to somebody else.
+            NotFound: the task does not exist or belongs to another person.
             Forbidden: the principal may not stop the task.
             Conflict: the task has ended.
         """
@@ -190,7 +190,7 @@ class Gateway:
         `message` is the accepted message that contains the request.
 
         Raises:
-            NotFound: the task does not exist or belongs to somebody else.
+            NotFound: the task does not exist or belongs to another person.
             Forbidden: the principal may not submit tasks.
             Conflict: the task has not ended, or it is completed.
         """
@@ -281,7 +281,7 @@ class Gateway:
         """Change the title of a session.
 
         Raises:
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
         """
         await self.queries.session(session_id, principal)
         rename = partial(self._stores.sessions.rename, session_id, title, self._now())
@@ -292,7 +292,7 @@ class Gateway:
         """Delete a session and all its data; an audit entry remains.
 
         Raises:
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
             Conflict: one of its runs has not ended.
         """
         session = await self.queries.session(session_id, principal)

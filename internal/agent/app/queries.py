@@ -34,7 +34,7 @@ from internal.agent.store.stores import Stores
 class Queries:
     """Reads for channels, limited to the data of a principal. The owner may read everything.
 
-    Data of somebody else is reported as not found.
+    Data of another person is reported as not found.
     """
 
     def __init__(self, database: Database, stores: Stores) -> None:
@@ -45,7 +45,7 @@ class Queries:
         """Return a task.
 
         Raises:
-            NotFound: the task does not exist or belongs to somebody else.
+            NotFound: the task does not exist or belongs to another person.
         """
         task = await self._database.read(partial(self._stores.tasks.get, task_id))
         if task is None or not _may_read(principal, task.origin.principal):
@@ -56,7 +56,7 @@ class Queries:
         """Return the newest run of a task.
 
         Raises:
-            NotFound: the task does not exist or belongs to somebody else.
+            NotFound: the task does not exist or belongs to another person.
         """
         await self.task(task_id, principal)
         run = await self._database.read(partial(self._stores.runs.get_by_task, task_id))
@@ -85,7 +85,7 @@ class Queries:
         """Return a session.
 
         Raises:
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
         """
         session = await self._database.read(partial(self._stores.sessions.get, session_id))
         if session is None or not _may_read(principal, session.owner):
@@ -118,7 +118,7 @@ class Queries:
         """Return a session's messages before a position, newest first.
 
         Raises:
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
         """
         await self.session(session_id, principal)
         return await self._database.read(
@@ -131,7 +131,7 @@ class Queries:
         """Return a session's events after a position, oldest first.
 
         Raises:
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
         """
         await self.session(session_id, principal)
         return await self._database.read(
@@ -149,7 +149,7 @@ class Queries:
         """Return the usage by day, session or model, newest first.
 
         Raises:
-            NotFound: the session does not exist or belongs to somebody else.
+            NotFound: the session does not exist or belongs to another person.
         """
         if session_id is not None:
             await self.session(session_id, principal)

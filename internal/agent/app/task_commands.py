@@ -59,7 +59,7 @@ def submit_task(
     """Store a task in its session, in the current session of its scope, or in a new one.
 
     Raises:
-        NotFound: the session does not exist or belongs to somebody else.
+        NotFound: the session does not exist or belongs to another person.
         Conflict: the message that contains the task was handled before.
     """
     if key := submission.idempotency_key:
@@ -78,7 +78,7 @@ def steer(
     """Store a message as steering of the session's active run; without one, as a task.
 
     Raises:
-        NotFound: the session does not exist or belongs to somebody else.
+        NotFound: the session does not exist or belongs to another person.
         Conflict: the message was handled before.
     """
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
@@ -100,7 +100,7 @@ def interrupt_session(
     stop, None if no run is running.
 
     Raises:
-        NotFound: the session does not exist or belongs to somebody else.
+        NotFound: the session does not exist or belongs to another person.
         Conflict: the message was handled before.
     """
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)

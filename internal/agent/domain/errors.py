@@ -3,7 +3,7 @@
 LarkspurError
 ├── RequestError            the request is not acceptable; nothing was done
 │   ├── InvalidRequest      a field is missing, not valid or too large
-│   ├── NotFound            it does not exist, or belongs to somebody else
+│   ├── NotFound            it does not exist, or belongs to another person
 │   ├── Forbidden           the principal lacks the right
 │   └── Conflict            the current state does not allow it
 ├── StoreError              the database cannot be used
@@ -38,7 +38,7 @@ class InvalidRequest(RequestError):
 
 
 class NotFound(RequestError):
-    """It does not exist or belongs to somebody else: the two are not distinguished."""
+    """It does not exist or belongs to another person: the two are not distinguished."""
 
 
 class Forbidden(RequestError):

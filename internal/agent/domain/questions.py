@@ -8,7 +8,7 @@ import msgspec
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.targets import Target, ToolTargets
 from internal.agent.domain.plans import Plan, PlanEdit
-from internal.agent.domain.tasks import Attachment, grant_scope
+from internal.agent.domain.tasks import Attachment, rule_scope
 from internal.agent.domain.text import truncate
 
 QuestionKind = Literal["plan", "clarify", "approval"]
@@ -160,4 +160,4 @@ class QuestionRecord(NamedTuple):
     @property
     def rule_scope(self) -> str:
         """The scope of permission rules that hold for all tasks submitted from the same place."""
-        return grant_scope(self.chat, self.principal)
+        return rule_scope(self.chat, self.principal)

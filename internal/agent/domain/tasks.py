@@ -69,9 +69,9 @@ class Origin(msgspec.Struct, frozen=True):
         return chat_name(self.channel, self.app, self.chat_id) if self.chat_id else ""
 
     @property
-    def grants(self) -> str:
+    def rule_scope(self) -> str:
         """The scope of permission rules for tasks from this source."""
-        return grant_scope(self.chat, self.principal)
+        return rule_scope(self.chat, self.principal)
 
 
 def chat_name(channel: str, app: str, chat_id: str) -> str:
@@ -79,7 +79,7 @@ def chat_name(channel: str, app: str, chat_id: str) -> str:
     return f"{channel}:{app}:{chat_id}"
 
 
-def grant_scope(chat: str, principal: str) -> str:
+def rule_scope(chat: str, principal: str) -> str:
     """Return the scope of permission rules: the chat, else the person."""
     return chat or f"principal:{principal}"
 
@@ -113,7 +113,7 @@ class Task(msgspec.Struct, frozen=True):
     lane: str
     instruction: str
     origin: Origin
-    brief: RunSpec
+    spec: RunSpec
     status: Status
     created: str
     attachments: tuple[Attachment, ...] = ()

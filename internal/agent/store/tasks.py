@@ -11,7 +11,7 @@ _DECODERS = tuple(
     (Task.__struct_fields__.index(field), msgspec.json.Decoder(kind))
     for field, kind in (
         ("origin", Origin),
-        ("brief", RunSpec),
+        ("spec", RunSpec),
         ("attachments", tuple[Attachment, ...]),
     )
 )
@@ -42,7 +42,7 @@ class TaskStore:
                 task.stop_reason,
                 task.created,
                 to_json(task.origin),
-                to_json(task.brief),
+                to_json(task.spec),
                 to_json(task.attachments),
                 storable(task.instruction),
             ),

@@ -42,7 +42,7 @@ class LarkRejected(TransportRejected):
 class LarkUnavailable(TransportUnavailable):
     """The call failed for now; retrying after `wait` seconds may succeed.
 
-    `doubtful`: Lark may have carried it out.
+    `unconfirmed`: Lark may have carried it out.
     """
 
 

@@ -289,15 +289,15 @@ def task_with_run(task: Task, run: Run) -> TaskWithRun:
 
 
 def _task_fields(task: Task) -> dict[str, Any]:
-    brief = task.brief
+    spec = task.spec
     return {
         "task_id": task.id,
         "session_id": task.session_id,
         "kind": task.kind,
         "task": task.instruction,
         "channel": task.origin.channel,
-        "profile": brief.profile.name,
-        "model": brief.model,
+        "profile": spec.profile.name,
+        "model": spec.model,
         "status": task.status,
         "stop_reason": task.stop_reason,
         "created": task.created,

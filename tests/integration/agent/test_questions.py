@@ -133,15 +133,17 @@ class _Later:
         self._here = here
 
     def now(self) -> Any:
-        return self._here.house.clock.now().replace(year=9000)
+        return self._here.services.clock.now().replace(year=9000)
 
     def monotonic(self) -> float:
         return 0.0
 
 
 def late_sweep(here: Core) -> Recovery:
-    house = here.house
-    return Recovery(house.database, house.stores, broadcaster=house.broadcaster, clock=_Later(here))
+    services = here.services
+    return Recovery(
+        services.database, services.stores, broadcaster=services.broadcaster, clock=_Later(here)
+    )
 
 
 async def test_an_expired_plan_question_rejects_the_plan_with_a_final_answer(home: Path) -> None:
@@ -149,7 +151,7 @@ async def test_an_expired_plan_question_rejects_the_plan_with_a_final_answer(hom
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
         assert await late_sweep(here).expire_questions() == 1
-        here.house.dispatcher.wake()
+        here.services.dispatcher.wake()
         events = await here.end_of(made)
         sound(events)
         assert events[-1]["event"] == "workflow.result.cancelled"
@@ -198,7 +200,7 @@ async def test_no_action_runs_before_the_plan_is_approved_in_any_gate_mode(
 async def test_a_task_with_an_image_skips_the_plan_review(home: Path) -> None:
     script = Rules([Reply(text="a heron")])
     async with core(home, script, {"LARKSPUR_AGENT__PLAN_REVIEW": "always"}) as here:
-        seen = await here.house.attachments.put("bird.png", "image/png", b"\x89PNG")
+        seen = await here.services.attachments.put("bird.png", "image/png", b"\x89PNG")
         made = await here.submit("what is it?", attachments=(seen,))
         events = await here.end_of(made)
         assert named(events, "question.asked") == []
@@ -289,13 +291,13 @@ async def test_a_lasting_approval_adds_a_rule_for_the_session_or_the_person(
             ),
         )
         assert bool(named(events, "question.asked")) is asked_in_other
-        deeds = await here.house.gateway.queries.audit_entries(LOCAL_OWNER)
+        deeds = await here.services.gateway.queries.audit_entries(LOCAL_OWNER)
         assert ("rule.written", "shell(touch a)") in [(each.action, each.detail) for each in deeds]
 
 
 async def test_after_a_rule_is_removed_the_call_needs_approval_again(home: Path) -> None:
     async with core(home, again("touch a")) as here:
-        gateway = here.house.gateway
+        gateway = here.services.gateway
         made = await here.submit("once", permission_mode="ask")
         await here.answer((await here.asked(made))["question_id"], grant="rule")
         await here.end_of(made)
@@ -319,7 +321,7 @@ async def test_no_rule_is_offered_for_commands_that_run_other_commands(home: Pat
             await here.answer(asked["question_id"], grant="session")
         with pytest.raises(InvalidRequest, match="runs any"):
             await here.answer(asked["question_id"], grant="rule", rules=["shell(sh *)"])
-        assert await here.house.gateway.queries.questions(LOCAL_OWNER) != []
+        assert await here.services.gateway.queries.questions(LOCAL_OWNER) != []
 
 
 async def from_chat(
@@ -332,10 +334,10 @@ async def from_chat(
     message = InboundMessage(
         "lark", "app", name, "oc_1", principal.id, "{}", "2026-01-31T08:00:00.000Z"
     )
-    await here.house.gateway.delivery.accept(message)
-    brief = build_run_spec(here.house.defaults, TaskOptions(**options), principal)
-    submission = Submission(text, brief, "lark", scope="s", message=message, direct=direct)
-    return await getattr(here.house.gateway, verb)(submission, principal)
+    await here.services.gateway.delivery.accept(message)
+    spec = build_run_spec(here.services.defaults, TaskOptions(**options), principal)
+    submission = Submission(text, spec, "lark", scope="s", message=message, direct=direct)
+    return await getattr(here.services.gateway, verb)(submission, principal)
 
 
 def ask_once() -> Rules:
@@ -368,7 +370,7 @@ async def test_only_permitted_people_answer_a_question_of_a_chat(
         made = await from_chat(here, "paint", "m1", direct=direct)
         asked = await here.asked(made)
         assert asked["who"] == ("asker" if direct else "operators")
-        answer = here.house.gateway.answer(
+        answer = here.services.gateway.answer(
             QuestionId(asked["question_id"]),
             AnswerInput("text", choices=(2,)),
             Actor(who, "lark", chat),
@@ -381,7 +383,7 @@ async def test_only_permitted_people_answer_a_question_of_a_chat(
             with pytest.raises(error):
                 await answer
             assert (await here.run(made)).status == "waiting"
-        deeds = await here.house.gateway.queries.audit_entries(LOCAL_OWNER)
+        deeds = await here.services.gateway.queries.audit_entries(LOCAL_OWNER)
         refused = [each for each in deeds if each.action == "question.refused"]
         assert [each.principal for each in refused] == ([who.id] if error is Forbidden else [])
 
@@ -390,34 +392,34 @@ async def test_a_question_and_its_closing_are_queued_for_the_chat(home: Path) ->
     async with core(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
-        due = partial(here.house.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
-        (first,) = await here.house.database.read(due)
+        due = partial(here.services.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
+        (first,) = await here.services.database.read(due)
         assert first.outgoing.key == f"{asked['question_id']}:asked"
         assert first.outgoing.question_id == asked["question_id"]
-        await here.house.database.write(
-            partial(here.house.stores.outbox.mark_sent, first.number, "om_1", "2026")
+        await here.services.database.write(
+            partial(here.services.stores.outbox.mark_sent, first.number, "om_1", "2026")
         )
         await here.answer(asked["question_id"], "text", "green")
         await here.end_of(made)
-        (second,) = await here.house.database.read(due)
+        (second,) = await here.services.database.read(due)
         assert second.outgoing.key == f"{asked['question_id']}:closed"
-        remote = partial(here.house.stores.outbox.get_remote_id, first.outgoing.key)
-        assert await here.house.database.read(remote) == "om_1"
+        remote = partial(here.services.stores.outbox.get_remote_id, first.outgoing.key)
+        assert await here.services.database.read(remote) == "om_1"
 
 
 async def test_of_two_hundred_concurrent_answers_exactly_one_is_accepted(home: Path) -> None:
     async with core(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
-        doors: list[tuple[Channel, Principal]] = [
+        channels: list[tuple[Channel, Principal]] = [
             ("lark", OPERATOR), ("web", LOCAL_OWNER), ("cli", LOCAL_OWNER),
         ]  # fmt: skip
 
         async def answer(number: int) -> str:
-            via, who = doors[number % 3]
+            via, who = channels[number % 3]
             given = AnswerInput("text", "green" if number % 2 else "green!")
             try:
-                await here.house.gateway.answer(
+                await here.services.gateway.answer(
                     QuestionId(asked["question_id"]), given, Actor(who, via, CHAT)
                 )
             except LarkspurError as error:
@@ -440,7 +442,7 @@ async def test_a_session_can_have_two_open_questions(home: Path) -> None:
         first = await here.asked(one)
         two = await from_chat(here, "paint the wall", "m2")
         second = await here.asked(two)
-        open_ones = await here.house.gateway.queries.open_questions(CHAT)
+        open_ones = await here.services.gateway.queries.open_questions(CHAT)
         assert [each.question.id for each in open_ones] == [
             first["question_id"], second["question_id"],
         ]  # fmt: skip
@@ -477,7 +479,7 @@ async def test_an_invalid_answer_changes_nothing(
 
 async def test_the_message_of_an_answer_is_marked_as_handled(home: Path) -> None:
     async with core(home, ask_once()) as here:
-        gateway = here.house.gateway
+        gateway = here.services.gateway
         made = await from_chat(here, "paint", "m1")
         question = QuestionId((await here.asked(made))["question_id"])
         reply = InboundMessage(
@@ -488,8 +490,8 @@ async def test_the_message_of_an_answer_is_marked_as_handled(home: Path) -> None
         with pytest.raises(InvalidRequest):
             await gateway.answer(question, AnswerInput("text"), answerer, reply)
         await gateway.answer(question, AnswerInput("text", "green"), answerer, reply)
-        accepted = partial(here.house.stores.inbox.list_accepted, "lark", "app", 10)
-        assert await here.house.database.read(accepted) == []
+        accepted = partial(here.services.stores.inbox.list_accepted, "lark", "app", 10)
+        assert await here.services.database.read(accepted) == []
         await here.end_of(made)
 
 
@@ -512,7 +514,7 @@ async def test_an_interruption_stops_the_run_and_moves_its_unread_steering(home:
         cancelled = [each for each in events if each["event"] == "workflow.result.cancelled"]
         assert [each["run_id"] for each in cancelled] == [made.run_id]
         assert cancelled[0]["payload"]["reason"] == "interrupted by a new message"
-        task = await here.house.gateway.queries.task(second.task_id, LOCAL_OWNER)
+        task = await here.services.gateway.queries.task(second.task_id, LOCAL_OWNER)
         assert task.instruction == "in green\n\nno, the wall"
 
 
@@ -525,7 +527,7 @@ async def test_a_message_after_a_stop_is_the_next_task(home: Path) -> None:
         ]
     )
     async with core(home, slow) as here:
-        gateway = here.house.gateway
+        gateway = here.services.gateway
         made = await here.submit("sleep")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
         await gateway.steer_task(made.task_id, "and wait", LOCAL_OWNER, channel="web")
@@ -549,7 +551,7 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
         ]
     )
     async with core(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
-        gateway = here.house.gateway
+        gateway = here.services.gateway
 
         async def recall(name: str) -> str:
             return await gateway.recall(RecallRequest("lark", "app", name, TALKER.id))
@@ -575,8 +577,8 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
         assert (await here.run(running)).status == "cancelled"
         assert events[-1]["payload"]["final_answer"] == "next"
         assert await recall("m4") == "nothing"
-        due = partial(here.house.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
-        (promised,) = await here.house.database.read(due)
+        due = partial(here.services.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
+        (promised,) = await here.services.database.read(due)
         assert promised.outgoing.body == "next", "nobody is answered who took the message back"
         rows = await gateway.queries.messages(running.session_id, LOCAL_OWNER)
         assert [each.text for _, _, each, _ in reversed(rows)] == ["for the next one", "next"]
@@ -584,7 +586,7 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
 
 async def test_a_stopped_task_can_be_resumed_and_a_completed_one_cannot(home: Path) -> None:
     async with core(home, ask_once()) as here:
-        gateway = here.house.gateway
+        gateway = here.services.gateway
         made = await here.submit("paint")
         await here.asked(made)
         with pytest.raises(Conflict, match="has not ended: it is waiting"):
@@ -623,7 +625,7 @@ async def test_deleting_a_session_deletes_its_questions_but_not_the_audit_log(
     home: Path,
 ) -> None:
     async with core(home, ask_once()) as here:
-        gateway = here.house.gateway
+        gateway = here.services.gateway
         made = await here.submit("paint")
         asked = await here.asked(made)
         with pytest.raises(Conflict, match="has not ended"):
@@ -649,5 +651,5 @@ async def test_a_long_call_is_attached_in_full_to_its_question(home: Path) -> No
         assert len(call["what"]) < 13_000
         assert "characters left out" in call["what"]
         assert call["whole"]["size"] == len(command)
-        content = await here.house.attachments.get(call["whole"]["sha256"])
+        content = await here.services.attachments.get(call["whole"]["sha256"])
         assert content.decode() == command

@@ -31,11 +31,8 @@ LONG = "3000-01-01T00:00:00.000Z"
 
 
 def sweep(here: Core) -> Recovery:
-    house = here.house
-    services = house.coordinator.services
-    return Recovery(
-        services.database, services.stores, broadcaster=house.broadcaster, clock=house.clock
-    )
+    app = here.services
+    return Recovery(app.database, app.stores, broadcaster=app.broadcaster, clock=app.clock)
 
 
 async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
@@ -48,14 +45,14 @@ async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
     async with core(home, rules) as here:
         made = await here.submit("work")
         await here.model.until_open(1)
-        services = here.house.coordinator.services
+        services = here.services.coordinator.services
         run = await here.run(made)
         assert await services.database.write(
             partial(services.stores.runs.requeue, run.id, run.fence)
         )
         taken = await services.database.write(
             partial(
-                claim_run, services.stores, run.id, "somebody else", lease_until=LONG, now="2026"
+                claim_run, services.stores, run.id, "another process", lease_until=LONG, now="2026"
             )
         )
         assert taken is not None
@@ -64,7 +61,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
         here.model.release("go")
         await here.end_of(await here.submit("another session"))
         assert len(await here.durable(made)) == before
-        assert (await here.run(made)).owner == "somebody else"
+        assert (await here.run(made)).owner == "another process"
 
 
 def beside(here: Core, home: Path) -> dict[str, str]:
@@ -79,7 +76,7 @@ def beside(here: Core, home: Path) -> dict[str, str]:
 
 async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> None:
     async with core(home, [Reply(hang=True)]) as here:
-        here.house.dispatcher.stop()  # its own sweep must not be quicker
+        here.services.dispatcher.stop()  # its own sweep must not be quicker
         environ = beside(here, home)
         async with open_terminal(load(environ=environ)) as terminal:
             submissions = [
@@ -95,7 +92,7 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
             begun, waiting = [
                 await plain_gateway(terminal).submit(each, LOCAL_OWNER) for each in submissions
             ]
-            services = here.house.coordinator.services
+            services = here.services.coordinator.services
             past = "2026-01-01T00:00:00.000Z"
             await services.database.write(
                 partial(
@@ -132,9 +129,9 @@ def painter() -> Rules:
 
 async def paint(terminal: TerminalServices) -> Submitted:
     """Submit a task to a terminal."""
-    brief = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
+    spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
     owner, lease = terminal.leases.owner, terminal.leases.expiry()
-    submission = Submission("paint", brief, "cli", owner=owner, lease_until=lease)
+    submission = Submission("paint", spec, "cli", owner=owner, lease_until=lease)
     return await plain_gateway(terminal).submit(submission, LOCAL_OWNER)
 
 
@@ -174,8 +171,8 @@ async def test_an_open_terminal_continues_its_own_run_after_any_answer(home: Pat
 async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:
     rules = Rules([Reply(text="done after all")])
     async with core(home, rules) as here:
-        services = here.house.coordinator.services
-        here.house.dispatcher.stop()
+        services = here.services.coordinator.services
+        here.services.dispatcher.stop()
         made = await here.submit("work")
         await services.database.write(
             partial(
@@ -190,8 +187,8 @@ async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:
 
 async def test_a_run_that_its_owner_dropped_is_requeued(home: Path) -> None:
     async with core(home, [Reply(text="second try")]) as here:
-        services, leases = here.house.coordinator.services, here.house.leases
-        here.house.dispatcher.stop()
+        services, leases = here.services.coordinator.services, here.services.leases
+        here.services.dispatcher.stop()
         made = await here.submit("work")
         await services.database.write(
             partial(
@@ -214,20 +211,20 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
             made.session_id, lambda each: each["payload"].get("status") == "waiting"
         )
         question = next(e for e in asked if e["event"] == "workflow.question.asked")["payload"]
-        services = here.house.coordinator.services
+        services = here.services.coordinator.services
 
         class Later:
             def now(self) -> Any:
-                return here.house.clock.now().replace(year=9000)
+                return here.services.clock.now().replace(year=9000)
 
             def monotonic(self) -> float:
                 return 0.0
 
         late = Recovery(
-            services.database, services.stores, broadcaster=here.house.broadcaster, clock=Later()
+            services.database, services.stores, broadcaster=here.services.broadcaster, clock=Later()
         )
         assert await late.expire_questions() == 1
-        here.house.dispatcher.wake()
+        here.services.dispatcher.wake()
         events = await here.end_of(made)
         sound(events)
         answered = next(e for e in events if e["event"] == "workflow.question.answered")
@@ -238,8 +235,8 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
 
 async def test_a_run_fails_after_too_many_attempts_without_progress(home: Path) -> None:
     async with core(home, [Reply(text="never")]) as here:
-        services = here.house.coordinator.services
-        here.house.dispatcher.stop()
+        services = here.services.coordinator.services
+        here.services.dispatcher.stop()
         made = await here.submit("poison")
         for _ in range(5):
             run = await services.database.write(
@@ -282,12 +279,12 @@ async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> 
         [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
     )
     async with core(home, rules) as here:
-        house = here.house
-        services = house.coordinator.services
-        house.dispatcher.stop()
+        app = here.services
+        services = app.coordinator.services
+        app.dispatcher.stop()
         made = await here.submit("work")
         disk = FailingDatabase(services.database)
-        built = house.coordinator
+        built = app.coordinator
         small = AgentCoordinator(
             replace(services, database=disk),
             preparer=built._preparer,

@@ -29,9 +29,9 @@ async def test_a_greeting_is_answered_without_a_plan(home: Path) -> None:
         assert stages == ["prepare", "iter:1", "execute", "summarize", "persist"]
         run = await here.run(made)
         assert (run.status, run.answer) == ("completed", "Hello there")
-        messages = await here.house.gateway.queries.messages(made.session_id, LOCAL_OWNER)
+        messages = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
         assert [message.role for _, _, message, _ in messages] == ["assistant", "user"]
-        session = await here.house.gateway.queries.session(made.session_id, LOCAL_OWNER)
+        session = await here.services.gateway.queries.session(made.session_id, LOCAL_OWNER)
         assert session.title == "hi"
 
 
@@ -50,7 +50,7 @@ async def test_the_plan_title_becomes_the_session_title_and_tools_run(home: Path
         assert note.read_text() == "lark\n"
         plans = [each["payload"] for each in named(events, "plan.updated")]
         assert [each["steps"][0]["status"] for each in plans] == ["pending", "completed"]
-        session = await here.house.gateway.queries.session(made.session_id, LOCAL_OWNER)
+        session = await here.services.gateway.queries.session(made.session_id, LOCAL_OWNER)
         assert session.title == "A note"
 
 
@@ -122,7 +122,7 @@ async def test_steering_is_delivered_before_the_next_model_call(home: Path) -> N
     async with core(home, rules) as here:
         made = await here.submit("paint it")
         await here.model.until_open(1)
-        steered = await here.house.gateway.steer_task(
+        steered = await here.services.gateway.steer_task(
             made.task_id, "make it blue", LOCAL_OWNER, channel="web"
         )
         assert (steered.taken_as, steered.run_id) == ("steering", made.run_id)
@@ -144,7 +144,7 @@ async def test_late_steering_becomes_the_next_task(home: Path) -> None:
     async with core(home, rules) as here:
         made = await here.submit("begin")
         await here.model.until_open(1)
-        await here.house.gateway.steer_task(made.task_id, "too late", LOCAL_OWNER, channel="web")
+        await here.services.gateway.steer_task(made.task_id, "too late", LOCAL_OWNER, channel="web")
         here.model.release("first")
         events = await here.until(
             made.session_id,
@@ -158,7 +158,7 @@ async def test_a_message_to_an_idle_session_is_a_task(home: Path) -> None:
     async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
         made = await here.submit("begin")
         await here.end_of(made)
-        steered = await here.house.gateway.steer_task(
+        steered = await here.services.gateway.steer_task(
             made.task_id, "go on", LOCAL_OWNER, channel="cli"
         )
         assert steered.taken_as == "task"
@@ -179,7 +179,7 @@ async def test_a_stop_interrupts_a_model_reply(home: Path, reply: Reply) -> None
     async with core(home, [reply]) as here:
         made = await here.submit("talk")
         await here.model.until_open(1)
-        assert await here.house.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
+        assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
         events = await here.end_of(made)
         sound(events)
         cancelled = events[-1]
@@ -187,7 +187,7 @@ async def test_a_stop_interrupts_a_model_reply(home: Path, reply: Reply) -> None
         assert cancelled["payload"]["requested_via"] == "web"
         assert (await here.run(made)).status == "cancelled"
         with pytest.raises(Conflict, match="ended"):
-            await here.house.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+            await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
 
 
 async def test_a_stop_interrupts_a_hanging_tool(home: Path) -> None:
@@ -195,7 +195,7 @@ async def test_a_stop_interrupts_a_hanging_tool(home: Path) -> None:
     async with core(home, script) as here:
         made = await here.submit("sleep")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
-        await here.house.gateway.stop(made.task_id, LOCAL_OWNER, "cli")
+        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "cli")
         events = await here.end_of(made)
         sound(events)
         assert "unknown" in named(events, "tool.completed")[-1]["payload"]["error"]
@@ -212,7 +212,7 @@ async def test_a_queued_task_is_stopped_and_its_session_continues(home: Path) ->
         first = await here.submit("first")
         second = await here.submit("second", first.session_id)
         third = await here.submit("third", first.session_id)
-        assert await here.house.gateway.stop(second.task_id, LOCAL_OWNER, "web") == "cancelled"
+        assert await here.services.gateway.stop(second.task_id, LOCAL_OWNER, "web") == "cancelled"
         here.model.release("go")
         events = await here.end_of(third)
         sound([each for each in events if each["run_id"] == second.run_id])
@@ -370,7 +370,7 @@ async def test_stopping_a_waiting_run_closes_its_question(home: Path) -> None:
     async with core(home, script) as here:
         made = await here.submit("ask", people=True)
         await here.until(made.session_id, lambda each: each["payload"].get("status") == "waiting")
-        assert await here.house.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
+        assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
         events = await here.end_of(made)
         sound(events)
         assert named(events, "question.answered")[0]["payload"]["decision"] == "reject"
@@ -458,7 +458,7 @@ async def test_invalid_requests_are_rejected_with_a_message(home: Path) -> None:
         with pytest.raises(NotFound, match="no session"):
             await here.submit("hi", SessionId("session-none"))
         with pytest.raises(NotFound, match="no task"):
-            await here.house.gateway.stop(TaskId("task-none"), LOCAL_OWNER, "web")
+            await here.services.gateway.stop(TaskId("task-none"), LOCAL_OWNER, "web")
         with pytest.raises(NotFound, match="no question"):
             await here.answer("question-none")
         with pytest.raises(InvalidRequest, match="price"):
@@ -475,9 +475,9 @@ async def test_a_missing_workspace_fails_the_run(home: Path) -> None:
 
 async def test_timestamps_are_the_times_of_the_events(home: Path) -> None:
     async with core(home, [Reply(text="hi")]) as here:
-        before = rfc3339(here.house.clock.now())
+        before = rfc3339(here.services.clock.now())
         made = await here.submit("hi")
         events = await here.end_of(made)
         moments = [each["timestamp"] for each in events if "seq" in each]
         assert moments == sorted(moments)
-        assert before <= moments[0] <= moments[-1] <= rfc3339(here.house.clock.now())
+        assert before <= moments[0] <= moments[-1] <= rfc3339(here.services.clock.now())

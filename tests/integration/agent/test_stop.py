@@ -20,7 +20,7 @@ TREES = {
     "a daemon": "(setsid sh -c 'exec < /dev/null > /dev/null 2>&1; sleep {} & sleep {}' &) ;"
     " echo ready; sleep {}",
 }
-MORE_DOORS: list[tuple[str, Channel]] = [("grandchildren", "lark"), ("grandchildren", "cli")]
+OTHER_CHANNELS: list[tuple[str, Channel]] = [("grandchildren", "lark"), ("grandchildren", "cli")]
 
 
 def living(marker: str) -> list[str]:
@@ -39,8 +39,10 @@ def living(marker: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("name", "door"), [(name, "web") for name in TREES] + MORE_DOORS)
-async def test_a_stop_ends_the_run_within_two_seconds(home: Path, name: str, door: Channel) -> None:
+@pytest.mark.parametrize(("name", "channel"), [(name, "web") for name in TREES] + OTHER_CHANNELS)
+async def test_a_stop_ends_the_run_within_two_seconds(
+    home: Path, name: str, channel: Channel
+) -> None:
     tree = TREES[name]
     marker = str(secrets.randbelow(10**9) + 10**9)  # seconds to sleep, and a name for /proc
     command = f"touch kept; sh -c {quoted(tree.replace('{}', marker))}"
@@ -51,7 +53,7 @@ async def test_a_stop_ends_the_run_within_two_seconds(home: Path, name: str, doo
         await here.until(made.session_id, lambda each: "ready" in str(each["payload"].get("text")))
         assert len(living(marker)) >= 3
         async with asyncio.timeout(2.0):
-            await here.house.gateway.stop(made.task_id, LOCAL_OWNER, door)
+            await here.services.gateway.stop(made.task_id, LOCAL_OWNER, channel)
             events = await here.end_of(made)
         assert living(marker) == []
         assert events[-1]["event"] == "workflow.result.cancelled"

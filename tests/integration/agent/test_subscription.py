@@ -28,8 +28,8 @@ async def watch(
 ) -> AsyncGenerator[list[StreamItem]]:
     """Watch item by item, so that items `until` did not read remain for the next call."""
     watched = None if session is None else frozenset({session})
-    cursor = None if start is None else Cursor(here.house.broadcaster.epoch, start)
-    async with aclosing(here.house.gateway.watch(watched, cursor)) as batches:
+    cursor = None if start is None else Cursor(here.services.broadcaster.epoch, start)
+    async with aclosing(here.services.gateway.watch(watched, cursor)) as batches:
         async for batch in batches:
             for shown in batch:
                 yield [shown]
@@ -99,13 +99,13 @@ async def test_an_invalid_cursor_resets_the_stream(home: Path) -> None:
     async with core(home, [Reply(text="hello")]) as here:
         made = await here.submit("hi")
         await here.end_of(made)
-        head = here.house.broadcaster.head
+        head = here.services.broadcaster.head
         for cursor, reason in (
             (Cursor("zzzzzz", 1), "unknown_epoch"),
             (Cursor(head.epoch, head.position + 1), "ahead_of_log"),
         ):
             async with aclosing(
-                here.house.gateway.watch(frozenset({made.session_id}), cursor)
+                here.services.gateway.watch(frozenset({made.session_id}), cursor)
             ) as batches:
                 seen = await until(batches, "workflow.result.final")
             assert isinstance(seen[1], StreamReset)
@@ -132,7 +132,7 @@ async def test_closing_the_broadcaster_ends_every_stream(home: Path) -> None:
         for stream in streams:
             await until(stream, "replay.done")
         ends = [asyncio.create_task(until(stream, "never")) for stream in streams]
-        here.house.broadcaster.close()
+        here.services.broadcaster.close()
         ended = [await asyncio.wait([end]) for end in ends]
         assert all(isinstance(next(iter(done)).exception(), AssertionError) for done, _ in ended)
 
@@ -195,7 +195,7 @@ async def test_the_dispatcher_leaves_runs_of_a_terminal_alone(home: Path) -> Non
         }
         async with open_terminal(load(environ=environ)) as terminal:
             own = await in_terminal(here, terminal, "mine")
-            here.house.dispatcher.wake()
+            here.services.dispatcher.wake()
             other = await here.submit("another")
             await here.end_of(other)  # the gateway has looked at the queue
             assert (await here.run(own)).status == "queued"

@@ -22,7 +22,7 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules, When, seen_in
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkRig, open_rig
+from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
 
 T = TypeVar("T")
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
@@ -42,52 +42,52 @@ def needs(*calls: Call) -> list[Reply]:
 
 
 async def open_questions(
-    rig: LarkRig, count: int, chat: Chat | None = None
+    lark: LarkGateway, count: int, chat: Chat | None = None
 ) -> list[QuestionRecord]:
     """Return the open questions of a chat as soon as there are so many and their cards are known.
 
     Cards are known to us a moment after they are seen.
     """
-    gateway, stores = rig.core.house.gateway, rig.core.house.stores
-    name = chat_name("lark", APP.app_id, (chat or rig.dm).chat_id)
+    gateway, stores = lark.core.services.gateway, lark.core.services.stores
+    name = chat_name("lark", APP.app_id, (chat or lark.dm).chat_id)
 
     async def found() -> list[QuestionRecord] | None:
         open_ = await gateway.queries.open_questions(name)
         keys = [f"{each.question.id}:asked" for each in open_]
         ids = [
-            await rig.core.house.database.read(partial(stores.outbox.get_remote_id, key))
+            await lark.core.services.database.read(partial(stores.outbox.get_remote_id, key))
             for key in keys
         ]
         return open_ if len(open_) == count and all(ids) else None
 
-    return await until(rig, found)
+    return await until(lark, found)
 
 
-async def until(rig: LarkRig, wanted: Callable[[], Awaitable[T | None]]) -> T:
+async def until(lark: LarkGateway, wanted: Callable[[], Awaitable[T | None]]) -> T:
     async with asyncio.timeout(20):
         while (found := await wanted()) is None:
-            await rig.sim.lark.changed_within(0.02)
+            await lark.sim.lark.changed_within(0.02)
     return found
 
 
-async def card_of(rig: LarkRig, asked: QuestionRecord) -> str:
+async def card_of(lark: LarkGateway, asked: QuestionRecord) -> str:
     """Return the message that shows a question."""
-    stores, key = rig.core.house.stores, f"{asked.question.id}:asked"
-    return await rig.core.house.database.read(partial(stores.outbox.get_remote_id, key))
+    stores, key = lark.core.services.stores, f"{asked.question.id}:asked"
+    return await lark.core.services.database.read(partial(stores.outbox.get_remote_id, key))
 
 
-async def deeds(rig: LarkRig) -> list[str]:
-    found = await rig.core.house.gateway.queries.audit_entries(LOCAL_OWNER)
+async def deeds(lark: LarkGateway) -> list[str]:
+    found = await lark.core.services.gateway.queries.audit_entries(LOCAL_OWNER)
     return [deed.action for deed in reversed(found)]
 
 
-def results(rig: LarkRig) -> str:
+def results(lark: LarkGateway) -> str:
     """Return what the model was given last as a tool's result."""
-    return seen_in(rig.core.model.requests[-1]).last_result
+    return seen_in(lark.core.model.requests[-1]).last_result
 
 
-async def code_for(rig: LarkRig, role: str = "operate") -> str:
-    access = rig.core.house.gateway.access
+async def code_for(lark: LarkGateway, role: str = "operate") -> str:
+    access = lark.core.services.gateway.access
     return (await access.create_code(role, LOCAL_OWNER, "cli")).code  # type: ignore[arg-type]  # a role
 
 
@@ -95,82 +95,85 @@ async def code_for(rig: LarkRig, role: str = "operate") -> str:
 
 
 async def test_a_code_makes_an_operator_who_may_then_approve(tmp_path: Path) -> None:
-    async with open_rig(
+    async with open_lark_gateway(
         tmp_path, needs(TOUCH), with_values(QUIET, access=ChatAccess(talk=()))
-    ) as rig:
-        await rig.say("touch it")
-        assert "permission to use this bot" in (await rig.until_replies(1))[0]
-        code = await code_for(rig)
-        await rig.say(f"/pair {code.lower()}")
-        assert "answer approval questions" in (await rig.until_replies(2))[1]
-        await rig.say("touch it")
-        await open_questions(rig, 1)
-        said = await rig.say("OK")
-        assert (await rig.until_replies(3))[2] == "over"
-        await rig.sim.until(lambda _: rig.sim.lark.state.messages[said].reactions)
-        people = await rig.core.house.gateway.queries.people(LOCAL_OWNER)
+    ) as lark:
+        await lark.say("touch it")
+        assert "permission to use this bot" in (await lark.until_replies(1))[0]
+        code = await code_for(lark)
+        await lark.say(f"/pair {code.lower()}")
+        assert "answer approval questions" in (await lark.until_replies(2))[1]
+        await lark.say("touch it")
+        await open_questions(lark, 1)
+        said = await lark.say("OK")
+        assert (await lark.until_replies(3))[2] == "over"
+        await lark.sim.until(lambda _: lark.sim.lark.state.messages[said].reactions)
+        people = await lark.core.services.gateway.queries.people(LOCAL_OWNER)
         assert [(one.principal, one.name, one.role) for one in people] == [
-            (f"lark:{APP.app_id}:{rig.person.open_id}", rig.person.name, "operate")
+            (f"lark:{APP.app_id}:{lark.person.open_id}", lark.person.name, "operate")
         ]
 
 
 async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None:
-    async with LarkSim([APP], speed=100.0) as sim, open_rig(tmp_path, [], QUIET, sim=sim) as rig:
+    async with (
+        LarkSim([APP], speed=100.0) as sim,
+        open_lark_gateway(tmp_path, [], QUIET, sim=sim) as lark,
+    ):
         one, two = sim.people[:2]
-        code, late = await code_for(rig), "ABCD2345"
-        people, past = rig.core.house.stores.roles, "2026-01-01T00:00:00.000Z"
+        code, late = await code_for(lark), "ABCD2345"
+        people, past = lark.core.services.stores.roles, "2026-01-01T00:00:00.000Z"
         digest = hashlib.sha256(late.encode()).hexdigest()
-        await rig.core.house.database.write(
+        await lark.core.services.database.write(
             partial(people.add_pairing_code, digest, "owner", now=past, expires=past)
         )
         for number, text in enumerate(("/pair", "/pair 22222222", f"/配对 {late}"), 1):
-            await rig.say(text)
-            said = (await rig.until_replies(number))[-1]
+            await lark.say(text)
+            said = (await lark.until_replies(number))[-1]
             assert "larkspur pair" in said
-        await rig.say(f"/pair {code}")
-        assert "Linked" in (await rig.until_replies(4))[3]
+        await lark.say(f"/pair {code}")
+        assert "Linked" in (await lark.until_replies(4))[3]
         await sim.send_text(two, sim.dm(two), f"/pair {code}")
-        assert "already used" in (await rig.until_replies(1, sim.dm(two)))[0]
-        access = rig.core.house.gateway.access
+        assert "already used" in (await lark.until_replies(1, sim.dm(two)))[0]
+        access = lark.core.services.gateway.access
         assert await access.get_rights(f"lark:{APP.app_id}:{two.open_id}") == frozenset()
         assert await access.get_rights(f"lark:{APP.app_id}:{one.open_id}") == {"talk", "operate"}
-        assert (await deeds(rig)).count("pairing.refused") == 3
+        assert (await deeds(lark)).count("pairing.refused") == 3
 
 
 async def test_after_five_wrong_codes_the_right_one_must_wait(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, []) as rig:
-        rig.sim.set_faults(limits=False)
-        code = await code_for(rig)
+    async with open_lark_gateway(tmp_path, []) as lark:
+        lark.sim.set_faults(limits=False)
+        code = await code_for(lark)
         for number in range(5):
-            await rig.say("/pair 22222222")
-            await rig.until_replies(number + 1)
-        await rig.say(f"/pair {code}")
-        assert "in ten minutes" in (await rig.until_replies(6))[5]
-        rights = rig.core.house.gateway.access.get_rights
-        assert await rights(f"lark:{APP.app_id}:{rig.person.open_id}") == frozenset()
+            await lark.say("/pair 22222222")
+            await lark.until_replies(number + 1)
+        await lark.say(f"/pair {code}")
+        assert "in ten minutes" in (await lark.until_replies(6))[5]
+        rights = lark.core.services.gateway.access.get_rights
+        assert await rights(f"lark:{APP.app_id}:{lark.person.open_id}") == frozenset()
 
 
 async def test_a_code_posted_in_a_group_is_invalid(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, []) as rig:
-        code = await code_for(rig)
-        await rig.sim.send_text(rig.person, rig.group, f"/pair {code}", mention_bot=True)
-        assert "direct chat" in (await rig.until_replies(1, rig.group))[0]
-        await rig.say(f"/pair {code}")
-        assert "already used" in (await rig.until_replies(1))[0]
+    async with open_lark_gateway(tmp_path, []) as lark:
+        code = await code_for(lark)
+        await lark.sim.send_text(lark.person, lark.group, f"/pair {code}", mention_bot=True)
+        assert "direct chat" in (await lark.until_replies(1, lark.group))[0]
+        await lark.say(f"/pair {code}")
+        assert "already used" in (await lark.until_replies(1))[0]
 
 
 async def test_a_removed_role_takes_effect_at_once(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, needs(TOUCH)) as rig:
-        await rig.say(f"/pair {await code_for(rig)}")
-        await rig.until_replies(1)
-        await rig.say("touch it")
-        await open_questions(rig, 1)
-        who = f"lark:{APP.app_id}:{rig.person.open_id}"
-        await rig.core.house.gateway.access.remove_role(who, LOCAL_OWNER, "web")
-        await rig.say("OK")
-        assert "Only operators" in (await rig.until_replies(2))[1]
-        await open_questions(rig, 1)
-        assert len(rig.core.model.requests) == 2
+    async with open_lark_gateway(tmp_path, needs(TOUCH)) as lark:
+        await lark.say(f"/pair {await code_for(lark)}")
+        await lark.until_replies(1)
+        await lark.say("touch it")
+        await open_questions(lark, 1)
+        who = f"lark:{APP.app_id}:{lark.person.open_id}"
+        await lark.core.services.gateway.access.remove_role(who, LOCAL_OWNER, "web")
+        await lark.say("OK")
+        assert "Only operators" in (await lark.until_replies(2))[1]
+        await open_questions(lark, 1)
+        assert len(lark.core.model.requests) == 2
 
 
 # Groups
@@ -181,13 +184,15 @@ async def test_each_group_has_its_own_policy(tmp_path: Path) -> None:
         first, second = sim.groups[:2]
         groups = {first.chat_id: ChatGroup(policy="open"), second.chat_id: ChatGroup(policy="off")}
         settings = with_values(QUIET, groups=groups)
-        async with open_rig(tmp_path, [Reply("heard"), Reply("never")], settings, sim=sim) as rig:
+        async with open_lark_gateway(
+            tmp_path, [Reply("heard"), Reply("never")], settings, sim=sim
+        ) as lark:
             sim.lark.state.apps[APP.app_id] = replace(sim.app, hears_all=True)
-            await sim.send_text(rig.person, second, "hello?", mention_bot=True)
-            await sim.send_text(rig.person, first, "anyone?")
-            assert await rig.until_replies(1, first) == ["heard"]
-            await rig.settled()
-            assert rig.replies(second) == []
+            await sim.send_text(lark.person, second, "hello?", mention_bot=True)
+            await sim.send_text(lark.person, first, "anyone?")
+            assert await lark.until_replies(1, first) == ["heard"]
+            await lark.settled()
+            assert lark.replies(second) == []
 
 
 async def test_in_a_thread_the_bot_answers_where_it_has_posted(tmp_path: Path) -> None:
@@ -197,43 +202,47 @@ async def test_in_a_thread_the_bot_answers_where_it_has_posted(tmp_path: Path) -
         sim.lark.state.apps[APP.app_id] = replace(sim.app, hears_all=True)
         (tmp_path / "one").mkdir()
         (tmp_path / "two").mkdir()
-        async with open_rig(tmp_path / "one", script, settings, sim=sim) as rig:
-            root = await sim.send_text(rig.person, rig.group, "look", mention_bot=True)
-            await rig.until_replies(1, rig.group)
-            other = await sim.send_text(rig.person, rig.group, "unasked")
-            await sim.send_text(rig.person, rig.group, "?", reply_to=other, in_thread=True)
+        async with open_lark_gateway(tmp_path / "one", script, settings, sim=sim) as lark:
+            root = await sim.send_text(lark.person, lark.group, "look", mention_bot=True)
+            await lark.until_replies(1, lark.group)
+            other = await sim.send_text(lark.person, lark.group, "unasked")
+            await sim.send_text(lark.person, lark.group, "?", reply_to=other, in_thread=True)
             await sim.send_text(
-                rig.person, rig.group, "more?", reply_to=root, in_thread=True, mention_bot=True
+                lark.person, lark.group, "more?", reply_to=root, in_thread=True, mention_bot=True
             )
-            assert (await rig.until_replies(2, rig.group))[1] == "I am still here"
-        async with open_rig(tmp_path / "two", [Reply("found it")], settings, sim=sim) as rig:
+            assert (await lark.until_replies(2, lark.group))[1] == "I am still here"
+        async with open_lark_gateway(
+            tmp_path / "two", [Reply("found it")], settings, sim=sim
+        ) as lark:
             # another process, which must ask Lark whose thread it is
-            await sim.send_text(rig.person, rig.group, "still?", reply_to=other, in_thread=True)
-            await sim.send_text(rig.person, rig.group, "still?", reply_to=root, in_thread=True)
-            assert (await rig.until_replies(3, rig.group))[2] == "found it"
-            await rig.settled()
-            assert len(rig.core.model.requests) == 1
+            await sim.send_text(lark.person, lark.group, "still?", reply_to=other, in_thread=True)
+            await sim.send_text(lark.person, lark.group, "still?", reply_to=root, in_thread=True)
+            assert (await lark.until_replies(3, lark.group))[2] == "found it"
+            await lark.settled()
+            assert len(lark.core.model.requests) == 1
 
 
 async def test_in_a_group_only_operators_may_answer(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
         asker, boss = sim.people[:2]
         settings = with_values(QUIET, access=ChatAccess(operate=(boss.open_id,)))
-        async with open_rig(tmp_path, needs(COLOURS), settings, sim=sim) as rig:
-            await sim.send_text(asker, rig.group, "paint it", mention_bot=True)
-            [asked] = await open_questions(rig, 1, rig.group)
-            card = await card_of(rig, asked)
-            await sim.send_text(asker, rig.group, "2", reply_to=card, mention_bot=True)
+        async with open_lark_gateway(tmp_path, needs(COLOURS), settings, sim=sim) as lark:
+            await sim.send_text(asker, lark.group, "paint it", mention_bot=True)
+            [asked] = await open_questions(lark, 1, lark.group)
+            card = await card_of(lark, asked)
+            await sim.send_text(asker, lark.group, "2", reply_to=card, mention_bot=True)
             refusal = "Only operators can answer this question."
-            assert await rig.until_replies(1, rig.group) == [refusal]
-            assert await open_questions(rig, 1, rig.group) == [asked]
-            await sim.send_text(boss, rig.group, "2", mention_bot=True)
-            assert (await rig.until_replies(2, rig.group))[1] == "over"
-            assert "green" in results(rig)
-            stored = await rig.core.house.gateway.queries.question(asked.question.id, LOCAL_OWNER)
+            assert await lark.until_replies(1, lark.group) == [refusal]
+            assert await open_questions(lark, 1, lark.group) == [asked]
+            await sim.send_text(boss, lark.group, "2", mention_bot=True)
+            assert (await lark.until_replies(2, lark.group))[1] == "over"
+            assert "green" in results(lark)
+            stored = await lark.core.services.gateway.queries.question(
+                asked.question.id, LOCAL_OWNER
+            )
             assert stored.answer is not None
             assert stored.answer.name == boss.name
-            assert "question.refused" in await deeds(rig)
+            assert "question.refused" in await deeds(lark)
 
 
 async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path) -> None:
@@ -241,18 +250,20 @@ async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path)
         person, (first, second) = sim.people[0], sim.groups[:2]
         groups = {first.chat_id: ChatGroup(operate=(person.open_id,))}
         rules = Rules([Reply(calls=[plan("do it")], when=When(results=0)), Reply(calls=[TOUCH])])
-        async with open_rig(tmp_path, rules, with_values(QUIET, groups=groups), sim=sim) as rig:
+        async with open_lark_gateway(
+            tmp_path, rules, with_values(QUIET, groups=groups), sim=sim
+        ) as lark:
             await sim.send_text(person, second, "touch it", mention_bot=True)
-            [asked] = await open_questions(rig, 1, second)
+            [asked] = await open_questions(lark, 1, second)
             await sim.send_text(person, second, "OK", mention_bot=True)
-            assert "Only operators" in (await rig.until_replies(1, second))[0]
+            assert "Only operators" in (await lark.until_replies(1, second))[0]
             await sim.send_text(person, first, f"/approve {asked.question.id}", mention_bot=True)
-            assert "Only operators" in (await rig.until_replies(1, first))[0]
+            assert "Only operators" in (await lark.until_replies(1, first))[0]
             await sim.send_text(
                 sim.people[1], first, f"/approve {asked.question.id}", mention_bot=True
             )
-            assert "No open question" in (await rig.until_replies(2, first))[1]
-            assert await open_questions(rig, 1, second) == [asked]
+            assert "No open question" in (await lark.until_replies(2, first))[1]
+            assert await open_questions(lark, 1, second) == [asked]
 
 
 # Answers that are written
@@ -264,22 +275,22 @@ async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path)
 async def test_the_exact_words_answer_a_question_about_calls(
     tmp_path: Path, text: str, ran: bool
 ) -> None:
-    async with open_rig(tmp_path, needs(TOUCH), OPERATORS) as rig:
-        await rig.say("touch it")
-        await open_questions(rig, 1)
-        await rig.say(text)
-        assert await rig.until_replies(1) == ["over"]
-        assert ("Not run" not in results(rig)) is ran
+    async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
+        await lark.say("touch it")
+        await open_questions(lark, 1)
+        await lark.say(text)
+        assert await lark.until_replies(1) == ["over"]
+        assert ("Not run" not in results(lark)) is ran
 
 
 async def test_other_words_beside_an_approval_are_a_task_of_their_own(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, needs(TOUCH), OPERATORS) as rig:
-        await rig.say("touch it")
-        [asked] = await open_questions(rig, 1)
-        await rig.say("OK, but what is the time?")
-        assert await rig.until_replies(1) == ["over"]  # the next reply of the script
-        assert "what is the time" in json.dumps(rig.core.model.requests[-1]["messages"])
-        assert await open_questions(rig, 1) == [asked]
+    async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
+        await lark.say("touch it")
+        [asked] = await open_questions(lark, 1)
+        await lark.say("OK, but what is the time?")
+        assert await lark.until_replies(1) == ["over"]  # the next reply of the script
+        assert "what is the time" in json.dumps(lark.core.model.requests[-1]["messages"])
+        assert await open_questions(lark, 1) == [asked]
 
 
 async def test_a_quoted_question_is_the_one_that_is_answered(tmp_path: Path) -> None:
@@ -291,30 +302,30 @@ async def test_a_quoted_question_is_the_one_that_is_answered(tmp_path: Path) -> 
             Reply("done"),
         ]
     )
-    async with open_rig(tmp_path, ask, OPERATORS) as rig:
-        await rig.say("touch the door")
-        await open_questions(rig, 1)
-        await rig.say("paint the wall")  # no exact word: a task beside the question about calls
-        touch, paint = await open_questions(rig, 2)
-        await rig.say("3", reply_to=await card_of(rig, paint))
-        assert await rig.until_replies(1) == ["done"]
-        assert "blue" in results(rig)
-        assert await open_questions(rig, 1) == [touch]
-        await rig.say("ok", reply_to=await card_of(rig, touch))
-        await rig.until_replies(2)
-        assert await open_questions(rig, 0) == []
+    async with open_lark_gateway(tmp_path, ask, OPERATORS) as lark:
+        await lark.say("touch the door")
+        await open_questions(lark, 1)
+        await lark.say("paint the wall")  # no exact word: a task beside the question about calls
+        touch, paint = await open_questions(lark, 2)
+        await lark.say("3", reply_to=await card_of(lark, paint))
+        assert await lark.until_replies(1) == ["done"]
+        assert "blue" in results(lark)
+        assert await open_questions(lark, 1) == [touch]
+        await lark.say("ok", reply_to=await card_of(lark, touch))
+        await lark.until_replies(2)
+        assert await open_questions(lark, 0) == []
 
 
 @pytest.mark.parametrize(("text", "heard"), [("2", "green"), ("OK", "OK"), ("a dark one", "dark")])
 async def test_in_a_direct_chat_the_asker_answers_questions(
     tmp_path: Path, text: str, heard: str
 ) -> None:
-    async with open_rig(tmp_path, [Reply(calls=[COLOURS]), Reply("painted")]) as rig:
-        await rig.say("paint it")
-        await open_questions(rig, 1)
-        await rig.say(text)
-        assert await rig.until_replies(1) == ["painted"]
-        assert heard in results(rig)
+    async with open_lark_gateway(tmp_path, [Reply(calls=[COLOURS]), Reply("painted")]) as lark:
+        await lark.say("paint it")
+        await open_questions(lark, 1)
+        await lark.say(text)
+        assert await lark.until_replies(1) == ["painted"]
+        assert heard in results(lark)
 
 
 async def test_two_open_questions_are_not_answered_by_a_bare_yes(tmp_path: Path) -> None:
@@ -323,24 +334,24 @@ async def test_two_open_questions_are_not_answered_by_a_bare_yes(tmp_path: Path)
         Reply(calls=[TOUCH], when=When(results=1)),
         Reply("done", when=When(results=2)),
     ]
-    async with open_rig(tmp_path, Rules(ask), OPERATORS) as rig:
-        await rig.say("touch the door")
-        await open_questions(rig, 1)
-        await rig.say("/new")
-        await rig.until_replies(1)
-        await rig.say("touch the wall")
-        one, two = await open_questions(rig, 2)
-        await rig.say("OK")
-        listed = (await rig.until_replies(2))[1]
+    async with open_lark_gateway(tmp_path, Rules(ask), OPERATORS) as lark:
+        await lark.say("touch the door")
+        await open_questions(lark, 1)
+        await lark.say("/new")
+        await lark.until_replies(1)
+        await lark.say("touch the wall")
+        one, two = await open_questions(lark, 2)
+        await lark.say("OK")
+        listed = (await lark.until_replies(2))[1]
         assert "More than one question" in listed
         assert one.question.id[-6:] in listed
         assert two.question.id[-6:] in listed
-        await rig.say(f"/approve {two.question.id[-6:]}")
-        assert (await rig.until_replies(3))[2] == "done"
-        assert await open_questions(rig, 1) == [one]
-        await rig.say(f"/reject {one.question.id} not that one")
-        await rig.until_replies(4)
-        assert "not that one" in results(rig)
+        await lark.say(f"/approve {two.question.id[-6:]}")
+        assert (await lark.until_replies(3))[2] == "done"
+        assert await open_questions(lark, 1) == [one]
+        await lark.say(f"/reject {one.question.id} not that one")
+        await lark.until_replies(4)
+        assert "not that one" in results(lark)
 
 
 async def test_feedback_changes_a_plan_and_an_approval_starts_it(tmp_path: Path) -> None:
@@ -350,132 +361,132 @@ async def test_feedback_changes_a_plan_and_an_approval_starts_it(tmp_path: Path)
         Reply("planted"),
     ]
     settings = with_values(OPERATORS, plan_review="always")
-    async with open_rig(tmp_path, script, settings) as rig:
-        await rig.say("a garden")
-        [first] = await open_questions(rig, 1)
-        await rig.say("without digging")
+    async with open_lark_gateway(tmp_path, script, settings) as lark:
+        await lark.say("a garden")
+        [first] = await open_questions(lark, 1)
+        await lark.say("without digging")
 
         async def next_one() -> QuestionRecord | None:
-            [found] = await open_questions(rig, 1)
+            [found] = await open_questions(lark, 1)
             return found if found.question.id != first.question.id else None
 
-        second = await until(rig, next_one)
-        assert "<plan_feedback>" in results(rig)
-        assert "without digging" in results(rig)
+        second = await until(lark, next_one)
+        assert "<plan_feedback>" in results(lark)
+        assert "without digging" in results(lark)
         assert second.question.plan is not None
         assert second.question.plan.version == 2
-        await rig.say("同意")
-        assert await rig.until_replies(1) == ["planted"]
+        await lark.say("同意")
+        assert await lark.until_replies(1) == ["planted"]
 
 
 async def test_a_late_answer_names_the_first(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, needs(TOUCH), OPERATORS) as rig:
-        await rig.say("touch it")
-        [asked] = await open_questions(rig, 1)
-        card = await card_of(rig, asked)
-        await rig.core.answer(asked.question.id, "reject", "not now")
-        await rig.until_replies(1)
-        await rig.say("OK", reply_to=card)
-        said = (await rig.until_replies(2))[1]
+    async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
+        await lark.say("touch it")
+        [asked] = await open_questions(lark, 1)
+        card = await card_of(lark, asked)
+        await lark.core.answer(asked.question.id, "reject", "not now")
+        await lark.until_replies(1)
+        await lark.say("OK", reply_to=card)
+        said = (await lark.until_replies(2))[1]
         assert said.startswith("Already answered by the owner on the web page")
-        await rig.say("why not?", reply_to=card)
-        assert (await rig.until_replies(3))[2] == "another"
+        await lark.say("why not?", reply_to=card)
+        assert (await lark.until_replies(3))[2] == "another"
 
 
 async def test_an_expired_question_is_not_answered(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, needs(TOUCH), OPERATORS) as rig:
-        await rig.say("touch it")
-        [asked] = await open_questions(rig, 1)
-        card = await card_of(rig, asked)
+    async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
+        await lark.say("touch it")
+        [asked] = await open_questions(lark, 1)
+        card = await card_of(lark, asked)
         with closing(sqlite3.connect(tmp_path / "larkspur.db")) as hand, hand:
             hand.execute("update questions set expires = '2026-01-01T00:00:00.000Z'")
-        await rig.say("yes", reply_to=card)
-        assert "has expired. Nothing was run" in (await rig.until_replies(1))[0]
+        await lark.say("yes", reply_to=card)
+        assert "has expired. Nothing was run" in (await lark.until_replies(1))[0]
 
 
 # Commands
 
 
 async def test_questions_and_tasks_are_listed(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, needs(TOUCH), OPERATORS) as rig:
+    async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
         for number, text in enumerate(("/questions", "/tasks", "/usage", "/approve"), 1):
-            await rig.say(text)
-            await rig.until_replies(number)
-        assert rig.replies() == [
+            await lark.say(text)
+            await lark.until_replies(number)
+        assert lark.replies() == [
             "No open questions.",
             "No tasks in this conversation yet.",
             "This conversation has no usage yet.",
             "No open questions.",
         ]
-        await rig.say("touch it")
-        [asked] = await open_questions(rig, 1)
-        await rig.say("/questions")
-        listed = (await rig.until_replies(5))[4]
+        await lark.say("touch it")
+        [asked] = await open_questions(lark, 1)
+        await lark.say("/questions")
+        listed = (await lark.until_replies(5))[4]
         assert f"`{asked.question.id[-6:]}` approval: touch ran" in listed
-        await rig.say("/任务")
-        assert "等待答复\uff1atouch it" in (await rig.until_replies(6))[5]
-        await rig.say("/approve 0000-9")
-        assert "No open question 0000-9" in (await rig.until_replies(7))[6]
-        await rig.say("/reject too risky")
-        assert (await rig.until_replies(8))[7] == "over"
-        assert "too risky" in results(rig)
-        await rig.say("/usage")
-        assert "input tokens and" in (await rig.until_replies(9))[8]
+        await lark.say("/任务")
+        assert "等待答复\uff1atouch it" in (await lark.until_replies(6))[5]
+        await lark.say("/approve 0000-9")
+        assert "No open question 0000-9" in (await lark.until_replies(7))[6]
+        await lark.say("/reject too risky")
+        assert (await lark.until_replies(8))[7] == "over"
+        assert "too risky" in results(lark)
+        await lark.say("/usage")
+        assert "input tokens and" in (await lark.until_replies(9))[8]
 
 
 async def test_plan_review_is_turned_on_for_what_follows(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("one")]), Reply("first"), Reply(calls=[plan("two")]), Reply("2nd")]
-    async with open_rig(tmp_path, script, OPERATORS) as rig:
-        await rig.say("/plan on")
-        assert "Every plan" in (await rig.until_replies(1))[0]
-        await rig.say("/plan maybe")
-        assert "`/plan on` or `/plan off`" in (await rig.until_replies(2))[1]
-        await rig.say("/new")  # it is the chat's wish, not the conversation's
-        await rig.until_replies(3)
-        await rig.say("do it")
-        [asked] = await open_questions(rig, 1)
+    async with open_lark_gateway(tmp_path, script, OPERATORS) as lark:
+        await lark.say("/plan on")
+        assert "Every plan" in (await lark.until_replies(1))[0]
+        await lark.say("/plan maybe")
+        assert "`/plan on` or `/plan off`" in (await lark.until_replies(2))[1]
+        await lark.say("/new")  # it is the chat's wish, not the conversation's
+        await lark.until_replies(3)
+        await lark.say("do it")
+        [asked] = await open_questions(lark, 1)
         assert asked.question.kind == "plan"
-        await rig.say("/approve")
-        assert (await rig.until_replies(4))[3] == "first"
-        await rig.say("/计划 关")
-        assert "无需审阅" in (await rig.until_replies(5))[4]
-        await rig.say("again")
-        assert (await rig.until_replies(6))[5] == "2nd"
+        await lark.say("/approve")
+        assert (await lark.until_replies(4))[3] == "first"
+        await lark.say("/计划 关")
+        assert "无需审阅" in (await lark.until_replies(5))[4]
+        await lark.say("again")
+        assert (await lark.until_replies(6))[5] == "2nd"
 
 
 async def test_a_chat_can_have_its_own_model(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("one"), Reply("two")], OPERATORS) as rig:
+    async with open_lark_gateway(tmp_path, [Reply("one"), Reply("two")], OPERATORS) as lark:
         for number, text in enumerate(
             ("/model", "/model claude-y", "hello", "/model two words", "/model default", "hi"), 1
         ):
-            await rig.say(text)
-            await rig.until_replies(number)
-        assert [each["model"] for each in rig.core.model.requests] == ["claude-y", "claude-x"]
-        assert "claude-y" in rig.replies()[1]
-        assert "the name of a model" in rig.replies()[3]
+            await lark.say(text)
+            await lark.until_replies(number)
+        assert [each["model"] for each in lark.core.model.requests] == ["claude-y", "claude-x"]
+        assert "claude-y" in lark.replies()[1]
+        assert "the name of a model" in lark.replies()[3]
 
 
 @pytest.mark.parametrize("text", ["/plan on", "/model claude-y"])
 async def test_only_operators_change_the_settings_of_a_chat(tmp_path: Path, text: str) -> None:
-    async with open_rig(tmp_path, [Reply("as ever")]) as rig:
-        await rig.say(text)
-        assert await rig.until_replies(1) == ["Only operators can change this."]
-        await rig.say("hello")
-        await rig.until_replies(2)
-        assert rig.core.model.requests[0]["model"] == "claude-x"
+    async with open_lark_gateway(tmp_path, [Reply("as ever")]) as lark:
+        await lark.say(text)
+        assert await lark.until_replies(1) == ["Only operators can change this."]
+        await lark.say("hello")
+        await lark.until_replies(2)
+        assert lark.core.model.requests[0]["model"] == "claude-x"
 
 
 async def test_an_operator_cannot_turn_off_a_configured_review(tmp_path: Path) -> None:
     settings = with_values(OPERATORS, plan_review="complex")
-    async with open_rig(tmp_path, [], settings) as rig:
-        await rig.say("/plan off")
-        assert "Complex plans" in (await rig.until_replies(1))[0]
+    async with open_lark_gateway(tmp_path, [], settings) as lark:
+        await lark.say("/plan off")
+        assert "Complex plans" in (await lark.until_replies(1))[0]
 
 
 async def test_settings_apply_to_one_chat(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("direct")], OPERATORS) as rig:
-        await rig.sim.send_text(rig.person, rig.group, "/model claude-y", mention_bot=True)
-        await rig.until_replies(1, rig.group)
-        await rig.say("hello")
-        await rig.until_replies(1)
-        assert rig.core.model.requests[0]["model"] == "claude-x"
+    async with open_lark_gateway(tmp_path, [Reply("direct")], OPERATORS) as lark:
+        await lark.sim.send_text(lark.person, lark.group, "/model claude-y", mention_bot=True)
+        await lark.until_replies(1, lark.group)
+        await lark.say("hello")
+        await lark.until_replies(1)
+        assert lark.core.model.requests[0]["model"] == "claude-x"

@@ -17,54 +17,56 @@ from tests.e2e.test_lark_process import Served, replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkRig, open_rig, shown_text
+from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
 
 INTERRUPTS = with_values(QUIET, busy_mode="interrupt")
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 TOUCH = Call("shell", {"command": "touch ran"})
 
 
-async def recall(rig: LarkRig, message_id: str) -> None:
+async def recall(lark: LarkGateway, message_id: str) -> None:
     """Take a message back, and wait until the bot has heard of it and done what is to be done."""
-    user_actions.recall(rig.sim.lark.state, rig.person.open_id, message_id)
-    await until(rig, partial(handled, rig, f"recall:{message_id}"))
+    user_actions.recall(lark.sim.lark.state, lark.person.open_id, message_id)
+    await until(lark, partial(handled, lark, f"recall:{message_id}"))
 
 
-async def handled(rig: LarkRig, name: str) -> bool:
-    inbox = rig.core.house.stores.inbox
-    place = await rig.core.house.database.read(partial(inbox.get_state, "lark", APP.app_id, name))
+async def handled(lark: LarkGateway, name: str) -> bool:
+    inbox = lark.core.services.stores.inbox
+    place = await lark.core.services.database.read(
+        partial(inbox.get_state, "lark", APP.app_id, name)
+    )
     return place is not None and place.status == "handled"
 
 
-async def until(rig: LarkRig, holds: Callable[[], Awaitable[object]]) -> None:
+async def until(lark: LarkGateway, holds: Callable[[], Awaitable[object]]) -> None:
     async with asyncio.timeout(20):
         while not await holds():
-            await rig.sim.lark.changed_within(0.02)
+            await lark.sim.lark.changed_within(0.02)
 
 
-async def tasks(rig: LarkRig) -> list[Task]:
+async def tasks(lark: LarkGateway) -> list[Task]:
     """Return all tasks, oldest first."""
-    return (await rig.core.house.gateway.queries.tasks(LOCAL_OWNER))[::-1]
+    return (await lark.core.services.gateway.queries.tasks(LOCAL_OWNER))[::-1]
 
 
-async def statuses(rig: LarkRig) -> list[str]:
-    return [task.status for task in await tasks(rig)]
+async def statuses(lark: LarkGateway) -> list[str]:
+    return [task.status for task in await tasks(lark)]
 
 
-async def until_statuses(rig: LarkRig, *wanted: str) -> None:
+async def until_statuses(lark: LarkGateway, *wanted: str) -> None:
     async def so() -> bool:
-        return await statuses(rig) == list(wanted)
+        return await statuses(lark) == list(wanted)
 
-    await until(rig, so)
+    await until(lark, so)
 
 
-def reply_to(rig: LarkRig, message_id: str) -> str | None:
+def reply_to(lark: LarkGateway, message_id: str) -> str | None:
     """Return what the bot answered to a message."""
-    return next(shown_text(rig.sim, one) for one in rig.from_bot() if one.parent_id == message_id)
+    return next(shown_text(lark.sim, one) for one in lark.from_bot() if one.parent_id == message_id)
 
 
-def said_to_model(rig: LarkRig, number: int = -1) -> str:
-    return json.dumps(rig.core.model.requests[number]["messages"], ensure_ascii=False)
+def said_to_model(lark: LarkGateway, number: int = -1) -> str:
+    return json.dumps(lark.core.model.requests[number]["messages"], ensure_ascii=False)
 
 
 # Interrupt
@@ -72,38 +74,40 @@ def said_to_model(rig: LarkRig, number: int = -1) -> str:
 
 async def test_a_message_interrupts_the_run_and_takes_its_place(tmp_path: Path) -> None:
     script = [Reply("never", hold="go"), Reply("about cats")]
-    async with open_rig(tmp_path, script, INTERRUPTS) as rig:
-        first = await rig.say("tell me about dogs")
-        await rig.core.model.until_open(1)
-        second = await rig.say("no, about cats")
-        await rig.until_replies(2)
-        assert reply_to(rig, first) == "Interrupted by your next message."
-        assert reply_to(rig, second) == "about cats"
-        await rig.settled()
-        assert await statuses(rig) == ["cancelled", "completed"]
-        assert len(rig.from_bot()) == 2
+    async with open_lark_gateway(tmp_path, script, INTERRUPTS) as lark:
+        first = await lark.say("tell me about dogs")
+        await lark.core.model.until_open(1)
+        second = await lark.say("no, about cats")
+        await lark.until_replies(2)
+        assert reply_to(lark, first) == "Interrupted by your next message."
+        assert reply_to(lark, second) == "about cats"
+        await lark.settled()
+        assert await statuses(lark) == ["cancelled", "completed"]
+        assert len(lark.from_bot()) == 2
 
 
 async def test_a_run_of_another_person_is_not_interrupted(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0) as sim:
         groups = {sim.groups[0].chat_id: ChatGroup(busy_mode="interrupt")}
         script = [Reply("for one", hold="go"), Reply("for two")]
-        async with open_rig(tmp_path, script, with_values(QUIET, groups=groups), sim=sim) as rig:
+        async with open_lark_gateway(
+            tmp_path, script, with_values(QUIET, groups=groups), sim=sim
+        ) as lark:
             one, two = sim.people[:2]
-            await sim.send_text(one, rig.group, "first", mention_bot=True)
-            await rig.core.model.until_open(1)
-            waits = await sim.send_text(two, rig.group, "second", mention_bot=True)
+            await sim.send_text(one, lark.group, "first", mention_bot=True)
+            await lark.core.model.until_open(1)
+            waits = await sim.send_text(two, lark.group, "second", mention_bot=True)
 
             async def taken() -> bool:
-                inbox = rig.core.house.stores.inbox
-                found = await rig.core.house.database.read(
+                inbox = lark.core.services.stores.inbox
+                found = await lark.core.services.database.read(
                     partial(inbox.get_state, "lark", APP.app_id, waits)
                 )
                 return found is not None and found.status == "assigned"
 
-            await until(rig, taken)
-            rig.core.model.release("go")
-            assert await rig.until_replies(2, rig.group) == ["for one", "for two"]
+            await until(lark, taken)
+            lark.core.model.release("go")
+            assert await lark.until_replies(2, lark.group) == ["for one", "for two"]
 
 
 # Stop
@@ -111,67 +115,67 @@ async def test_a_run_of_another_person_is_not_interrupted(tmp_path: Path) -> Non
 
 async def test_after_a_stop_on_the_page_a_message_is_a_new_task(tmp_path: Path) -> None:
     script = [Reply("never", hold="go"), Reply("the next one")]
-    async with open_rig(tmp_path, script) as rig:
-        first = await rig.say("work")
-        await rig.core.model.until_open(1)
-        steering = await rig.say("and hurry")
-        await rig.sim.until(lambda _: rig.sim.lark.state.messages[steering].reactions)
-        [task] = await tasks(rig)
-        await rig.core.house.gateway.stop(task.id, LOCAL_OWNER, "web")
-        after = await rig.say("something else")
-        await rig.until_replies(2)
-        assert "Stopped." in (reply_to(rig, first) or "")
-        assert reply_to(rig, after) == "the next one"
-        assert "and hurry" not in said_to_model(rig)
-        await rig.settled()
-        assert await statuses(rig) == ["cancelled", "completed"]
+    async with open_lark_gateway(tmp_path, script) as lark:
+        first = await lark.say("work")
+        await lark.core.model.until_open(1)
+        steering = await lark.say("and hurry")
+        await lark.sim.until(lambda _: lark.sim.lark.state.messages[steering].reactions)
+        [task] = await tasks(lark)
+        await lark.core.services.gateway.stop(task.id, LOCAL_OWNER, "web")
+        after = await lark.say("something else")
+        await lark.until_replies(2)
+        assert "Stopped." in (reply_to(lark, first) or "")
+        assert reply_to(lark, after) == "the next one"
+        assert "and hurry" not in said_to_model(lark)
+        await lark.settled()
+        assert await statuses(lark) == ["cancelled", "completed"]
 
 
 async def test_stop_all_ends_running_and_queued_tasks(tmp_path: Path) -> None:
     script = [Reply("never", hold="go"), Reply("never"), Reply("never")]
-    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
+    async with open_lark_gateway(tmp_path, script, with_values(QUIET, busy_mode="queue")) as lark:
         for count, text in enumerate(("one", "two", "three"), 1):
-            await rig.say(text)
-            await until_statuses(rig, *["running", *["queued"] * (count - 1)])
-        await rig.say("/stop all")
-        await until_statuses(rig, "cancelled", "cancelled", "cancelled")
-        await rig.settled()
-        assert "Stopping 3 runs…" in rig.replies()
-        assert len(rig.core.model.requests) == 1
+            await lark.say(text)
+            await until_statuses(lark, *["running", *["queued"] * (count - 1)])
+        await lark.say("/stop all")
+        await until_statuses(lark, "cancelled", "cancelled", "cancelled")
+        await lark.settled()
+        assert "Stopping 3 runs…" in lark.replies()
+        assert len(lark.core.model.requests) == 1
 
 
 async def test_stop_by_a_short_id_and_resume(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("gone on")]
-    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
-        await rig.say("one")
-        await rig.core.model.until_open(1)
-        await rig.say("two")
-        await until_statuses(rig, "running", "queued")
-        second = (await tasks(rig))[1]
-        await rig.say("/stop nosuch")
-        await rig.until_replies(1)
-        await rig.say(f"/stop {second.id[-6:]}")
-        await until_statuses(rig, "running", "cancelled")
-        rig.core.model.release("go")
-        await until_statuses(rig, "completed", "cancelled")
-        resuming = await rig.say("/resume")
-        await rig.sim.until(lambda _: "gone on" in rig.replies())
-        assert reply_to(rig, resuming) == "gone on"
-        assert "two" in said_to_model(rig)
-        await rig.say("/resume nosuch")
-        await rig.sim.until(lambda _: "No failed or stopped task" in rig.replies()[-1])
+    async with open_lark_gateway(tmp_path, script, with_values(QUIET, busy_mode="queue")) as lark:
+        await lark.say("one")
+        await lark.core.model.until_open(1)
+        await lark.say("two")
+        await until_statuses(lark, "running", "queued")
+        second = (await tasks(lark))[1]
+        await lark.say("/stop nosuch")
+        await lark.until_replies(1)
+        await lark.say(f"/stop {second.id[-6:]}")
+        await until_statuses(lark, "running", "cancelled")
+        lark.core.model.release("go")
+        await until_statuses(lark, "completed", "cancelled")
+        resuming = await lark.say("/resume")
+        await lark.sim.until(lambda _: "gone on" in lark.replies())
+        assert reply_to(lark, resuming) == "gone on"
+        assert "two" in said_to_model(lark)
+        await lark.say("/resume nosuch")
+        await lark.sim.until(lambda _: "No failed or stopped task" in lark.replies()[-1])
 
 
 async def test_stop_closes_the_open_question_as_a_no(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH])]
-    async with open_rig(tmp_path, script, OPERATORS) as rig:
-        await rig.say("touch it")
-        await until_statuses(rig, "waiting")
-        await rig.say("/stop")
-        await until_statuses(rig, "cancelled")
-        await rig.say("/questions")
-        await rig.sim.until(lambda _: "No open questions." in rig.replies())
-        assert len(rig.core.model.requests) == 2
+    async with open_lark_gateway(tmp_path, script, OPERATORS) as lark:
+        await lark.say("touch it")
+        await until_statuses(lark, "waiting")
+        await lark.say("/stop")
+        await until_statuses(lark, "cancelled")
+        await lark.say("/questions")
+        await lark.sim.until(lambda _: "No open questions." in lark.replies())
+        assert len(lark.core.model.requests) == 2
 
 
 # Recall
@@ -179,105 +183,105 @@ async def test_stop_closes_the_open_question_as_a_no(tmp_path: Path) -> None:
 
 async def test_a_recalled_task_in_the_queue_never_runs(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("never")]
-    async with open_rig(tmp_path, script, with_values(QUIET, busy_mode="queue")) as rig:
-        await rig.say("one")
-        await rig.core.model.until_open(1)
-        second = await rig.say("two")
-        await until_statuses(rig, "running", "queued")
-        await recall(rig, second)
-        assert await statuses(rig) == ["running", "cancelled"]
-        rig.core.model.release("go")
-        await rig.until_replies(1)
-        await rig.settled()
-        assert rig.replies() == ["first"]
-        assert len(rig.core.model.requests) == 1
+    async with open_lark_gateway(tmp_path, script, with_values(QUIET, busy_mode="queue")) as lark:
+        await lark.say("one")
+        await lark.core.model.until_open(1)
+        second = await lark.say("two")
+        await until_statuses(lark, "running", "queued")
+        await recall(lark, second)
+        assert await statuses(lark) == ["running", "cancelled"]
+        lark.core.model.release("go")
+        await lark.until_replies(1)
+        await lark.settled()
+        assert lark.replies() == ["first"]
+        assert len(lark.core.model.requests) == 1
 
 
 async def test_recalled_steering_is_not_delivered(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("count")], hold="go"), Reply("counted")]
-    async with open_rig(tmp_path, script) as rig:
-        await rig.say("count to ten")
-        await rig.core.model.until_open(1)
-        second = await rig.say("in French")
-        await rig.sim.until(lambda _: rig.sim.lark.state.messages[second].reactions)
-        await recall(rig, second)
-        rig.core.model.release("go")
-        assert await rig.until_replies(1) == ["counted"]
-        assert "in French" not in said_to_model(rig)
-        await rig.settled()
-        assert await statuses(rig) == ["completed"]
+    async with open_lark_gateway(tmp_path, script) as lark:
+        await lark.say("count to ten")
+        await lark.core.model.until_open(1)
+        second = await lark.say("in French")
+        await lark.sim.until(lambda _: lark.sim.lark.state.messages[second].reactions)
+        await recall(lark, second)
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["counted"]
+        assert "in French" not in said_to_model(lark)
+        await lark.settled()
+        assert await statuses(lark) == ["completed"]
 
 
 async def test_a_recalled_message_ends_its_run_silently(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("never", hold="go"), Reply("here")]) as rig:
-        first = await rig.say("work for an hour")
-        await rig.core.model.until_open(1)
-        await recall(rig, first)
-        await until_statuses(rig, "cancelled")
-        await rig.say("hello")
-        assert await rig.until_replies(1) == ["here"]
-        await rig.settled()
-        assert rig.replies() == ["here"]
+    async with open_lark_gateway(tmp_path, [Reply("never", hold="go"), Reply("here")]) as lark:
+        first = await lark.say("work for an hour")
+        await lark.core.model.until_open(1)
+        await recall(lark, first)
+        await until_statuses(lark, "cancelled")
+        await lark.say("hello")
+        assert await lark.until_replies(1) == ["here"]
+        await lark.settled()
+        assert lark.replies() == ["here"]
 
 
 async def test_a_recalled_message_closes_the_question_of_its_run(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH])]
-    async with open_rig(tmp_path, script, OPERATORS) as rig:
-        first = await rig.say("touch it")
-        await until_statuses(rig, "waiting")
-        await recall(rig, first)
-        assert await statuses(rig) == ["cancelled"]
-        await rig.settled()
-        assert rig.replies() == []
-        cards = [json.dumps(rig.sim.card(one.message_id)) for one in rig.from_bot()]
+    async with open_lark_gateway(tmp_path, script, OPERATORS) as lark:
+        first = await lark.say("touch it")
+        await until_statuses(lark, "waiting")
+        await recall(lark, first)
+        assert await statuses(lark) == ["cancelled"]
+        await lark.settled()
+        assert lark.replies() == []
+        cards = [json.dumps(lark.sim.card(one.message_id)) for one in lark.from_bot()]
         assert len(cards) == 1
         assert "button" not in cards[0]
 
 
 async def test_a_recall_after_the_answer_changes_nothing(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("answered"), Reply("second")]) as rig:
-        first = await rig.say("hello")
-        await rig.until_replies(1)
-        await rig.settled()
-        await recall(rig, first)
-        assert await statuses(rig) == ["completed"]
-        await rig.say("again")
-        assert await rig.until_replies(2) == ["answered", "second"]
+    async with open_lark_gateway(tmp_path, [Reply("answered"), Reply("second")]) as lark:
+        first = await lark.say("hello")
+        await lark.until_replies(1)
+        await lark.settled()
+        await recall(lark, first)
+        assert await statuses(lark) == ["completed"]
+        await lark.say("again")
+        assert await lark.until_replies(2) == ["answered", "second"]
 
 
 async def test_a_recall_may_arrive_before_its_message(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("the other")]) as rig:
-        event = {"message_id": "om_overtaken", "chat_id": rig.dm.chat_id}
-        rig.sim.push("im.message.recalled_v1", {**event, "recall_type": "message_owner"})
-        await until(rig, partial(handled, rig, "recall:om_overtaken"))
-        rig.sim.push("im.message.receive_v1", received(rig, "om_overtaken"))
-        await until(rig, partial(handled, rig, "om_overtaken"))
-        await rig.say("hello")
-        assert await rig.until_replies(1) == ["the other"]
-        assert len(await tasks(rig)) == 1
+    async with open_lark_gateway(tmp_path, [Reply("the other")]) as lark:
+        event = {"message_id": "om_overtaken", "chat_id": lark.dm.chat_id}
+        lark.sim.push("im.message.recalled_v1", {**event, "recall_type": "message_owner"})
+        await until(lark, partial(handled, lark, "recall:om_overtaken"))
+        lark.sim.push("im.message.receive_v1", received(lark, "om_overtaken"))
+        await until(lark, partial(handled, lark, "om_overtaken"))
+        await lark.say("hello")
+        assert await lark.until_replies(1) == ["the other"]
+        assert len(await tasks(lark)) == 1
 
 
 async def test_a_recall_of_an_unknown_message_and_a_malformed_one_are_ignored(
     tmp_path: Path,
 ) -> None:
-    async with open_rig(tmp_path, [Reply("still here")]) as rig:
+    async with open_lark_gateway(tmp_path, [Reply("still here")]) as lark:
         for broken in ({}, {"message_id": "om_1"}, {"message_id": 7, "chat_id": []}):
-            rig.sim.push("im.message.recalled_v1", broken)
-        event = {"message_id": "om_never", "chat_id": rig.dm.chat_id}
+            lark.sim.push("im.message.recalled_v1", broken)
+        event = {"message_id": "om_never", "chat_id": lark.dm.chat_id}
         for _ in range(3):
-            rig.sim.push("im.message.recalled_v1", event)
-        await until(rig, partial(handled, rig, "recall:om_never"))
-        await rig.say("hello")
-        assert await rig.until_replies(1) == ["still here"]
-        assert {tuple(push.attempts) for push in rig.sim.pushes if push.done} == {("ok",)}
+            lark.sim.push("im.message.recalled_v1", event)
+        await until(lark, partial(handled, lark, "recall:om_never"))
+        await lark.say("hello")
+        assert await lark.until_replies(1) == ["still here"]
+        assert {tuple(push.attempts) for push in lark.sim.pushes if push.done} == {("ok",)}
 
 
-def received(rig: LarkRig, message_id: str) -> dict[str, object]:
+def received(lark: LarkGateway, message_id: str) -> dict[str, object]:
     return {
-        "sender": {"sender_id": rig.person.ids(), "sender_type": "user"},
+        "sender": {"sender_id": lark.person.ids(), "sender_type": "user"},
         "message": {
             "message_id": message_id,
-            "chat_id": rig.dm.chat_id,
+            "chat_id": lark.dm.chat_id,
             "chat_type": "p2p",
             "message_type": "text",
             "content": '{"text": "taken back"}',

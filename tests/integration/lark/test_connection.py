@@ -13,7 +13,7 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Reply
-from tests.support.lark_gateway import APP, open_rig
+from tests.support.lark_gateway import APP, open_lark_gateway
 
 PACE = ConnectionTimeouts(
     first_delay=0.1, max_delay=0.3, stable_after=5.0, discovery=0.5, handshake=3.0
@@ -154,25 +154,25 @@ async def test_malformed_frames_do_not_end_the_connection(caplog: pytest.LogCapt
 
 
 async def test_after_a_reconnect_messages_are_received(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("heard")]) as rig:
-        rig.sim.lark.drop()
-        await rig.sim.until(lambda _: not rig.sim.lark.delivery.connections)
-        await rig.until_connected()
-        await rig.say("can you hear me?")
-        assert await rig.until_replies(1) == ["heard"]
+    async with open_lark_gateway(tmp_path, [Reply("heard")]) as lark:
+        lark.sim.lark.drop()
+        await lark.sim.until(lambda _: not lark.sim.lark.delivery.connections)
+        await lark.until_connected()
+        await lark.say("can you hear me?")
+        assert await lark.until_replies(1) == ["heard"]
 
 
 async def test_a_reply_is_sent_after_an_outage(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, [Reply("after the storm", hold="go")]) as rig:
-        await rig.say("hello")
-        await rig.core.model.until_open(1)
-        rig.sim.lark.go_down(3600)
-        rig.core.model.release("go")
+    async with open_lark_gateway(tmp_path, [Reply("after the storm", hold="go")]) as lark:
+        await lark.say("hello")
+        await lark.core.model.until_open(1)
+        lark.sim.lark.go_down(3600)
+        lark.core.model.release("go")
         async with asyncio.timeout(30):
-            while rig.channel.health.link.status != "reconnecting":
-                await rig.sim.lark.changed_within(0.02)
-        rig.sim.lark.clock.advance(3600)
-        assert await rig.until_replies(1) == ["after the storm"]
-        await rig.until_connected()
-        await rig.settled()
-        assert rig.replies() == ["after the storm"]
+            while lark.channel.health.link.status != "reconnecting":
+                await lark.sim.lark.changed_within(0.02)
+        lark.sim.lark.clock.advance(3600)
+        assert await lark.until_replies(1) == ["after the storm"]
+        await lark.until_connected()
+        await lark.settled()
+        assert lark.replies() == ["after the storm"]

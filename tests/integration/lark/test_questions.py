@@ -24,7 +24,7 @@ from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic, seen_in
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkRig, open_lark, open_rig
+from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 REVIEWED = with_values(OPERATORS, plan_review="always")
@@ -47,13 +47,13 @@ SLOW = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH], hold="go"), Reply(tex
 class QuestionChat:
     """A question in a chat: its card, its state, the run behind it."""
 
-    def __init__(self, rig: LarkRig, chat: Chat, home: Path) -> None:
-        self.rig, self.chat, self.home = rig, chat, home
+    def __init__(self, lark: LarkGateway, chat: Chat, home: Path) -> None:
+        self.lark, self.chat, self.home = lark, chat, home
 
     @property
     def cards(self) -> list[ChatMessage]:
         """The cards with a question, oldest first."""
-        return [one for one in self.rig.from_bot(self.chat) if "question-" in self.shown(one)]
+        return [one for one in self.lark.from_bot(self.chat) if "question-" in self.shown(one)]
 
     @property
     def card(self) -> ChatMessage:
@@ -61,36 +61,36 @@ class QuestionChat:
 
     def shown(self, message: ChatMessage) -> str:
         """Everything that a message shows, as JSON."""
-        return json.dumps(self.rig.sim.card(message.message_id) or message.content)
+        return json.dumps(self.lark.sim.card(message.message_id) or message.content)
 
     @property
     def title(self) -> str:
-        card = self.rig.sim.card(self.card.message_id) or {}
+        card = self.lark.sim.card(self.card.message_id) or {}
         return str(card["header"]["title"]["content"])
 
     async def asked(self, count: int = 1) -> QuestionRecord:
         """Return the newest question as soon as its card is there, and known to be."""
-        await self.rig.sim.until(lambda _: len(self.cards) == count)
+        await self.lark.sim.until(lambda _: len(self.cards) == count)
         name = json.loads(self.shown(self.card))["body"]["elements"][-1]["text"]["content"]
         question_id = name.split("\n")[-1]
         async with asyncio.timeout(20):
             while not await self._remote(question_id):
-                await self.rig.sim.lark.changed_within(0.02)
+                await self.lark.sim.lark.changed_within(0.02)
         return await self.question(question_id)
 
     async def _remote(self, question_id: str) -> str:
-        house = self.rig.core.house
+        services = self.lark.core.services
         key = f"{question_id}:asked"
-        return await house.database.read(lambda: house.stores.outbox.get_remote_id(key))
+        return await services.database.read(lambda: services.stores.outbox.get_remote_id(key))
 
     async def question(self, question_id: str) -> QuestionRecord:
-        queries = self.rig.core.house.gateway.queries
+        queries = self.lark.core.services.gateway.queries
         return await queries.question(QuestionId(question_id), LOCAL_OWNER)
 
     async def press(self, label: str, person: Person | None = None, **entered: Any) -> Json:
         """Press what is called so; return what the person sees."""
-        who = person or self.rig.person
-        return await self.rig.sim.click(who, self.card.message_id, label, **entered)
+        who = person or self.lark.person
+        return await self.lark.sim.click(who, self.card.message_id, label, **entered)
 
     async def forge(self, act: str, entered: Json | None = None) -> Json:
         """Press what the card does not have."""
@@ -112,7 +112,7 @@ class QuestionChat:
             action["form_value"] = entered
         return await self.deliver(
             {
-                "operator": (person or self.rig.person).ids(),
+                "operator": (person or self.lark.person).ids(),
                 "token": "c-1",
                 "action": action,
                 "context": {
@@ -123,7 +123,7 @@ class QuestionChat:
         )
 
     async def deliver(self, event: Json) -> Json:
-        sim = self.rig.sim
+        sim = self.lark.sim
         ack = await sim.lark.delivery.call_back(sim.app, event)
         assert ack is not None
         return dict(json.loads(base64.b64decode(ack.data or "")))
@@ -136,22 +136,22 @@ class QuestionChat:
 
     def progress(self) -> str:
         """The card that shows the run."""
-        found = [one for one in self.rig.from_bot() if one not in self.cards]
+        found = [one for one in self.lark.from_bot() if one not in self.cards]
         shown = [self.shown(one) for one in found]
         return next((text for text in shown if "header" in text), "")
 
     def reactions(self, message_id: str) -> list[str]:
-        state = self.rig.sim.lark.state
+        state = self.lark.sim.lark.state
         return [each.emoji for each in state.messages[message_id].reactions]
 
     async def until_shown(self, words: str) -> str:
         """Return the card as soon as it shows these words."""
-        await self.rig.sim.until(lambda _: words in self.shown(self.card))
+        await self.lark.sim.until(lambda _: words in self.shown(self.card))
         return self.shown(self.card)
 
     def heard(self) -> str:
         """What the model was given last as a tool's result."""
-        return seen_in(self.rig.core.model.requests[-1]).last_result
+        return seen_in(self.lark.core.model.requests[-1]).last_result
 
 
 @asynccontextmanager
@@ -161,8 +161,8 @@ async def open_chat(
     settings: ChatChannelSettings = OPERATORS,
     **more: Any,
 ) -> AsyncGenerator[QuestionChat]:
-    async with open_rig(home, replies, settings, **more) as rig:
-        yield QuestionChat(rig, rig.dm, home)
+    async with open_lark_gateway(home, replies, settings, **more) as lark:
+        yield QuestionChat(lark, lark.dm, home)
 
 
 def toast(outcome: Json) -> tuple[str, str]:
@@ -172,7 +172,7 @@ def toast(outcome: Json) -> tuple[str, str]:
 
 async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        asked = await one.rig.say("touch it")
+        asked = await one.lark.say("touch it")
         question = await one.asked()
         shown = one.shown(one.card)
         assert "touch ran" in shown
@@ -182,12 +182,12 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
         assert toast(await one.press("Allow once")) == ("success", "Allowed once")
         assert one.title == "Allowed once"
         assert '"button"' not in one.shown(one.card)
-        assert f"<at id={one.rig.person.open_id}></at> in Lark" in one.shown(one.card)
-        assert (await one.rig.until_replies(1)) == ["over"]
+        assert f"<at id={one.lark.person.open_id}></at> in Lark" in one.shown(one.card)
+        assert (await one.lark.until_replies(1)) == ["over"]
         answer = (await one.question(question.question.id)).answer
         assert answer is not None
-        assert (answer.by, answer.via) == (f"lark:{APP.app_id}:{one.rig.person.open_id}", "lark")
-        await one.rig.settled()
+        assert (answer.by, answer.via) == (f"lark:{APP.app_id}:{one.lark.person.open_id}", "lark")
+        await one.lark.settled()
         assert len(one.cards) == 1
         assert one.title == "Allowed once"
 
@@ -195,26 +195,26 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
 async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Path) -> None:
     again = [Reply(calls=[TOUCH]), Reply(text="over")]
     async with open_chat(tmp_path, [*script(TOUCH)[:3], *again, *again]) as one:
-        gateway = one.rig.core.house.gateway
-        await one.rig.say("touch it")
+        gateway = one.lark.core.services.gateway
+        await one.lark.say("touch it")
         await one.asked()
         assert "shell(touch ran)" in one.shown(one.card)
         assert toast(await one.press("Allow in this conversation"))[1] == (
             "Allowed in this conversation"
         )
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         (rule,) = await gateway.queries.rules(LOCAL_OWNER)
         assert rule.rule == "shell(touch ran)"
         assert rule.scope.startswith("session")
-        await one.rig.say("touch it again")
-        assert await one.rig.until_replies(2) == ["over", "over"]
+        await one.lark.say("touch it again")
+        assert await one.lark.until_replies(2) == ["over", "over"]
         assert len(one.cards) == 1
 
 
 async def test_no_rule_is_offered_for_a_call_that_may_not_have_one(tmp_path: Path) -> None:
     wrapped = Call("shell", {"command": "sh -c 'touch ran'"})
     async with open_chat(tmp_path, script(wrapped)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         assert question.question.calls[0].rules == ()
         assert "Always allow" not in one.shown(one.card)
@@ -224,13 +224,13 @@ async def test_no_rule_is_offered_for_a_call_that_may_not_have_one(tmp_path: Pat
 
 async def test_a_rejection_and_its_reason_reach_the_model(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         await one.asked()
         outcome = await one.press(
             "Don't allow, with this reason", form_value={"words": "use *make*"}
         )
         assert toast(outcome) == ("success", "Not allowed")
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         assert "said no: use *make*" in one.heard()
         assert (
             "\u201cuse *make*\u201d"
@@ -240,7 +240,7 @@ async def test_a_rejection_and_its_reason_reach_the_model(tmp_path: Path) -> Non
 
 async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH, WRITE)) as one:
-        await one.rig.say("both")
+        await one.lark.say("both")
         await one.asked()
         shown = one.shown(one.card)
         assert "+line" in shown
@@ -251,14 +251,14 @@ async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
         assert toast(outcome) == ("success", "Allowed 1 of 2")
         assert "\\u2717 1. Run a command" in one.shown(one.card)
         assert "\\u2713 2. Write a file" in one.shown(one.card)
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         (folder,) = (tmp_path / "workspaces").iterdir()
         assert [each.name for each in folder.iterdir()] == ["notes.md"]
 
 
 async def test_an_empty_selection_is_no_answer(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH, WRITE)) as one:
-        await one.rig.say("both")
+        await one.lark.say("both")
         question = await one.asked()
         for fields in ({"call_1": False, "call_2": False}, {}):
             outcome = await one.press("Allow selected once", form_value=fields)
@@ -269,17 +269,17 @@ async def test_an_empty_selection_is_no_answer(tmp_path: Path) -> None:
 async def test_a_plan_is_approved(tmp_path: Path) -> None:
     replies = [Reply(calls=[plan("look", "tell", goal="to know")]), Reply(text="over")]
     async with open_chat(tmp_path, replies, REVIEWED) as one:
-        await one.rig.say("look around")
+        await one.lark.say("look around")
         await one.asked()
         assert "1. look\\n2. tell" in one.shown(one.card)
         assert toast(await one.press("Approve")) == ("success", "Approved")
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
 
 
 async def test_a_plan_is_edited_in_the_card(tmp_path: Path) -> None:
     replies = [Reply(calls=[plan("look", "tell")]), Reply(text="over")]
     async with open_chat(tmp_path, replies, REVIEWED) as one:
-        await one.rig.say("look around")
+        await one.lark.say("look around")
         await one.asked()
         edited = {"steps": "1. look twice\n\n2. tell all"}
         assert toast(await one.press("Approve edited steps", form_value=edited)) == (
@@ -287,14 +287,14 @@ async def test_a_plan_is_edited_in_the_card(tmp_path: Path) -> None:
             "Approved with edits",
         )
         assert "look twice" in one.shown(one.card)
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         assert "look twice" in one.heard()
 
 
 async def test_a_revised_plan_is_reviewed_again(tmp_path: Path) -> None:
     replies_ = [Reply(calls=[plan("look", "tell")]), Reply(text="over")]
     async with open_chat(tmp_path, replies_, REVIEWED) as one:
-        await one.rig.say("look around")
+        await one.lark.say("look around")
         await one.asked()
         for steps, said in (
             ("look\ntell", "The steps haven't changed. Edit them, or choose Approve."),
@@ -305,13 +305,13 @@ async def test_a_revised_plan_is_reviewed_again(tmp_path: Path) -> None:
         await one.asked(2)
         assert "3. tell" in one.shown(one.card)
         assert toast(await one.press("Approve"))[1] == "Approved"
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
 
 
 async def test_unchanged_steps_are_an_approval(tmp_path: Path) -> None:
     replies = [Reply(calls=[plan("look", "tell")]), Reply(text="over")]
     async with open_chat(tmp_path, replies, REVIEWED) as one:
-        await one.rig.say("look around")
+        await one.lark.say("look around")
         await one.asked()
         assert toast(await one.press("Approve edited steps", form_value={"steps": " "})) == (
             "warning",
@@ -328,7 +328,7 @@ async def test_a_plan_changed_by_feedback_is_reviewed_again(tmp_path: Path) -> N
         Reply(text="over"),
     ]
     async with open_chat(tmp_path, replies, REVIEWED) as one:
-        await one.rig.say("look around")
+        await one.lark.say("look around")
         await one.asked()
         outcome = await one.press("Request changes", form_value={"words": "closer please"})
         assert toast(outcome) == ("success", "Changes requested")
@@ -336,7 +336,7 @@ async def test_a_plan_changed_by_feedback_is_reviewed_again(tmp_path: Path) -> N
         assert "closer please" in one.heard()
         assert "look closely" in one.shown(one.card)
         assert toast(await one.press("Reject")) == ("success", "Rejected")
-        assert "request was rejected" in (await one.rig.until_replies(1))[0]
+        assert "request was rejected" in (await one.lark.until_replies(1))[0]
 
 
 async def test_a_plan_that_is_too_long_for_a_field_is_changed_elsewhere(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ async def test_a_plan_that_is_too_long_for_a_field_is_changed_elsewhere(tmp_path
     async with open_chat(
         tmp_path, [Reply(calls=[plan(*steps)]), Reply(text="over")], REVIEWED
     ) as one:
-        await one.rig.say("a lot")
+        await one.lark.say("a lot")
         await one.asked()
         assert "too long to edit here" in one.shown(one.card)
         assert "Approve edited steps" not in one.shown(one.card)
@@ -369,17 +369,17 @@ async def test_a_question_is_answered_with_text(
     async with open_chat(
         tmp_path, script(call, planned=False), QUIET
     ) as one:  # who asked may answer
-        await one.rig.say("paint it")
+        await one.lark.say("paint it")
         await one.asked()
         assert "The person who started the task" in one.shown(one.card)
         assert toast(await one.press(press, form_value=entered))[0] == "success"
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         assert heard in one.heard()
 
 
 async def test_an_empty_answer_is_refused(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(MANY, planned=False)) as one:
-        await one.rig.say("paint it")
+        await one.lark.say("paint it")
         question = await one.asked()
         for fields in ({"words": " ", "chosen": []}, {"words": ""}, {}):
             assert toast(await one.press("Send", form_value=fields)) == (
@@ -412,7 +412,7 @@ async def test_a_malformed_click_does_nothing(
     tmp_path: Path, value: Any, entered: Json | None
 ) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         if isinstance(value, dict) and "question" in value:
             value = {**value, "question": question.question.id}
@@ -427,7 +427,7 @@ async def test_a_malformed_click_does_nothing(
 @pytest.mark.parametrize("act", ["choose", "edit"])
 async def test_an_answer_of_another_kind_does_nothing(tmp_path: Path, act: str) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         entered = {"steps": "x"} if act == "edit" else None
         assert toast(await one.forge(act, entered))[0] == "warning"
@@ -436,13 +436,13 @@ async def test_an_answer_of_another_kind_does_nothing(tmp_path: Path, act: str) 
 
 async def test_a_click_on_another_message_or_in_another_chat_does_nothing(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         name = question.question.id
         value = {"question": name, "act": "approve"}
         for outcome in (
             await one.send(value, None, message="om_other"),
-            await one.send(value, None, chat=one.rig.group.chat_id),
+            await one.send(value, None, chat=one.lark.group.chat_id),
             await one.send({**value, "question": "question-nobody-1"}, None),
         ):
             assert toast(outcome)[1].startswith("This card doesn't belong to a question")
@@ -459,7 +459,7 @@ async def test_a_malformed_action_event_gets_a_toast(tmp_path: Path, event: Json
 async def test_a_person_without_the_right_changes_nothing(tmp_path: Path) -> None:
     settings = with_values(QUIET, access=ChatAccess(operate=("ou_nobody",)))
     async with open_chat(tmp_path, script(TOUCH), settings) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         assert toast(await one.press("Allow once")) == (
             "warning",
@@ -472,14 +472,14 @@ async def test_a_person_without_the_right_changes_nothing(tmp_path: Path) -> Non
 async def test_in_a_group_the_right_is_checked_at_the_click(
     tmp_path: Path,
 ) -> None:
-    async with open_rig(tmp_path, script(TOUCH), QUIET) as rig:
-        one = QuestionChat(rig, rig.group, tmp_path)
-        asker, other = (rig.sim.person(name) for name in sorted(rig.group.members)[:2])
-        await rig.sim.send_text(asker, rig.group, "touch it", mention_bot=True)
+    async with open_lark_gateway(tmp_path, script(TOUCH), QUIET) as lark:
+        one = QuestionChat(lark, lark.group, tmp_path)
+        asker, other = (lark.sim.person(name) for name in sorted(lark.group.members)[:2])
+        await lark.sim.send_text(asker, lark.group, "touch it", mention_bot=True)
         question = await one.asked()
         for person in (asker, other):
             assert toast(await one.press("Allow once", person))[0] == "warning"
-        gateway = rig.core.house.gateway
+        gateway = lark.core.services.gateway
         code = await gateway.access.create_code("operate", LOCAL_OWNER, "cli")
         name = f"lark:{APP.app_id}:{other.open_id}"
         await gateway.access.redeem_code(code.code, name, other.name, "lark")
@@ -488,15 +488,15 @@ async def test_in_a_group_the_right_is_checked_at_the_click(
         answer = (await one.question(question.question.id)).answer
         assert answer is not None
         assert answer.name == other.name
-        assert await rig.until_replies(1, rig.group) == ["over"]
+        assert await lark.until_replies(1, lark.group) == ["over"]
 
 
 async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         before = one.card.message_id
-        gateway = one.rig.core.house.gateway
+        gateway = one.lark.core.services.gateway
         given = AnswerInput("reject", "not today")
         await gateway.answer(question.question.id, given, Actor(LOCAL_OWNER, "web"))
         shown = await one.until_shown("not today")
@@ -505,16 +505,16 @@ async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Pat
         assert one.title == "Not allowed"
         assert one.card.message_id == before
         assert len(one.cards) == 1
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
 
 
 async def test_only_one_of_two_simultaneous_clicks_counts(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         name = question.question.id
         values = [{"question": name, "act": act} for act in ("approve", "reject")]
-        people = one.rig.sim.people
+        people = one.lark.sim.people
         async with asyncio.TaskGroup() as both:
             clicks = [
                 both.create_task(one.send(value, None, person=person))
@@ -523,29 +523,29 @@ async def test_only_one_of_two_simultaneous_clicks_counts(tmp_path: Path) -> Non
         toasts = sorted(toast(click.result()) for click in clicks)
         assert [kind for kind, _ in toasts] == ["info", "success"]
         assert toasts[0][1].startswith("Already answered by")
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
 
 
 async def test_a_redelivered_click_gets_the_same_response(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         await one.asked()
         await one.press("Allow once")
-        push = next(p for p in one.rig.sim.pushes if p.event_type == "card.action.trigger")
+        push = next(p for p in one.lark.sim.pushes if p.event_type == "card.action.trigger")
         acks = [
-            await one.rig.sim.lark.delivery.connections[0].push(push.encode(), one.rig.sim.faults)
+            await one.lark.sim.lark.delivery.connections[0].push(push.encode(), one.lark.sim.faults)
             for _ in range(2)
         ]
         assert acks[0] is not None
         assert acks[0] == acks[1]
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         late = await one.send(push.event["action"]["value"], None)
         assert toast(late)[1] == "Already answered by you in Lark: Allowed once."
 
 
 async def test_a_click_after_expiry_runs_nothing(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         name = question.question.id
         await one.expire(name)
@@ -555,22 +555,22 @@ async def test_a_click_after_expiry_runs_nothing(tmp_path: Path) -> None:
 
 async def test_an_expired_question_is_a_rejection_on_its_card(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         await one.expire(question.question.id)
-        assert await one.rig.core.house.dispatcher._recovery.expire_questions() == 1
-        await one.rig.sim.until(lambda _: one.title.startswith("Expired"))
+        assert await one.lark.core.services.dispatcher._recovery.expire_questions() == 1
+        await one.lark.sim.until(lambda _: one.title.startswith("Expired"))
         assert '"button"' not in one.shown(one.card)
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
         assert "nobody answered in time" in one.heard()
 
 
 async def test_a_stop_closes_the_card(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
-        await one.rig.say("/stop")
-        await one.rig.sim.until(lambda _: one.title == "Not allowed")
+        await one.lark.say("/stop")
+        await one.lark.sim.until(lambda _: one.title == "Not allowed")
         outcome = await one.send({"question": question.question.id, "act": "approve"}, None)
         assert toast(outcome) == ("info", "Already answered by you in Lark: Not allowed.")
 
@@ -578,17 +578,17 @@ async def test_a_stop_closes_the_card(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", [230099, 230025, 230001])
 async def test_a_rejected_card_is_sent_as_text(tmp_path: Path, code: int) -> None:
     async with open_chat(tmp_path, script(COLOURS, planned=False)) as one:
-        one.rig.sim.faults.answers.append(AnswerFault("code", "/reply", times=1, code=code))
-        await one.rig.say("paint it")
-        await one.rig.sim.until(lambda _: one.rig.from_bot())
-        (said,) = one.rig.replies()
+        one.lark.sim.faults.answers.append(AnswerFault("code", "/reply", times=1, code=code))
+        await one.lark.say("paint it")
+        await one.lark.sim.until(lambda _: one.lark.from_bot())
+        (said,) = one.lark.replies()
         assert "1. red\n2. green\n3. blue" in said
         assert "reply to this message with a number" in said
         question_id = said.split("\n")[-1]
-        gateway = one.rig.core.house.gateway
+        gateway = one.lark.core.services.gateway
         given = AnswerInput("text", choices=(2,))
         await gateway.answer(QuestionId(question_id), given, Actor(LOCAL_OWNER, "cli"))
-        replies = await one.rig.until_replies(3)
+        replies = await one.lark.until_replies(3)
         assert "Answered: Which colour?" in replies[1]
         assert "By the owner in the terminal" in replies[1]
         assert replies[2] == "over"
@@ -596,13 +596,13 @@ async def test_a_rejected_card_is_sent_as_text(tmp_path: Path, code: int) -> Non
 
 async def test_a_card_that_is_too_old_is_followed_by_a_notice(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
-        one.rig.sim.faults.answers.append(AnswerFault("code", "PATCH", times=1, code=230031))
-        gateway = one.rig.core.house.gateway
+        one.lark.sim.faults.answers.append(AnswerFault("code", "PATCH", times=1, code=230031))
+        gateway = one.lark.core.services.gateway
         answerer = Actor(LOCAL_OWNER, "web")
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
-        said = await one.rig.until_replies(2)
+        said = await one.lark.until_replies(2)
         assert said[0].startswith("\u2753")
         assert "Allowed once" in said[0]
 
@@ -610,31 +610,31 @@ async def test_a_card_that_is_too_old_is_followed_by_a_notice(tmp_path: Path) ->
 async def test_content_that_does_not_fit_is_sent_as_a_file(tmp_path: Path) -> None:
     lines = "\n".join(f"echo {n}" for n in range(200))
     async with open_chat(tmp_path, script(Call("shell", {"command": lines}))) as one:
-        await one.rig.say("a lot")
+        await one.lark.say("a lot")
         await one.asked()
         shown = one.shown(one.card)
         assert "more lines" in shown
         assert "full text is in the attached file" in shown
-        await one.rig.sim.until(lambda _: len(one.rig.from_bot()) == 2)
-        assert one.rig.from_bot()[1].msg_type == "file"
-        (file,) = one.rig.sim.lark.state.media.values()
+        await one.lark.sim.until(lambda _: len(one.lark.from_bot()) == 2)
+        assert one.lark.from_bot()[1].msg_type == "file"
+        (file,) = one.lark.sim.lark.state.media.values()
         assert b"echo 199" in file.data
 
 
 async def test_a_rejected_file_does_not_affect_the_card(tmp_path: Path) -> None:
     lines = "\n".join(f"echo {n}" for n in range(200))
     async with open_chat(tmp_path, script(Call("shell", {"command": lines}))) as one:
-        one.rig.sim.faults.answers.append(AnswerFault("code", "/files", times=9, code=234006))
-        await one.rig.say("a lot")
+        one.lark.sim.faults.answers.append(AnswerFault("code", "/files", times=9, code=234006))
+        await one.lark.say("a lot")
         await one.asked()
-        assert [each.msg_type for each in one.rig.from_bot()] == ["interactive"]
+        assert [each.msg_type for each in one.lark.from_bot()] == ["interactive"]
         assert toast(await one.press("Allow once"))[0] == "success"
 
 
 async def test_model_output_cannot_mention_people_or_end_a_code_block(tmp_path: Path) -> None:
     evil = Call("shell", {"command": "echo '\n```\n<at id=all></at> ![x](http://e.x/p.png)'"})
     async with open_chat(tmp_path, script(evil)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         await one.asked()
         card = json.loads(one.shown(one.card))
         codes = [each["content"] for each in card["body"]["elements"] if each["tag"] == "markdown"]
@@ -646,7 +646,7 @@ async def test_model_output_cannot_mention_people_or_end_a_code_block(tmp_path: 
 
 async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("\u65b0\u5efa\u6587\u4ef6")
+        await one.lark.say("\u65b0\u5efa\u6587\u4ef6")
         await one.asked()
         assert toast(await one.press("\u5141\u8bb8\u4e00\u6b21"))[1] == (
             "\u5df2\u5141\u8bb8\u4e00\u6b21"
@@ -656,18 +656,18 @@ async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:
 async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
     shows = ChatChannelSettings(access=ChatAccess(operate=("*",)))
     async with open_chat(tmp_path, SLOW, shows) as one:
-        asked = await one.rig.say("touch it")
-        await one.rig.sim.until(lambda _: '"Working"' in one.progress())
-        one.rig.core.model.release("go")
+        asked = await one.lark.say("touch it")
+        await one.lark.sim.until(lambda _: '"Working"' in one.progress())
+        one.lark.core.model.release("go")
         await one.asked()
-        await one.rig.sim.until(lambda _: "Waiting for an answer" in one.progress())
-        await one.rig.sim.until(lambda _: one.reactions(asked) == [])
-        gateway = one.rig.core.house.gateway
+        await one.lark.sim.until(lambda _: "Waiting for an answer" in one.progress())
+        await one.lark.sim.until(lambda _: one.reactions(asked) == [])
+        gateway = one.lark.core.services.gateway
         name = json.loads(one.shown(one.card))["body"]["elements"][-1]["text"]["content"]
         given, answerer = AnswerInput("approve"), Actor(LOCAL_OWNER, "web")
         await gateway.answer(QuestionId(name.split("\n")[-1]), given, answerer)
-        await one.rig.sim.until(lambda _: '"Done"' in one.progress())
-        assert await one.rig.until_replies(1) == ["over"]
+        await one.lark.sim.until(lambda _: '"Done"' in one.progress())
+        assert await one.lark.until_replies(1) == ["over"]
 
 
 async def test_an_answer_given_while_disconnected_is_shown_after_a_restart(
@@ -675,38 +675,38 @@ async def test_an_answer_given_while_disconnected_is_shown_after_a_restart(
 ) -> None:
     shows = ChatChannelSettings(access=ChatAccess(operate=("*",)))
     async with open_chat(tmp_path, SLOW, shows) as one:
-        asked = await one.rig.say("touch it")
-        await one.rig.sim.until(lambda _: '"Working"' in one.progress())
-        one.rig.core.model.release("go")
+        asked = await one.lark.say("touch it")
+        await one.lark.sim.until(lambda _: '"Working"' in one.progress())
+        one.lark.core.model.release("go")
         question = await one.asked()
-        await one.rig.sim.until(lambda _: "Waiting for an answer" in one.progress())
-        await one.rig.sim.until(lambda _: one.reactions(asked) == [])
-        one.rig.channel.stop()
-        await one.rig.sim.until(lambda _: not one.rig.sim.lark.delivery.connections)
-        gateway = one.rig.core.house.gateway
+        await one.lark.sim.until(lambda _: "Waiting for an answer" in one.progress())
+        await one.lark.sim.until(lambda _: one.reactions(asked) == [])
+        one.lark.channel.stop()
+        await one.lark.sim.until(lambda _: not one.lark.sim.lark.delivery.connections)
+        gateway = one.lark.core.services.gateway
         answerer = Actor(LOCAL_OWNER, "cli")
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
-        async with open_lark(one.rig.core, one.rig.sim, shows):
-            await one.rig.sim.until(lambda _: one.title == "Allowed once")
-            await one.rig.sim.until(lambda _: '"Done"' in one.progress())
-            assert await one.rig.until_replies(1) == ["over"]
-            await one.rig.sim.until(lambda _: one.reactions(asked) == [])
-        assert len(one.rig.from_bot()) == 3
+        async with open_lark(one.lark.core, one.lark.sim, shows):
+            await one.lark.sim.until(lambda _: one.title == "Allowed once")
+            await one.lark.sim.until(lambda _: '"Done"' in one.progress())
+            assert await one.lark.until_replies(1) == ["over"]
+            await one.lark.sim.until(lambda _: one.reactions(asked) == [])
+        assert len(one.lark.from_bot()) == 3
 
 
 async def test_a_question_whose_response_was_lost_is_sent_once(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        one.rig.sim.faults.answers.append(AnswerFault("lost", "/reply", times=2))
-        await one.rig.say("touch it")
+        one.lark.sim.faults.answers.append(AnswerFault("lost", "/reply", times=2))
+        await one.lark.say("touch it")
         await one.asked()
-        assert len(one.rig.from_bot()) == 1
+        assert len(one.lark.from_bot()) == 1
         assert toast(await one.press("Allow once"))[0] == "success"
-        assert await one.rig.until_replies(1) == ["over"]
+        assert await one.lark.until_replies(1) == ["over"]
 
 
 async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        await one.rig.say("touch it")
+        await one.lark.say("touch it")
         question = await one.asked()
         name = question.question.id
         with closing(sqlite3.connect(tmp_path / "larkspur.db")) as other:
@@ -717,7 +717,7 @@ async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
                 assert "may not have been saved" in toast(outcome)[1]
             assert (await one.question(name)).status == "open"
             other.rollback()
-        assert await one.rig.until_replies(1) == ["over"]  # it was stored after all
+        assert await one.lark.until_replies(1) == ["over"]  # it was stored after all
         assert one.title == "Allowed once"
 
 

@@ -66,9 +66,9 @@ async def refused(sim: LarkSim, name: str, /, **body: Any) -> str:
 
 def paths(lark: LarkServices) -> list[tuple[str, str]]:
     """Every route there is, as a request of it."""
-    doors = (*router.routes(lark), *endpoint.routes(lark), *ControlApi(lark, "k").routes())
+    api_routes = (*router.routes(lark), *endpoint.routes(lark), *ControlApi(lark, "k").routes())
     found = []
-    for route in (*doors, *chat_page.routes()):
+    for route in (*api_routes, *chat_page.routes()):
         path = re.sub(r"\{\w+\}", "x", route.path)
         if isinstance(route, WebSocketRoute):
             found.append(("GET", path))
@@ -207,7 +207,7 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     await do("advance", seconds=60)
     await do("down", seconds=60)
     assert sim.lark.down
-    assert (await do("person", name="Lara"))["open_id"]  # this door stays open
+    assert (await do("person", name="Lara"))["open_id"]  # the control API still works
     assert done == set(ACTIONS)
 
 

@@ -41,14 +41,14 @@ def call_of(
     body: Any = None,
     **path: str,
 ) -> ApiRequest[Any, Any]:
-    """A request of somebody whose credential this services does not take yet."""
+    """A request of a person whose credential this server does not accept yet."""
     exchange = RequestContext({"method": "GET", "headers": []}, "r", is_public=False, principal=who)
     return ApiRequest(app.services, exchange, path, query or EmptyRequest(), body or EmptyRequest())
 
 
 async def given_by(app: WorkingWebApp, principal: Principal, **fields: Any) -> Submitted:
-    brief = build_run_spec(app.services.defaults, TaskOptions(), principal)
-    return await app.services.gateway.submit(Submission("x", brief, "lark", **fields), principal)
+    spec = build_run_spec(app.services.defaults, TaskOptions(), principal)
+    return await app.services.gateway.submit(Submission("x", spec, "lark", **fields), principal)
 
 
 async def test_a_question_is_visible_to_the_owner_and_the_author_of_the_task(

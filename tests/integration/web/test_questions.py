@@ -27,8 +27,8 @@ def read_by_model(app: WorkingWebApp) -> str:
     return seen_in(app.core.model.requests[-1]).last_result
 
 
-def folder(home: Path, house_task: Any) -> Path:
-    return home / "workspaces" / str(house_task.session_id)
+def folder(home: Path, task: Any) -> Path:
+    return home / "workspaces" / str(task.session_id)
 
 
 async def open_ids(app: WorkingWebApp) -> list[str]:
@@ -439,7 +439,7 @@ async def test_an_expired_question_is_rejected_and_denies_the_call(home: Path) -
         late = await app.answer(question, decision="approve")
         assert late.status == 409
         assert "expired" in late.error["message"]
-        dispatcher = app.core.house.dispatcher
+        dispatcher = app.core.services.dispatcher
         assert await dispatcher._recovery.expire_questions() == 1  # not waiting for its turn
         dispatcher.wake()
         sound(await app.end_of(made))

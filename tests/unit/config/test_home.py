@@ -37,7 +37,7 @@ def mode(path: Path) -> int:
 
 @contextmanager
 def unprivileged() -> Iterator[Path]:
-    """A folder of ours, and no power to look through permissions, whoever runs the tests."""
+    """A folder of ours, and no power to look through permissions, also if root runs the tests."""
     with tempfile.TemporaryDirectory() as folder:
         root = os.geteuid() == 0
         if root:

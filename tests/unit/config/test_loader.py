@@ -251,11 +251,11 @@ def test_a_mistake_in_a_fallbacks_key_does_not_show_it(home: Path) -> None:
     assert CANARY not in said
 
 
-# the door
+# the address to listen on
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
-def test_a_local_door_opens_on_loopback(home: Path, host: str) -> None:
+def test_local_mode_listens_on_loopback_addresses(home: Path, host: str) -> None:
     assert read(home, LARKSPUR_SERVER__HOST=host).settings.server.host == host
 
 
@@ -271,7 +271,7 @@ def test_a_local_door_opens_on_loopback(home: Path, host: str) -> None:
         "[::1]",
     ],
 )
-def test_a_local_door_opens_nowhere_else(home: Path, host: str) -> None:
+def test_local_mode_rejects_other_addresses(home: Path, host: str) -> None:
     sentence = complaint(home, LARKSPUR_SERVER__HOST=host)
     assert sentence.startswith(f"settings: server.host {host} is not a loopback address;")
 

@@ -82,7 +82,7 @@ class ActiveRuns:
 def claim_run(
     stores: Stores, run_id: RunId, owner: str, *, lease_until: str, now: str
 ) -> Write[Run | None]:
-    """Claim a queued run for an owner; None if its lane is busy or somebody else claimed it."""
+    """Claim a queued run for an owner; None if its lane is busy or another owner claimed it."""
     run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now)
     if run is not None:
         yield from stores.tasks.set_status(run.task_id, "running", None, now=now)

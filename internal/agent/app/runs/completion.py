@@ -161,7 +161,7 @@ class RunCompleter:
         In a direct chat the submitter may answer clarifications; all else needs an operator.
         """
         task, now = context.task, self._clock.now()
-        ttl = timedelta(minutes=task.brief.question_ttl_minutes)
+        ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,
             run_id=context.run.id,

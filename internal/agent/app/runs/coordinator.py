@@ -148,7 +148,7 @@ class AgentCoordinator:
         started_at = clock.monotonic()
         running = LifecycleUpdated(status="running", phase="execute")
         await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
-        timeout_seconds = context.task.brief.limits.timeout_seconds
+        timeout_seconds = context.task.spec.limits.timeout_seconds
         try:
             async with asyncio.timeout(timeout_seconds):
                 end = await self._engine.solve(context, turn, paused=paused)

@@ -38,7 +38,7 @@ class Submission(msgspec.Struct, frozen=True):
     """
 
     instruction: str
-    brief: RunSpec
+    spec: RunSpec
     channel: Channel
     session_id: SessionId | None = None
     attachments: tuple[Attachment, ...] = ()
@@ -120,7 +120,7 @@ def create_task(
         lane=session_id,
         instruction=submission.instruction,
         origin=origin,
-        brief=submission.brief,
+        spec=submission.spec,
         status="queued",
         created=now,
         attachments=submission.attachments,
@@ -178,7 +178,7 @@ def resume_submission(task: Task, channel: Channel, message: InboundMessage | No
         raise Conflict("The task is completed; there is nothing to resume.")
     return Submission(
         instruction=f"{RESUME_PROMPT}\n\n{task.instruction.removeprefix(RESUME_PROMPT).strip()}",
-        brief=task.brief,
+        spec=task.spec,
         channel=channel,
         session_id=task.session_id,
         attachments=task.attachments,

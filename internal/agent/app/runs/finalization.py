@@ -123,7 +123,7 @@ def queue_undelivered_messages(
     )
     submission = Submission(
         instruction="\n\n".join(message.text for message in messages),
-        brief=task.brief,
+        spec=task.spec,
         channel=first.channel,
         session_id=task.session_id,
     )

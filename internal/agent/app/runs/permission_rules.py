@@ -33,7 +33,7 @@ async def load_rules(database: Database, stores: Stores, task: Task) -> list[str
     Stored rules that cannot be parsed are skipped and logged.
     """
     rules = await database.read(
-        partial(stores.permission_rules.list_for, task.session_id, task.origin.grants)
+        partial(stores.permission_rules.list_for, task.session_id, task.origin.rule_scope)
     )
     return [rule for rule in rules if _is_valid(rule)]
 

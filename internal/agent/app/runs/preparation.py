@@ -102,23 +102,23 @@ class RunPreparer:
         Raises:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
-        brief = context.task.brief
+        spec = context.task.spec
         tools = (
-            *(spec for spec in self._tools.specs() if brief.profile.grants(spec.name)),
+            *(tool for tool in self._tools.specs() if spec.profile.grants(tool.name)),
             *CONTROL_SPECS,
         )
         config = RunConfig(
             run_id=context.ids.run_id,
-            system=system_prompt(brief.profile, brief.gates, workspace, self._clock.now()),
-            model=brief.model,
+            system=system_prompt(spec.profile, spec.gates, workspace, self._clock.now()),
+            model=spec.model,
             tools=tools,
-            policy=brief.policy,
-            limits=brief.limits,
-            gates=brief.gates,
+            policy=spec.policy,
+            limits=spec.limits,
+            gates=spec.gates,
             workspace=workspace,
-            people=brief.people,
-            approvals=brief.approvals,
-            plan_review=brief.plan_review,
+            people=spec.people,
+            approvals=spec.approvals,
+            plan_review=spec.plan_review,
         )
         history = await self._history(context.task)
         turn = Turn(
@@ -137,7 +137,7 @@ class RunPreparer:
                 self._stores.sessions.list_messages, task.session_id, None, MAX_HISTORY_MESSAGES
             )
         )
-        budget = int(self._book.limits(task.brief.model).context_window * HISTORY_SHARE)
+        budget = int(self._book.limits(task.spec.model).context_window * HISTORY_SHARE)
         kept: list[Message] = []
         for _, _, message, _ in rows:  # newest first
             budget -= message_tokens(message)

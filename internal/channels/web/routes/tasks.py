@@ -27,7 +27,7 @@ async def create_task(request: ApiRequest[EmptyRequest, CreateTaskRequest]) -> S
     task, services = request.body, request.services
     submission = Submission(
         instruction=task.task,
-        brief=build_run_spec(services.defaults, _options(task), request.principal, task.profile),
+        spec=build_run_spec(services.defaults, _options(task), request.principal, task.profile),
         channel=request.channel,
         session_id=None if task.session_id is None else SessionId(task.session_id),
         attachments=await store_attachments(services.attachments, task.attachments),

@@ -27,7 +27,7 @@ async def test_only_people_who_may_talk_submit_tasks(gateway: Gateway) -> None:
         await gateway.submit(Submission(" ", RunSpec(), "web"), ANN)
 
 
-async def test_a_task_of_somebody_else_is_not_found(gateway: Gateway) -> None:
+async def test_a_task_of_another_person_is_not_found(gateway: Gateway) -> None:
     made = await gateway.submit(TASK, LOCAL_OWNER)
     with pytest.raises(NotFound):
         await gateway.stop(made.task_id, ANN, "lark")
@@ -44,7 +44,7 @@ async def test_a_running_task_is_stopped_through_the_dispatcher(
     run = await gateway.queries.latest_run(made.task_id, ANN)
     await claim_run(database, stores, run)
     assert await gateway.stop(made.task_id, ANN, "lark") == "running"
-    ((run_id, reason),) = dispatcher.left
+    ((run_id, reason),) = dispatcher.cancelled
     assert run_id == run.id
     assert isinstance(reason, RunStopped)
     assert (reason.by, reason.via, reason.name) == (ANN.id, "lark", "Ann")

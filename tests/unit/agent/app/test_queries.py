@@ -21,7 +21,7 @@ TASK = Submission("count", RunSpec(), "web")
 ANN, BOB = (Principal(f"lark:app:{name}", name, frozenset({"talk"})) for name in ("ann", "bob"))
 
 
-async def test_data_of_somebody_else_is_not_found(gateway: Gateway) -> None:
+async def test_data_of_another_person_is_not_found(gateway: Gateway) -> None:
     made = await gateway.submit(TASK, ANN)
     queries = gateway.queries
     for call in (

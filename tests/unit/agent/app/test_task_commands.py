@@ -90,7 +90,7 @@ async def test_a_scope_has_one_current_session(commands: Commands) -> None:
     assert (await commands.submit()).session_id != first.session_id
 
 
-async def test_the_session_of_somebody_else_is_not_found(commands: Commands) -> None:
+async def test_the_session_of_another_person_is_not_found(commands: Commands) -> None:
     own = await commands.submit()
     with pytest.raises(NotFound, match="no session"):
         await commands.submit(msgspec.structs.replace(TASK, session_id=own.session_id), ANN)

@@ -39,13 +39,13 @@ TALKER = Principal("lark:a:ou_1", roles=frozenset({"talk"}))
 OPERATOR = Principal("lark:a:ou_2", roles=frozenset({"talk", "operate"}))
 
 
-def brief(principal: Principal = LOCAL_OWNER, **options: Any) -> RunSpec:
+def run_spec(principal: Principal = LOCAL_OWNER, **options: Any) -> RunSpec:
     return build_run_spec(DEFAULTS, msgspec.convert(options, TaskOptions), principal)
 
 
 @pytest.mark.parametrize("principal", [LOCAL_OWNER, TALKER])
 def test_without_options_the_settings_apply(principal: Principal) -> None:
-    assert brief(principal) == RunSpec(
+    assert run_spec(principal) == RunSpec(
         profile=Profile(),
         policy=DEFAULTS.policy,
         limits=DEFAULTS.limits,
@@ -58,7 +58,7 @@ def test_without_options_the_settings_apply(principal: Principal) -> None:
 
 
 def test_options_override_the_settings() -> None:
-    made = brief(
+    made = run_spec(
         workspace="/elsewhere",
         permission_mode="full",
         allow=["write_file(out/**)"],
@@ -100,13 +100,13 @@ def test_the_error_of_an_unknown_profile_lists_the_profiles() -> None:
 )
 def test_only_the_owner_widens_permissions(principal: Principal, options: dict[str, Any]) -> None:
     with pytest.raises(Forbidden, match="Only the owner may"):
-        brief(principal, **options)
-    brief(LOCAL_OWNER, **options)
+        run_spec(principal, **options)
+    run_spec(LOCAL_OWNER, **options)
 
 
 @pytest.mark.parametrize("mode", UNPRIVILEGED_MODES)
 def test_everybody_may_narrow_permissions(mode: Mode) -> None:
-    made = brief(TALKER, permission_mode=mode, deny=["shell"])
+    made = run_spec(TALKER, permission_mode=mode, deny=["shell"])
     assert made.policy.mode is mode
     assert "shell" in made.policy.deny
 
@@ -127,7 +127,7 @@ def test_everybody_may_narrow_permissions(mode: Mode) -> None:
 )
 def test_invalid_values_are_rejected_by_name(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        brief(**options)
+        run_spec(**options)
     assert sentence in str(refused.value)
 
 

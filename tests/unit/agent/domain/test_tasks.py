@@ -12,7 +12,7 @@ from internal.agent.domain.tasks import (
     Status,
     StopReason,
     chat_name,
-    grant_scope,
+    rule_scope,
 )
 
 
@@ -24,14 +24,14 @@ def test_every_stop_reason_leads_to_a_status() -> None:
 
 def test_an_origin_without_a_chat_is_named_after_its_principal() -> None:
     terminal = Origin("cli", "local")
-    assert (terminal.chat, terminal.grants) == ("", "principal:local")
+    assert (terminal.chat, terminal.rule_scope) == ("", "principal:local")
 
 
 def test_an_origin_in_a_chat_shares_the_scope_of_everyone_in_it() -> None:
     one = Origin("lark", "ou_1", "cli_a1", "oc_1", "om_1")
     other = Origin("lark", "ou_2", "cli_a1", "oc_1", "om_2")
     assert one.chat == "lark:cli_a1:oc_1" == chat_name("lark", "cli_a1", "oc_1")
-    assert one.grants == other.grants == grant_scope(one.chat, "anyone")
+    assert one.rule_scope == other.rule_scope == rule_scope(one.chat, "anyone")
 
 
 def test_a_run_spec_survives_storage() -> None:

@@ -88,7 +88,7 @@ async def test_pages_are_most_recently_active_first(database: Database, stores: 
     assert await page("local", limit=1) == [first]
     assert await page("local", c.id) == [second, third]
     assert await page(None, b.id, 1) == [third]
-    assert await page("local", others.id) == [], "somebody else's session is no place"
+    assert await page("local", others.id) == [], "another person's session is no cursor"
     assert await page("local", "session-unknown") == []
 
 

@@ -19,7 +19,7 @@ LOCAL, ANA = Origin("web", "local"), Origin("lark", "lark:app:ou_ana", "app", "o
 async def test_a_stored_task_is_returned_unchanged(database: Database, stores: Stores) -> None:
     task = a_task(
         kind="background", lane="task-1", origin=ANA, instruction="半角 😀\n\ttabs \x1b[0m",
-        brief=RunSpec(
+        spec=RunSpec(
             Profile("coder", tools=("shell",)), limits=RunLimits(max_cost=1.5), gates="off"
         ),
         attachments=(Attachment("a.png", "image/png", "attachment:ab", "ab", 7),),
@@ -37,7 +37,7 @@ async def test_invalid_characters_of_an_instruction_are_replaced(
     database: Database, stores: Stores
 ) -> None:
     origin = Origin("web", "local", chat_id=HOSTILE)
-    task = a_task(instruction=HOSTILE, origin=origin, brief=RunSpec(workspace=HOSTILE))
+    task = a_task(instruction=HOSTILE, origin=origin, spec=RunSpec(workspace=HOSTILE))
     await database.write(lambda: stores.tasks.add(task, None))
 
     stored = await database.read(lambda: stores.tasks.get(task.id))
@@ -45,7 +45,7 @@ async def test_invalid_characters_of_an_instruction_are_replaced(
     assert stored is not None
     assert stored.instruction == CLEANED
     in_json = HOSTILE.replace("\ud83d", "\ufffd")  # JSON escapes a NUL
-    assert (stored.origin.chat_id, stored.brief.workspace) == (in_json, in_json)
+    assert (stored.origin.chat_id, stored.spec.workspace) == (in_json, in_json)
 
 
 async def test_an_idempotency_key_belongs_to_one_task_of_a_principal(
@@ -107,7 +107,7 @@ async def test_pages_are_newest_first(database: Database, stores: Stores) -> Non
     assert await page(None, status="queued") == "eda"
     assert await page(session=one, status="failed") == "c"
     assert await page(ANA.principal) == "e"
-    assert await page(before="task-e") == "", "somebody else's task is no place"
+    assert await page(before="task-e") == "", "another person's task is no cursor"
     assert await page(before="task-unknown") == ""
 
 

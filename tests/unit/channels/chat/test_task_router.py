@@ -37,6 +37,6 @@ async def test_a_run_has_the_settings_of_its_chat(app: EchoApp) -> None:
     await app.gateway.chats.save_settings(CHAT, ChatSettings("always", "big-1"))
     await app.submit("count")
     [task] = await app.gateway.queries.tasks(LOCAL_OWNER)
-    spec = task.brief
+    spec = task.spec
     assert (spec.model, spec.plan_review, spec.workspace) == ("big-1", "always", "")
     assert spec.policy.mode == Mode.ASK

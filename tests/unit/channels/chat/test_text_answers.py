@@ -17,7 +17,7 @@ async def test_a_text_answers_the_only_open_question(app: EchoApp) -> None:
     assert (answered.answer.text, answered.answer.name) == ("blue", "Mei")
 
 
-async def test_a_text_of_somebody_else_is_no_answer(app: EchoApp) -> None:
+async def test_a_text_of_another_person_is_no_answer(app: EchoApp) -> None:
     await app.ask()
     message = await app.message("blue", "guest", "talk")
     assert await app.answers.answer(message, "blue", "") is None

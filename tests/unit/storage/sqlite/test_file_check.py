@@ -207,7 +207,7 @@ async def look(path):
     except StoreUnavailable as error:
         print(error)
 
-if os.geteuid() == 0:  # root may write anywhere: be somebody else
+if os.geteuid() == 0:  # root may write anywhere: drop to another user
     os.setgid(65534)
     os.setuid(65534)
 for path in sys.argv[1:]:

@@ -103,7 +103,7 @@ async def test_a_full_disk_fails_the_whole_group(
         assert sentence == f"The disk of the database {database.path} is full: nothing was written."
     assert await count(database) == 1
 
-    limit(database, 10**6)  # somebody made room
+    limit(database, 10**6)  # space was freed
     await database.write(add("after", "x" * 10**6))
     assert await count(database) == 2
 

@@ -28,15 +28,15 @@ async def test_attachments_are_part_of_the_first_message(home: Path) -> None:
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     )
     async with core(home, [Reply(text="seen")]) as here:
-        put = here.house.attachments.put
+        put = here.services.attachments.put
         files = (
             await put("dot.png", "image/png", png),
             await put("notes.txt", "text/plain", "云雀 sings".encode()),
             await put("blob.bin", "application/octet-stream", b"\xff\xfe\x00"),
         )
-        brief = build_run_spec(here.house.defaults, TaskOptions(), LOCAL_OWNER)
-        made = await here.house.gateway.submit(
-            Submission("look", brief, "web", attachments=files), LOCAL_OWNER
+        spec = build_run_spec(here.services.defaults, TaskOptions(), LOCAL_OWNER)
+        made = await here.services.gateway.submit(
+            Submission("look", spec, "web", attachments=files), LOCAL_OWNER
         )
         await here.end_of(made)
         content = here.model.requests[0]["messages"][0]["content"]

@@ -56,7 +56,7 @@ async def test_long_arguments_are_attached_in_full(home: Path) -> None:
         sound(events)
         started = next(e for e in events if e["event"] == "workflow.tool.started")["payload"]
         assert len(msgspec.json.encode(started)) <= 64_000
-        kept = await here.house.attachments.get(started["attachments"][0]["sha256"])
+        kept = await here.services.attachments.get(started["attachments"][0]["sha256"])
         assert msgspec.json.decode(kept)["content"] == content
         made = await here.submit(content[:100_000])
         events = await here.end_of(made)
