@@ -10,7 +10,7 @@ import pytest
 
 from larkspur.version import VERSION
 from tests import ROOT
-from tests.support.terminal import seat
+from tests.support.terminal import start_terminal
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
 HEAVY = {
@@ -237,11 +237,11 @@ async def test_a_mistyped_command_is_asked_about_on_a_terminal(
     answer: str, seen: str, code: int, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     larkspur("-p", "hello", environ=environ, cwd=tmp_path)
-    async with seat([LARKSPUR, "taks"], environ, tmp_path) as at:
-        await at.sees("Did you mean `larkspur tasks`?", "[n]")
-        at.type(answer if answer == "\x04" else f"{answer}\r")
-        assert await at.end() == code
-        assert seen in at.glass.text
+    async with start_terminal([LARKSPUR, "taks"], environ, tmp_path) as tty:
+        await tty.wait_for("Did you mean `larkspur tasks`?", "[n]")
+        tty.type(answer if answer == "\x04" else f"{answer}\r")
+        assert await tty.wait_exit() == code
+        assert seen in tty.screen.text
     tasks = json.loads(larkspur("tasks", "--json", environ=environ, cwd=tmp_path).stdout)
     assert [task["task"] for task in tasks] == ["hello"]
 
@@ -249,7 +249,7 @@ async def test_a_mistyped_command_is_asked_about_on_a_terminal(
 async def test_a_mistyped_command_can_start_a_session(
     environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
-    async with seat([LARKSPUR, "taks"], environ, tmp_path) as at:
-        await at.sees("Did you mean `larkspur tasks`?", "[n]")
-        at.type("n\r")
-        await at.sees("> taks", "offline demo model")
+    async with start_terminal([LARKSPUR, "taks"], environ, tmp_path) as tty:
+        await tty.wait_for("Did you mean `larkspur tasks`?", "[n]")
+        tty.type("n\r")
+        await tty.wait_for("> taks", "offline demo model")

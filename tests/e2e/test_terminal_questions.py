@@ -1,4 +1,4 @@
-"""Questions at the prompt of a real terminal: with a gateway, and in its own process."""
+"""Questions in a real terminal, with a gateway and in one process."""
 
 import json
 import re
@@ -7,128 +7,132 @@ from pathlib import Path
 
 from internal.channels.cli.render.theme import UNICODE
 from tests.e2e.test_cli_oneshot import BOTH_WAYS, LARKSPUR
-from tests.e2e.test_terminal_session import Here, session, settled
+from tests.e2e.test_terminal_session import ReplProcess, frame_drawn, open_session
 from tests.support.scripted_model import Call, Reply, Rules, When
-from tests.support.terminal import seat
+from tests.support.terminal import start_terminal
 
 TOUCH = Call("shell", {"command": "touch made; echo 完成"})
 ONCE = "[y] once"
 YOU = UNICODE.prompt
 
 
-async def run(here: Here, *argv: str) -> tuple[int | None, str]:
-    """Run another command of the same person."""
-    process = await here.there.start(*argv)
+async def run(repl: ReplProcess, *argv: str) -> tuple[int | None, str]:
+    """Run another command of the same user."""
+    process = await repl.place.start(*argv)
     out, err = await process.communicate()
     return process.returncode, (out + err).decode()
 
 
-def made(here: Here) -> bool:
-    return (here.there.folder / "made").exists()
+def is_made(repl: ReplProcess) -> bool:
+    return (repl.place.folder / "made").exists()
 
 
-def heard(here: Here) -> str:
-    """What the model was told last."""
-    return json.dumps(here.there.model.requests[-1]["messages"][-1], ensure_ascii=False)
+def last_message(repl: ReplProcess) -> str:
+    """Return the last message that the model received."""
+    return json.dumps(repl.place.model.requests[-1]["messages"][-1], ensure_ascii=False)
 
 
-async def runs_of(here: Here) -> list[str]:
-    code, told = await run(here, "tasks", "--json")
+async def runs_of(repl: ReplProcess) -> list[str]:
+    code, output = await run(repl, "tasks", "--json")
     assert code == 0
-    return [one["status"] for one in json.loads(told)]
+    return [one["status"] for one in json.loads(output)]
 
 
 @BOTH_WAYS
-async def test_a_yes_is_given_to_the_very_command(
+async def test_a_key_approves_the_shown_command(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with session(way, home, environ, script) as here:
-        await here.ask("make it")
-        await here.at.sees("! allow?  touch made; echo 完成", ONCE, "! waiting for you")
-        assert not made(here)
-        here.at.type("y")
-        await here.at.sees("touch made; echo 完成  → yes", "✓ shell", "● done")
-        assert made(here)
-        assert ONCE not in here.at.glass.text
-        assert "answered by" not in here.at.glass.text
-        (task,) = await runs_of(here)
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for("! allow?  touch made; echo 完成", ONCE, "! waiting for you")
+        assert not is_made(repl)
+        repl.tty.type("y")
+        await repl.tty.wait_for("touch made; echo 完成  → yes", "✓ shell", "● done")
+        assert is_made(repl)
+        assert ONCE not in repl.tty.screen.text
+        assert "answered by" not in repl.tty.screen.text
+        (task,) = await runs_of(repl)
     assert task == "completed"
 
 
 @BOTH_WAYS
-async def test_a_no_because_reaches_the_model(
+async def test_the_reason_of_a_denial_reaches_the_model(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(calls=[TOUCH]), Reply(text="then not")]
-    async with session(way, home, environ, script) as here:
-        await here.ask("make it")
-        await here.at.sees(ONCE)
-        here.at.type("n")
-        await here.at.sees("→ no", ONCE)
-        await here.at.until(lambda: len(here.there.model.requests) == 2)
-        here.at.type("e")
-        await here.at.sees("esc back")
-        here.at.type("请用 Python\r")
-        await here.at.sees("→ no: 请用 Python", "● then not")
-        assert "请用 Python" in heard(here)
-        assert not made(here)
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for(ONCE)
+        repl.tty.type("n")
+        await repl.tty.wait_for("→ no", ONCE)
+        await repl.tty.wait_until(lambda: len(repl.place.model.requests) == 2)
+        repl.tty.type("e")
+        await repl.tty.wait_for("esc back")
+        repl.tty.type("请用 Python\r")
+        await repl.tty.wait_for("→ no: 请用 Python", "● then not")
+        assert "请用 Python" in last_message(repl)
+        assert not is_made(repl)
 
 
-async def test_a_yes_for_this_session_asks_no_more(home: Path, environ: dict[str, str]) -> None:
+async def test_an_approval_for_the_session_covers_later_calls(
+    home: Path, environ: dict[str, str]
+) -> None:
     script = [*[Reply(calls=[TOUCH])] * 2, Reply(text="done")]
-    async with session("process", home, environ, script) as here:
-        await here.ask("make it twice")
-        await here.at.sees("[a] this session")
-        here.at.type("a")
-        await here.at.sees("→ yes, for this session", "● done")
-        assert here.at.glass.text.count("allow?") == 0
-        assert len(here.there.model.requests) == 3
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("make it twice")
+        await repl.tty.wait_for("[a] this session")
+        repl.tty.type("a")
+        await repl.tty.wait_for("→ yes, for this session", "● done")
+        assert repl.tty.screen.text.count("allow?") == 0
+        assert len(repl.place.model.requests) == 3
 
 
 @BOTH_WAYS
-async def test_a_rule_is_written_as_the_person_wants_it(
+async def test_a_rule_can_be_edited_before_it_is_saved(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     other = Call("shell", {"command": "touch other"})
     touch = Call("shell", {"command": "touch made"})
     script = [Reply(calls=[touch]), Reply(calls=[other]), Reply(text="done")]
-    async with session(way, home, environ, script) as here:
-        await here.ask("make both")
-        await here.at.sees("[p] write a rule")
-        here.at.type("p")
-        await here.at.sees(f"{YOU} shell(touch made)", "one per line")
-        here.at.type("\x01\x0bshell(\r")
-        await here.at.sees("✕ ", f"{YOU} shell(")  # no rule: nothing is lost, nothing runs
-        assert not made(here)
-        here.at.type("\x01\x0bshell(touch *)\r")
-        await here.at.sees("→ yes, allowed by a rule from now on", "● done")
-        assert made(here)
-        assert (here.there.folder / "other").exists()
-        here.at.type("/permissions\r")
-        await here.at.sees("allow shell(touch *)")
-        (number,) = re.findall(r"^(\d+) .*allow shell\(touch", here.at.glass.text, re.MULTILINE)
-        here.at.type(f"/permissions remove {number}\r")
-        await here.at.sees(f"Removed rule {number}.")
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("make both")
+        await repl.tty.wait_for("[p] write a rule")
+        repl.tty.type("p")
+        await repl.tty.wait_for(f"{YOU} shell(touch made)", "one per line")
+        repl.tty.type("\x01\x0bshell(\r")
+        await repl.tty.wait_for(
+            "✕ ", f"{YOU} shell("
+        )  # not a rule: the input is kept and nothing runs
+        assert not is_made(repl)
+        repl.tty.type("\x01\x0bshell(touch *)\r")
+        await repl.tty.wait_for("→ yes, allowed by a rule from now on", "● done")
+        assert is_made(repl)
+        assert (repl.place.folder / "other").exists()
+        repl.tty.type("/permissions\r")
+        await repl.tty.wait_for("allow shell(touch *)")
+        (number,) = re.findall(r"^(\d+) .*allow shell\(touch", repl.tty.screen.text, re.MULTILINE)
+        repl.tty.type(f"/permissions remove {number}\r")
+        await repl.tty.wait_for(f"Removed rule {number}.")
 
 
-async def test_several_calls_are_marked_one_by_one(home: Path, environ: dict[str, str]) -> None:
+async def test_several_calls_are_selected_one_by_one(home: Path, environ: dict[str, str]) -> None:
     calls = [Call("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")]
     script = [Reply(calls=calls), Reply(text="done")]
-    async with session("process", home, environ, script) as here:
-        await here.ask("make three")
-        await here.at.sees("! allow 3 calls?", "1 touch one", "3 touch three", "[n] none")
-        here.at.type("1")
-        await here.at.sees("✓ 1 touch one", "[enter] confirm 1")
-        here.at.type("2")
-        await here.at.sees("✓ 2 touch two", "[enter] confirm 2")
-        here.at.type("1")
-        await here.at.sees("  1 touch one", "[enter] confirm 1")
-        here.at.type("3")
-        await here.at.sees("[enter] confirm 2")
-        here.at.type("\r")
-        await here.at.sees("→ yes to 2 of 3", "● done")
-        there = {path.name for path in here.there.folder.iterdir()}
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("make three")
+        await repl.tty.wait_for("! allow 3 calls?", "1 touch one", "3 touch three", "[n] none")
+        repl.tty.type("1")
+        await repl.tty.wait_for("✓ 1 touch one", "[enter] confirm 1")
+        repl.tty.type("2")
+        await repl.tty.wait_for("✓ 2 touch two", "[enter] confirm 2")
+        repl.tty.type("1")
+        await repl.tty.wait_for("  1 touch one", "[enter] confirm 1")
+        repl.tty.type("3")
+        await repl.tty.wait_for("[enter] confirm 2")
+        repl.tty.type("\r")
+        await repl.tty.wait_for("→ yes to 2 of 3", "● done")
+        there = {path.name for path in repl.place.folder.iterdir()}
     assert there == {"two", "three"}
 
 
@@ -139,19 +143,19 @@ async def test_a_change_is_shown_before_it_is_made(home: Path, environ: dict[str
     script = [Reply(calls=[Call("read_file", {"path": "a.txt"})]), Reply(calls=[edit])]
     size = (80, 40)
     script.append(Reply(text="changed"))
-    async with session("process", home, environ, script, size=size) as here:
-        (here.there.folder / "a.txt").write_text(old)
-        await here.ask("shout")
-        await here.at.sees("! allow?  edit_file  a.txt", "-line 0", ONCE)
-        (more,) = re.findall(r"… (\d+) more · Ctrl\+O shows all", here.at.glass.text)
+    async with open_session("process", home, environ, script, size=size) as repl:
+        (repl.place.folder / "a.txt").write_text(old)
+        await repl.send("shout")
+        await repl.tty.wait_for("! allow?  edit_file  a.txt", "-line 0", ONCE)
+        (more,) = re.findall(r"… (\d+) more · Ctrl\+O shows all", repl.tty.screen.text)
         assert int(more) > 90
-        assert "LINE 59" not in here.at.glass.text
-        here.at.type("\x0f")
-        await here.at.sees("+LINE 59 行", "larkspur answer question-")
-        assert (here.there.folder / "a.txt").read_text() == old
-        here.at.type("y")
-        await here.at.sees("● changed")
-        assert (here.there.folder / "a.txt").read_text() == new
+        assert "LINE 59" not in repl.tty.screen.text
+        repl.tty.type("\x0f")
+        await repl.tty.wait_for("+LINE 59 行", "larkspur answer question-")
+        assert (repl.place.folder / "a.txt").read_text() == old
+        repl.tty.type("y")
+        await repl.tty.wait_for("● changed")
+        assert (repl.place.folder / "a.txt").read_text() == new
 
 
 PLAN = Call(
@@ -164,60 +168,60 @@ def planned(*after: Reply) -> list[Reply]:
 
 
 @BOTH_WAYS
-async def test_a_plan_waits_and_is_edited_in_the_box(
-    way: str, home: Path, environ: dict[str, str]
-) -> None:
-    async with session(way, home, environ, planned(Reply(text="done"))) as here:
-        here.at.type("/计划 on\r")
-        await here.at.sees("you approve every plan")
-        await here.ask("report")
-        await here.at.sees("▣ approve plan?  一份报告", "1. collect", "2. write 写作", "[e] edit")
-        here.at.type("e")
-        await here.at.sees(f"{YOU} 1. collect", "the plan's steps, one per line")
-        here.at.type("\n3. mail it\r")
-        await here.at.sees("→ edited", "collect → write 写作 → mail it", "3. mail it")
-        await here.at.sees("[y] approve")  # what was changed is shown once more
-        here.at.type("y")
-        await here.at.sees("一份报告  → yes", "● done")
-        assert "mail it" in heard(here)
+async def test_a_plan_is_edited_in_the_input(way: str, home: Path, environ: dict[str, str]) -> None:
+    async with open_session(way, home, environ, planned(Reply(text="done"))) as repl:
+        repl.tty.type("/计划 on\r")
+        await repl.tty.wait_for("you approve every plan")
+        await repl.send("report")
+        await repl.tty.wait_for(
+            "▣ approve plan?  一份报告", "1. collect", "2. write 写作", "[e] edit"
+        )
+        repl.tty.type("e")
+        await repl.tty.wait_for(f"{YOU} 1. collect", "the plan's steps, one per line")
+        repl.tty.type("\n3. mail it\r")
+        await repl.tty.wait_for("→ edited", "collect → write 写作 → mail it", "3. mail it")
+        await repl.tty.wait_for("[y] approve")  # the changed plan is shown again
+        repl.tty.type("y")
+        await repl.tty.wait_for("一份报告  → yes", "● done")
+        assert "mail it" in last_message(repl)
 
 
-async def test_words_on_a_plan_are_feedback_and_it_comes_back(
+async def test_text_on_a_plan_is_feedback_for_a_new_plan(
     home: Path, environ: dict[str, str]
 ) -> None:
     again = Call("plan", {"goal": "shorter", "steps": ["write"], "complexity": "complex"})
     script = planned(Reply(calls=[again]), Reply(text="done"))
-    async with session("process", home, environ, script, "--plan-review", "always") as here:
-        await here.ask("report")
-        await here.at.sees("[y] approve")
-        here.at.type("no, shorter please\r")  # it begins with n, and is not a no
-        await here.at.sees("→ no, shorter please", "▣ approve plan?  shorter")
-        assert "plan_feedback" in heard(here)
-        await here.at.sees("[y] approve")
-        here.at.type("y")
-        await here.at.sees("shorter  → yes", "● done")
+    async with open_session("process", home, environ, script, "--plan-review", "always") as repl:
+        await repl.send("report")
+        await repl.tty.wait_for("[y] approve")
+        repl.tty.type("no, shorter please\r")  # starts with n but is not the key
+        await repl.tty.wait_for("→ no, shorter please", "▣ approve plan?  shorter")
+        assert "plan_feedback" in last_message(repl)
+        await repl.tty.wait_for("[y] approve")
+        repl.tty.type("y")
+        await repl.tty.wait_for("shorter  → yes", "● done")
 
 
 async def test_a_rejected_plan_ends_the_run(home: Path, environ: dict[str, str]) -> None:
     script = planned(Reply(text="never said"))
-    async with session("process", home, environ, script, "--plan-review", "always") as here:
-        await here.ask("report")
-        await here.at.sees("[n] reject")
-        here.at.type("n")
-        await here.at.sees("✕ 一份报告  → no", "■ stopped")
-        assert len(here.there.model.requests) == 1
-        here.at.type("\x04")
-        assert await here.left_sane() == 0
-        assert "Still open" not in here.at.glass.text
+    async with open_session("process", home, environ, script, "--plan-review", "always") as repl:
+        await repl.send("report")
+        await repl.tty.wait_for("[n] reject")
+        repl.tty.type("n")
+        await repl.tty.wait_for("✕ 一份报告  → no", "■ stopped")
+        assert len(repl.place.model.requests) == 1
+        repl.tty.type("\x04")
+        assert await repl.exit_restored() == 0
+        assert "Still open" not in repl.tty.screen.text
 
 
 def request(*options: str, multiple: bool = False) -> Call:
-    asked = {"question": "Which colour? 哪个?", "options": options, "multiple": multiple}
-    return Call("request_user", asked)
+    question = {"question": "Which colour? 哪个?", "options": options, "multiple": multiple}
+    return Call("request_user", question)
 
 
 @BOTH_WAYS
-async def test_a_question_is_answered_by_a_digit_or_by_words(
+async def test_a_question_is_answered_by_a_digit_or_by_text(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [
@@ -226,66 +230,66 @@ async def test_a_question_is_answered_by_a_digit_or_by_words(
         Reply(calls=[request("a", "b", "c", multiple=True)]),
         Reply(text="painted"),
     ]
-    async with session(way, home, environ, script) as here:
-        await here.ask("paint")
-        await here.at.sees("? Which colour? 哪个?", "1 red", "2 蓝色", "[1-2] choose")
-        here.at.type("2")
-        await here.at.sees("→ 蓝色")
-        await here.at.sees("[1-2] choose")
-        here.at.type("2 of each, 都要\r")
-        await here.at.sees("→ 2 of each, 都要", "[1-3] select")
-        here.at.type("1")
-        await here.at.sees("✓ 1 a")
-        here.at.type("3")
-        await here.at.sees("✓ 3 c", "[enter] confirm 2")
-        here.at.type("\r")
-        await here.at.sees("→ a; c", "● painted")
-        (task,) = await runs_of(here)
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("paint")
+        await repl.tty.wait_for("? Which colour? 哪个?", "1 red", "2 蓝色", "[1-2] choose")
+        repl.tty.type("2")
+        await repl.tty.wait_for("→ 蓝色")
+        await repl.tty.wait_for("[1-2] choose")
+        repl.tty.type("2 of each, 都要\r")
+        await repl.tty.wait_for("→ 2 of each, 都要", "[1-3] select")
+        repl.tty.type("1")
+        await repl.tty.wait_for("✓ 1 a")
+        repl.tty.type("3")
+        await repl.tty.wait_for("✓ 3 c", "[enter] confirm 2")
+        repl.tty.type("\r")
+        await repl.tty.wait_for("→ a; c", "● painted")
+        (task,) = await runs_of(repl)
     assert task == "completed"
 
 
 @BOTH_WAYS
-async def test_an_answer_from_elsewhere_takes_the_question_away(
+async def test_an_answer_from_another_client_closes_the_question(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with session(way, home, environ, script) as here:
-        await here.ask("make it")
-        await here.at.sees(ONCE)
-        here.at.type("e")
-        await here.at.sees("esc back")
-        here.at.type("half a reason")
-        await here.at.sees("half a reason")
-        (asked,) = json.loads((await run(here, "questions", "--json"))[1])
-        code, told = await run(here, "answer", asked["question_id"], "yes")
-        assert code == 0, told
-        await here.at.sees("→ yes · answered by", "● done")
-        assert made(here)
-        assert "half a reason" not in here.at.glass.text
-        assert ONCE not in here.at.glass.text
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for(ONCE)
+        repl.tty.type("e")
+        await repl.tty.wait_for("esc back")
+        repl.tty.type("half a reason")
+        await repl.tty.wait_for("half a reason")
+        (question,) = json.loads((await run(repl, "questions", "--json"))[1])
+        code, output = await run(repl, "answer", question["question_id"], "yes")
+        assert code == 0, output
+        await repl.tty.wait_for("→ yes · answered by", "● done")
+        assert is_made(repl)
+        assert "half a reason" not in repl.tty.screen.text
+        assert ONCE not in repl.tty.screen.text
 
 
 @BOTH_WAYS
 async def test_ctrl_c_at_a_question_stops_the_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with session(way, home, environ, [Reply(calls=[TOUCH])]) as here:
-        await here.ask("make it")
-        await here.at.sees(ONCE)
-        here.at.type("draft")
-        await here.at.sees("draft")
-        here.at.type("\x03")
-        await here.at.until(lambda: "draft" not in here.at.glass.text)
-        here.at.type("\x03")
-        await here.at.sees("■ stopped")
-        assert ONCE not in here.at.glass.text
-        assert not made(here)
-        (task,) = await runs_of(here)
+    async with open_session(way, home, environ, [Reply(calls=[TOUCH])]) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for(ONCE)
+        repl.tty.type("draft")
+        await repl.tty.wait_for("draft")
+        repl.tty.type("\x03")
+        await repl.tty.wait_until(lambda: "draft" not in repl.tty.screen.text)
+        repl.tty.type("\x03")
+        await repl.tty.wait_for("■ stopped")
+        assert ONCE not in repl.tty.screen.text
+        assert not is_made(repl)
+        (task,) = await runs_of(repl)
     assert task == "cancelled"
 
 
 @BOTH_WAYS
-async def test_what_waits_does_not_keep_the_person_waiting(
+async def test_a_new_task_runs_while_a_question_is_open(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = Rules(
@@ -295,42 +299,44 @@ async def test_what_waits_does_not_keep_the_person_waiting(
             Reply(calls=[request("red", "blue")], when=When(last_user="paint")),
         ]
     )
-    async with session(way, home, environ, script) as here:
-        await here.ask("paint")
-        await here.at.sees("[1-2] choose", "tab new task")
-        here.at.type("what time is it\t")
-        await here.at.sees("> what time is it", "● it is noon")
-        await here.at.sees("[1-2] choose")
-        here.at.type("1")
-        await here.at.sees("→ red", "● painted")
-        assert await runs_of(here) == ["completed", "completed"]
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("paint")
+        await repl.tty.wait_for("[1-2] choose", "tab new task")
+        repl.tty.type("what time is it\t")
+        await repl.tty.wait_for("> what time is it", "● it is noon")
+        await repl.tty.wait_for("[1-2] choose")
+        repl.tty.type("1")
+        await repl.tty.wait_for("→ red", "● painted")
+        assert await runs_of(repl) == ["completed", "completed"]
 
 
 @BOTH_WAYS
-async def test_a_question_outlives_its_terminal(
+async def test_a_question_stays_open_after_the_terminal_closes(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with session(way, home, environ, script) as here:
-        await here.ask("make it")
-        await here.at.sees(ONCE)
-        here.at.type("\x04")
-        assert await here.left_sane() == 0
-        (question,) = re.findall(r"Still open: larkspur answer (\S+) yes", here.at.glass.text)
-        (session_id,) = re.findall(r"larkspur -r (\S+)", here.at.glass.text)
-        assert await runs_of(here) == ["waiting"]
-        there = here.there
-        async with seat([LARKSPUR], there.environ, there.folder) as other:
-            await other.sees("1 open question in another session · /questions")
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for(ONCE)
+        repl.tty.type("\x04")
+        assert await repl.exit_restored() == 0
+        (question,) = re.findall(r"Still open: larkspur answer (\S+) yes", repl.tty.screen.text)
+        (session_id,) = re.findall(r"larkspur -r (\S+)", repl.tty.screen.text)
+        assert await runs_of(repl) == ["waiting"]
+        there = repl.place
+        async with start_terminal([LARKSPUR], there.environ, there.folder) as other:
+            await other.wait_for("1 open question in another session · /questions")
             other.type("/问题\r")
-            await other.sees(question, "touch made")
+            await other.wait_for(question, "touch made")
             other.type("\x04")
-            await other.end()
-        async with seat([LARKSPUR, "-r", session_id], there.environ, there.folder) as again:
-            await again.sees("! allow?  touch made", ONCE)
+            await other.wait_exit()
+        async with start_terminal(
+            [LARKSPUR, "-r", session_id], there.environ, there.folder
+        ) as again:
+            await again.wait_for("! allow?  touch made", ONCE)
             again.type("好的\r")
-            await again.sees("→ yes", "● done")
-        assert made(here)
+            await again.wait_for("→ yes", "● done")
+        assert is_made(repl)
 
 
 @BOTH_WAYS
@@ -340,67 +346,67 @@ async def test_a_question_of_another_session_is_answered_by_a_command(
     script = Rules(
         [Reply(text="done", when=When(results=1)), Reply(calls=[request("red", "blue")])]
     )
-    async with session(way, home, environ, script) as here:
-        await here.ask("paint")
-        await here.at.sees("[1-2] choose")
-        here.at.type("/new\r")
-        await here.at.sees("Started a new session.")
-        await here.at.until(lambda: "[1-2] choose" not in here.at.glass.text)
-        here.at.type("/answer question\r")
-        await here.at.sees("Usage: /answer ID yes|no|TEXT")
-        here.at.type("/回答 question- green\r")
-        await here.at.sees("? Which colour? 哪个?  → green")
-        await until_all(here, "completed")
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("paint")
+        await repl.tty.wait_for("[1-2] choose")
+        repl.tty.type("/new\r")
+        await repl.tty.wait_for("Started a new session.")
+        await repl.tty.wait_until(lambda: "[1-2] choose" not in repl.tty.screen.text)
+        repl.tty.type("/answer question\r")
+        await repl.tty.wait_for("Usage: /answer ID yes|no|TEXT")
+        repl.tty.type("/回答 question- green\r")
+        await repl.tty.wait_for("? Which colour? 哪个?  → green")
+        await until_all(repl, "completed")
 
 
-async def until_all(here: Here, status: str) -> None:
-    """Wait until every task is there."""
-    while set(await runs_of(here)) != {status}:
+async def until_all(repl: ReplProcess, status: str) -> None:
+    """Wait until every task has the status."""
+    while set(await runs_of(repl)) != {status}:
         pass
 
 
-async def test_the_window_may_shrink_under_a_question(home: Path, environ: dict[str, str]) -> None:
+async def test_the_window_can_shrink_while_a_question_is_open(
+    home: Path, environ: dict[str, str]
+) -> None:
     command = "printf '%s\\n' " + " ".join(f"'שלום {n} 世界'" for n in range(120)) + "; touch made"
     script = [Reply(calls=[Call("shell", {"command": command})]), Reply(text="done")]
-    async with session("process", home, environ, script) as here:
-        await here.ask("make it")
-        await here.at.sees(ONCE, "… ")
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for(ONCE, "… ")
         for columns, rows in ((30, 24), (100, 8), (80, 5), (3, 24)):
-            here.at.resize(columns, rows)
-            await here.at.until(settled(here.at))
-            assert len(here.at.glass.rows) <= rows
-        here.at.type("y")  # not to be seen whole there: it stays a letter
-        here.at.resize(80, 24)
-        await here.at.sees(ONCE)
-        assert not made(here)
-        here.at.type("\r")
-        await here.at.sees("→ yes", "● done")
+            repl.tty.resize(columns, rows)
+            await repl.tty.wait_until(frame_drawn(repl.tty))
+            assert len(repl.tty.screen.rows) <= rows
+        repl.tty.type("y")  # the question is not shown there, so this is a letter
+        repl.tty.resize(80, 24)
+        await repl.tty.wait_for(ONCE)
+        assert not is_made(repl)
+        repl.tty.type("\r")
+        await repl.tty.wait_for("→ yes", "● done")
 
 
-async def test_plain_signs_and_chinese_words(home: Path, environ: dict[str, str]) -> None:
+async def test_ascii_glyphs_and_chinese_messages(home: Path, environ: dict[str, str]) -> None:
     hidden = Call("shell", {"command": "echo \u202eevil\u202c; touch made"})
     script = [Reply(calls=[hidden]), Reply(text="done")]
     environ = {**environ, "LANG": "zh_CN.UTF-8", "LC_ALL": "zh_CN.UTF-8", "NO_COLOR": "1"}
-    async with session("process", home, environ, script, "--ascii") as here:
-        await here.ask("做吧")
-        await here.at.sees("echo \\u202eevil\\u202c; touch made", "[y] 允许一次")
-        here.at.type("n")
-        await here.at.sees("x echo", "-> 拒绝", "* done")
-        assert not re.search(rb"\x1b\[[0-9;]*\b[349][0-8]\b", bytes(here.at.raw))
+    async with open_session("process", home, environ, script, "--ascii") as repl:
+        await repl.send("做吧")
+        await repl.tty.wait_for("echo \\u202eevil\\u202c; touch made", "[y] 允许一次")
+        repl.tty.type("n")
+        await repl.tty.wait_for("x echo", "-> 拒绝", "* done")
+        assert not re.search(rb"\x1b\[[0-9;]*\b[349][0-8]\b", bytes(repl.tty.raw))
 
 
-async def test_a_yes_that_comes_too_late_changes_nothing(
-    home: Path, environ: dict[str, str]
-) -> None:
+async def test_a_late_approval_changes_nothing(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with session("gateway", home, environ, script) as here:
-        await here.ask("make it")
-        await here.at.sees(ONCE)
-        (asked,) = json.loads((await run(here, "questions", "--json"))[1])
-        here.at.process.send_signal(signal.SIGSTOP)
-        code, told = await run(here, "answer", asked["question_id"], "no")
-        assert code == 0, told
-        here.at.type("y\r")
-        here.at.process.send_signal(signal.SIGCONT)
-        await here.at.sees("→ no · answered by", "● done")
-        assert not made(here)
+    async with open_session("gateway", home, environ, script) as repl:
+        await repl.send("make it")
+        await repl.tty.wait_for(ONCE)
+        (question,) = json.loads((await run(repl, "questions", "--json"))[1])
+        repl.tty.process.send_signal(signal.SIGSTOP)
+        code, output = await run(repl, "answer", question["question_id"], "no")
+        assert code == 0, output
+        repl.tty.type("y\r")
+        repl.tty.process.send_signal(signal.SIGCONT)
+        await repl.tty.wait_for("→ no · answered by", "● done")
+        assert not is_made(repl)

@@ -1,4 +1,4 @@
-"""A session as a process at a real terminal: with a gateway, and in its own process."""
+"""Sessions in a real terminal, with a gateway and in one process."""
 
 import os
 import re
@@ -13,28 +13,28 @@ import pytest
 from tests import ROOT
 from tests.e2e.test_cli_oneshot import BOTH_WAYS, LARKSPUR, Place, place
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script, When
-from tests.support.terminal import Seat, seat
+from tests.support.terminal import TerminalProcess, start_terminal
 
 READY = "/help"
 SLEEP = Call("shell", {"command": "exec sleep 1000"})
 
 
-class Here:
-    """A seat, the place it stands in, and how the terminal was before."""
+class ReplProcess:
+    """A session process, its data folder, and the terminal settings before it."""
 
-    def __init__(self, there: Place, at: Seat) -> None:
-        self.there, self.at = there, at
-        self.before = at.modes()
+    def __init__(self, there: Place, tty: TerminalProcess) -> None:
+        self.place, self.tty = there, tty
+        self.before = tty.modes()
 
-    async def ask(self, text: str) -> None:
-        self.at.type(f"{text}\r")
-        await self.at.sees(f"> {text}")
+    async def send(self, text: str) -> None:
+        self.tty.type(f"{text}\r")
+        await self.tty.wait_for(f"> {text}")
 
-    async def left_sane(self) -> int:
-        """Wait for the end; the terminal is as it was."""
-        code = await self.at.end()
-        assert self.at.modes() == self.before
-        raw = bytes(self.at.raw)
+    async def exit_restored(self) -> int:
+        """Wait for the exit and assert that the terminal was restored."""
+        code = await self.tty.wait_exit()
+        assert self.tty.modes() == self.before
+        raw = bytes(self.tty.raw)
         for on, off in ((b"\x1b[?2004h", b"\x1b[?2004l"), (b"\x1b[?25l", b"\x1b[?25h")):
             assert raw.rfind(on) <= raw.rfind(off), on
         assert b"\x1b[?1049h" not in raw
@@ -43,37 +43,37 @@ class Here:
 
 
 @asynccontextmanager
-async def session(
+async def open_session(
     way: str,
     home: Path,
     environ: dict[str, str],
     script: Script,
     *argv: str,
     size: tuple[int, int] = (80, 24),
-) -> AsyncGenerator[Here]:
+) -> AsyncGenerator[ReplProcess]:
     async with (
         place(way, home, environ, script) as there,
-        seat([LARKSPUR, *argv], there.environ, there.folder, size) as at,
+        start_terminal([LARKSPUR, *argv], there.environ, there.folder, size) as tty,
     ):
-        here = Here(there, at)
-        await at.until(lambda: READY in at.glass.text)
-        yield here
+        repl = ReplProcess(there, tty)
+        await tty.wait_until(lambda: READY in tty.screen.text)
+        yield repl
 
 
 @BOTH_WAYS
-async def test_what_is_said_is_answered_and_stays_above(
+async def test_replies_and_tool_rows_are_printed_in_order(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [
         Reply(text="I look.", calls=[Call("list_dir", {})]),
         Reply(text="# Found\n\n- **one**\n- 二\n", pieces=9, packets="each"),
     ]
-    async with session(way, home, environ, script) as here:
-        await here.ask("look around")
-        await here.at.sees(" in ", " out", "• 二")
-        here.at.type("\x04")
-        code = await here.left_sane()
-        rows = [row for row in here.at.glass.text.splitlines() if row]
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("look around")
+        await repl.tty.wait_for(" in ", " out", "• 二")
+        repl.tty.type("\x04")
+        code = await repl.exit_restored()
+        rows = [row for row in repl.tty.screen.text.splitlines() if row]
     assert code == 0
     assert rows[1:6] == ["> look around", "● I look.", rows[3], "● Found", "  • one"]
     assert re.fullmatch(r"✓ list_dir +0\.\ds · 0 lines", rows[3])
@@ -83,37 +83,37 @@ async def test_what_is_said_is_answered_and_stays_above(
 
 
 @BOTH_WAYS
-async def test_words_while_it_works_steer_it(way: str, home: Path, environ: dict[str, str]) -> None:
+async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[str, str]) -> None:
     script = Rules(
         [
             Reply(text="Shorter, then.", when=When(last_text="shorter")),
             Reply(text="x", calls=[Call("list_dir", {})], hold="go", after_pieces=0),
         ]
     )
-    async with session(way, home, environ, script) as here:
-        await here.ask("a long poem")
-        await here.there.model.until_open(1)
-        await here.ask("shorter")
-        await here.at.sees("> shorter  ↳ noted")
-        here.there.model.release("go")
-        await here.at.sees("Shorter, then.", " out")
-        assert here.at.glass.text.count("shorter") == 1
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("a long poem")
+        await repl.place.model.until_open(1)
+        await repl.send("shorter")
+        await repl.tty.wait_for("> shorter  ↳ noted")
+        repl.place.model.release("go")
+        await repl.tty.wait_for("Shorter, then.", " out")
+        assert repl.tty.screen.text.count("shorter") == 1
 
 
-async def test_tab_queues_and_up_takes_back(home: Path, environ: dict[str, str]) -> None:
+async def test_tab_queues_text_and_up_takes_it_back(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="first done", hold="go"), Reply(text="second done")]
-    async with session("process", home, environ, script) as here:
-        await here.ask("one")
-        await here.there.model.until_open(1)
-        here.at.type("two\t")
-        await here.at.sees("1 queued")
-        here.at.type("\x1b[A")
-        await here.at.until(lambda: "queued" not in here.at.glass.text)
-        await here.at.sees("two")
-        here.at.type("\t")
-        await here.at.sees("1 queued")
-        here.there.model.release("go")
-        await here.at.sees("first done", "> two", "second done")
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("one")
+        await repl.place.model.until_open(1)
+        repl.tty.type("two\t")
+        await repl.tty.wait_for("1 queued")
+        repl.tty.type("\x1b[A")
+        await repl.tty.wait_until(lambda: "queued" not in repl.tty.screen.text)
+        await repl.tty.wait_for("two")
+        repl.tty.type("\t")
+        await repl.tty.wait_for("1 queued")
+        repl.place.model.release("go")
+        await repl.tty.wait_for("first done", "> two", "second done")
 
 
 @BOTH_WAYS
@@ -121,138 +121,140 @@ async def test_ctrl_c_clears_then_stops_then_quits(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
-    async with session(way, home, environ, script) as here:
-        await here.ask("go")
-        await here.there.model.until_open(1)
-        here.at.type("draft")
-        await here.at.sees("draft")
-        here.at.type("\x03")
-        await here.at.until(lambda: "draft" not in here.at.glass.text)
-        here.at.type("\x03")
-        await here.at.sees("■ stopped")
-        await here.at.until(lambda: "esc stop" not in here.at.glass.text)
-        assert "via" not in here.at.glass.text
-        here.at.type("\x03")
-        await here.at.sees("Press Ctrl+C again to quit")
-        here.at.type("\x03")
-        assert await here.left_sane() == 130
-        task = await here.there.only_task()
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("go")
+        await repl.place.model.until_open(1)
+        repl.tty.type("draft")
+        await repl.tty.wait_for("draft")
+        repl.tty.type("\x03")
+        await repl.tty.wait_until(lambda: "draft" not in repl.tty.screen.text)
+        repl.tty.type("\x03")
+        await repl.tty.wait_for("■ stopped")
+        await repl.tty.wait_until(lambda: "esc stop" not in repl.tty.screen.text)
+        assert "via" not in repl.tty.screen.text
+        repl.tty.type("\x03")
+        await repl.tty.wait_for("Press Ctrl+C again to quit")
+        repl.tty.type("\x03")
+        assert await repl.exit_restored() == 130
+        task = await repl.place.only_task()
     assert (task["status"], task["stop_reason"]) == ("cancelled", "user_stop")
 
 
-async def test_esc_stops_and_keeps_the_text(home: Path, environ: dict[str, str]) -> None:
+async def test_escape_stops_the_task_and_keeps_the_input(
+    home: Path, environ: dict[str, str]
+) -> None:
     script = [Reply(text="x", calls=[SLEEP])]
     argv = ("--permission-mode", "full", "go")
-    async with session("process", home, environ, script, *argv) as here:
-        await here.at.sees("◆ shell exec sleep 1000")
-        here.at.type("draft\x1b")
-        await here.at.sees("■ stopped", "draft")
-        here.at.type("\x03\x04")
-        assert await here.left_sane() == 0
+    async with open_session("process", home, environ, script, *argv) as repl:
+        await repl.tty.wait_for("◆ shell exec sleep 1000")
+        repl.tty.type("draft\x1b")
+        await repl.tty.wait_for("■ stopped", "draft")
+        repl.tty.type("\x03\x04")
+        assert await repl.exit_restored() == 0
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
-async def test_a_signal_stops_the_task_and_leaves_the_terminal_sane(
+async def test_a_signal_stops_the_task_and_restores_the_terminal(
     way: str, number: signal.Signals, code: int, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
-    async with session(way, home, environ, script) as here:
-        await here.ask("go")
-        await here.there.model.until_open(1)
-        here.at.process.send_signal(number)
-        if number == signal.SIGINT:  # as the key: the first stops, two more leave
-            await here.at.sees("■ stopped")
-            here.at.type("\x03\x03")
-        assert await here.left_sane() == code
-        task = await here.there.only_task()
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("go")
+        await repl.place.model.until_open(1)
+        repl.tty.process.send_signal(number)
+        if number == signal.SIGINT:  # as Ctrl+C: the first stops the task, two more quit
+            await repl.tty.wait_for("■ stopped")
+            repl.tty.type("\x03\x03")
+        assert await repl.exit_restored() == code
+        task = await repl.place.only_task()
     assert task["status"] == "cancelled"
 
 
-async def test_a_signal_before_the_prompt_leaves_the_terminal_sane(
+async def test_a_signal_before_the_prompt_restores_the_terminal(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
-    async with seat([LARKSPUR], environ, tmp_path) as at:
-        before = at.modes()
-        at.process.send_signal(signal.SIGTERM)
-        assert await at.end() in {143, -signal.SIGTERM}
-        assert at.modes() == before
+    async with start_terminal([LARKSPUR], environ, tmp_path) as tty:
+        before = tty.modes()
+        tty.process.send_signal(signal.SIGTERM)
+        assert await tty.wait_exit() in {143, -signal.SIGTERM}
+        assert tty.modes() == before
 
 
-async def test_it_can_be_suspended_and_resumed(home: Path, environ: dict[str, str]) -> None:
+async def test_a_session_can_be_suspended_and_resumed(home: Path, environ: dict[str, str]) -> None:
     async with place("process", home, environ, [Reply(text="still here")]) as there:
         shell = {**there.environ, "PS1": "sh> ", "BASH_SILENCE_DEPRECATION_WARNING": "1"}
         command = ["bash", "--norc", "--noprofile", "-i"]
-        async with seat(command, shell, there.folder) as at:
-            await at.sees("sh>")
-            at.type(f"stty -a | md5sum; {LARKSPUR}\r")
-            await at.sees("larkspur 0.", "/ commands")
-            at.type("draft\x1a")
-            await at.sees("Stopped")
-            await at.until(lambda: at.glass.rows[at.glass.cursor.y] == "sh>")
-            at.type("stty -a | md5sum\r")
+        async with start_terminal(command, shell, there.folder) as tty:
+            await tty.wait_for("sh>")
+            tty.type(f"stty -a | md5sum; {LARKSPUR}\r")
+            await tty.wait_for("larkspur 0.", "/ commands")
+            tty.type("draft\x1a")
+            await tty.wait_for("Stopped")
+            await tty.wait_until(lambda: tty.screen.rows[tty.screen.cursor.y] == "sh>")
+            tty.type("stty -a | md5sum\r")
             sums = re.compile(r"^[0-9a-f]{32}", re.MULTILINE)
-            await at.until(lambda: len(sums.findall(at.glass.text)) == 2)
-            assert len(set(sums.findall(at.glass.text))) == 1
-            at.type("fg\r")
-            await at.until(lambda: at.glass.rows[at.glass.cursor.y].endswith("draft"))
-            at.type("\x03are you there?\r")
-            await at.sees("● still here", " out")
-            at.type("\x04")
-            await at.until(lambda: at.glass.rows[at.glass.cursor.y] == "sh>")
-            assert "draft" not in at.glass.rows[at.glass.cursor.y - 1]
+            await tty.wait_until(lambda: len(sums.findall(tty.screen.text)) == 2)
+            assert len(set(sums.findall(tty.screen.text))) == 1
+            tty.type("fg\r")
+            await tty.wait_until(lambda: tty.screen.rows[tty.screen.cursor.y].endswith("draft"))
+            tty.type("\x03are you there?\r")
+            await tty.wait_for("● still here", " out")
+            tty.type("\x04")
+            await tty.wait_until(lambda: tty.screen.rows[tty.screen.cursor.y] == "sh>")
+            assert "draft" not in tty.screen.rows[tty.screen.cursor.y - 1]
 
 
-async def test_the_window_may_change_in_the_middle_of_a_reply(
+async def test_the_window_can_be_resized_during_a_reply(
     home: Path, environ: dict[str, str]
 ) -> None:
-    said = " ".join(f"word{n}" for n in range(120))
-    script = [Reply(text=said, pieces=12, hold="go", after_pieces=6)]
-    async with session("process", home, environ, script) as here:
-        await here.ask("tell")
-        await here.at.sees("word40")
+    text = " ".join(f"word{n}" for n in range(120))
+    script = [Reply(text=text, pieces=12, hold="go", after_pieces=6)]
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("tell")
+        await repl.tty.wait_for("word40")
         for columns, rows in ((40, 24), (3, 24), (100, 8), (80, 2), (60, 30)):
-            here.at.resize(columns, rows)
-            await here.at.until(settled(here.at))
-        here.there.model.release("go")
-        await here.at.sees("word119", " out")
-        found = re.findall(r"word(\d+)", re.sub(r"\s+", " ", here.at.glass.text))
+            repl.tty.resize(columns, rows)
+            await repl.tty.wait_until(frame_drawn(repl.tty))
+        repl.place.model.release("go")
+        await repl.tty.wait_for("word119", " out")
+        found = re.findall(r"word(\d+)", re.sub(r"\s+", " ", repl.tty.screen.text))
         assert [int(one) for one in found][-20:] == list(range(100, 120))
 
 
-async def test_a_connection_that_breaks_says_so_once_and_repeats_nothing(
+async def test_a_restarted_reply_repeats_no_printed_block(
     home: Path, environ: dict[str, str]
 ) -> None:
-    said = "First block.\n\nSecond block.\n\n" + "third " * 30
+    text = "First block.\n\nSecond block.\n\n" + "third " * 30
     script = [
-        Reply(text=said, pieces=20, fault=Fault("error_in_stream", after_pieces=14)),
-        Reply(text=said, pieces=20),
+        Reply(text=text, pieces=20, fault=Fault("error_in_stream", after_pieces=14)),
+        Reply(text=text, pieces=20),
     ]
-    async with session("process", home, environ, script) as here:
-        await here.ask("tell")
-        await here.at.sees(" out")
-        shown = here.at.glass.text
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("tell")
+        await repl.tty.wait_for(" out")
+        shown = repl.tty.screen.text
     assert shown.count("First block.") == shown.count("Second block.") == 1
     assert shown.count("third") == 30
 
 
 async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str, str]) -> None:
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
-    async with session("process", home, chinese, [Reply(text="你好")]) as here:
-        await here.at.sees("工具直接在本机运行")
-        here.at.type("/计划\r")
-        await here.at.sees("当前会话没有计划")
-        await here.ask("问好")
-        await here.at.sees("● 你好", "输入")
+    async with open_session("process", home, chinese, [Reply(text="你好")]) as repl:
+        await repl.tty.wait_for("工具直接在本机运行")
+        repl.tty.type("/计划\r")
+        await repl.tty.wait_for("当前会话没有计划")
+        await repl.send("问好")
+        await repl.tty.wait_for("● 你好", "输入")
 
 
-async def test_commands_answer(home: Path, environ: dict[str, str]) -> None:
+async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="one"), Reply(text="two")]
-    async with session("gateway", home, environ, script) as here:
-        await here.ask("say one")
-        await here.at.sees("● one", " out")
+    async with open_session("gateway", home, environ, script) as repl:
+        await repl.send("say one")
+        await repl.tty.wait_for("● one", " out")
         for command, answer in (
             ("/hepl", "Did you mean /help?"),
             ("/permissions plan", "Permission mode: plan."),
@@ -268,12 +270,12 @@ async def test_commands_answer(home: Path, environ: dict[str, str]) -> None:
             ("/new", "Started a new session."),
             ("/resume", "A good name"),
         ):
-            here.at.type(f"{command}\r")
-            await here.at.sees(answer)
-        assert "> say one\n\none\n" in (here.there.folder / "out.md").read_text()
-        await here.ask("say two")
-        await here.at.sees("● two")
-        tasks = {request["model"] for request in here.there.model.requests}
+            repl.tty.type(f"{command}\r")
+            await repl.tty.wait_for(answer)
+        assert "> say one\n\none\n" in (repl.place.folder / "out.md").read_text()
+        await repl.send("say two")
+        await repl.tty.wait_for("● two")
+        tasks = {request["model"] for request in repl.place.model.requests}
     assert "claude-y" in tasks
 
 
@@ -285,142 +287,146 @@ async def test_a_denied_call_names_the_rule_and_the_rule_allows_it(
         *(Reply(calls=[write]), Reply(text="denied")),
         *(Reply(calls=[write]), Reply(text="written")),
     ]
-    async with session("process", home, environ, script, "--permission-mode", "deny") as here:
-        await here.ask("write")
-        await here.at.sees("! denied", "--allow 'write_file(a.txt)' would allow it", "● denied")
-        here.at.type("/permissions allow write_file(a.txt)\r")
-        await here.at.sees("From the next message on: allow")
-        await here.ask("again")
-        await here.at.sees("● written")
-        assert (here.there.folder / "a.txt").read_text() == "hi"
+    async with open_session("process", home, environ, script, "--permission-mode", "deny") as repl:
+        await repl.send("write")
+        await repl.tty.wait_for(
+            "! denied", "--allow 'write_file(a.txt)' would allow it", "● denied"
+        )
+        repl.tty.type("/permissions allow write_file(a.txt)\r")
+        await repl.tty.wait_for("From the next message on: allow")
+        await repl.send("again")
+        await repl.tty.wait_for("● written")
+        assert (repl.place.folder / "a.txt").read_text() == "hi"
 
 
-async def test_a_long_paste_becomes_a_chip_and_is_sent_whole(
+async def test_a_long_paste_becomes_a_placeholder_and_is_sent_whole(
     home: Path, environ: dict[str, str]
 ) -> None:
     pasted = "\n".join(f"line {n}" for n in range(50))
-    async with session("process", home, environ, [Reply(text="read")]) as here:
-        here.at.type(f"\x1b[200~{pasted}\x1b[201~")
-        await here.at.sees("[pasted 1: 50 lines]")
-        here.at.type(" please\r")
-        await here.at.sees("● read")
-        (request,) = here.there.model.requests
+    async with open_session("process", home, environ, [Reply(text="read")]) as repl:
+        repl.tty.type(f"\x1b[200~{pasted}\x1b[201~")
+        await repl.tty.wait_for("[pasted 1: 50 lines]")
+        repl.tty.type(" please\r")
+        await repl.tty.wait_for("● read")
+        (request,) = repl.place.model.requests
     assert f"{pasted} please" in str(request["messages"]).replace("\\n", "\n")
 
 
-async def test_ten_megabytes_go_along_as_a_file(home: Path, environ: dict[str, str]) -> None:
-    async with session("process", home, environ, [Reply(text="got it")]) as here:
-        await here.at.pour("\x1b[200~" + "0123456789abcde\n" * 655_360 + "\x1b[201~")
-        await here.at.sees("[pasted 1: 655361 lines]")
-        here.at.type("\r")
-        await here.at.sees("● got it", "pasted-1.txt")
+async def test_a_paste_of_ten_megabytes_is_sent_as_a_file(
+    home: Path, environ: dict[str, str]
+) -> None:
+    async with open_session("process", home, environ, [Reply(text="got it")]) as repl:
+        await repl.tty.type_in_thread("\x1b[200~" + "0123456789abcde\n" * 655_360 + "\x1b[201~")
+        await repl.tty.wait_for("[pasted 1: 655361 lines]")
+        repl.tty.type("\r")
+        await repl.tty.wait_for("● got it", "pasted-1.txt")
 
 
-async def test_what_a_model_sends_cannot_drive_the_terminal(
+async def test_model_output_cannot_control_the_terminal(
     home: Path, environ: dict[str, str]
 ) -> None:
     evil = "a\x1b]0;title\x07b\x1b[2Jc\u202ed\x9b31m 👩‍👩‍👧 e"
-    async with session("process", home, environ, [Reply(text=evil)]) as here:
-        await here.ask("go")
-        await here.at.sees(" out")
-        raw = bytes(here.at.raw).decode()
+    async with open_session("process", home, environ, [Reply(text=evil)]) as repl:
+        await repl.send("go")
+        await repl.tty.wait_for(" out")
+        raw = bytes(repl.tty.raw).decode()
     assert "\x1b]0;" not in raw
     assert "\x1b[2J" not in raw
     assert "\u202e" not in raw
     assert "\\u001b[2J" in raw
 
 
-async def test_what_was_said_comes_back_in_the_next_session(
+async def test_the_next_session_has_the_transcript_and_the_history(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with session("process", home, environ, [Reply(text="fine")]) as here:
-        await here.ask("remember me")
-        await here.at.sees("● fine", " out")
-        here.at.type("\x04")
-        await here.at.end()
-        async with seat([LARKSPUR, "-c"], here.there.environ, here.there.folder) as again:
-            await again.sees("> remember me", "● fine")
+    async with open_session("process", home, environ, [Reply(text="fine")]) as repl:
+        await repl.send("remember me")
+        await repl.tty.wait_for("● fine", " out")
+        repl.tty.type("\x04")
+        await repl.tty.wait_exit()
+        async with start_terminal([LARKSPUR, "-c"], repl.place.environ, repl.place.folder) as again:
+            await again.wait_for("> remember me", "● fine")
             again.type("\x1b[A")
-            await again.until(lambda: again.glass.text.count("remember me") == 2)
+            await again.wait_until(lambda: again.screen.text.count("remember me") == 2)
     kept = home / "history"
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])
-async def test_a_terminal_that_cannot_is_told_what_can(
+async def test_an_unsupported_terminal_gets_the_one_shot_command(
     term: str, home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    async with seat([LARKSPUR, "do it"], {**environ, "TERM": term}, tmp_path) as at:
-        assert await at.end() == 2
-        assert 'larkspur -p "do it"' in at.glass.text.replace("\n", " ")
+    async with start_terminal([LARKSPUR, "do it"], {**environ, "TERM": term}, tmp_path) as tty:
+        assert await tty.wait_exit() == 2
+        assert 'larkspur -p "do it"' in tty.screen.text.replace("\n", " ")
     assert not (home / "history").exists()
 
 
-async def test_no_colour_and_plain_signs(home: Path, environ: dict[str, str]) -> None:
+async def test_no_colours_and_ascii_glyphs(home: Path, environ: dict[str, str]) -> None:
     plain = {**environ, "NO_COLOR": "1"}
     script = [Reply(text="- one", calls=[Call("list_dir", {})]), Reply(text="done")]
-    async with session("process", home, plain, script, "--ascii", "go") as here:
-        await here.at.sees("* done", " out")
-        raw = bytes(here.at.raw)
-        assert here.at.glass.text.replace("·", "-").isascii()
+    async with open_session("process", home, plain, script, "--ascii", "go") as repl:
+        await repl.tty.wait_for("* done", " out")
+        raw = bytes(repl.tty.raw)
+        assert repl.tty.screen.text.replace("·", "-").isascii()
     assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m|38;5", raw)
 
 
 async def test_a_missing_key_is_an_error(home: Path, environ: dict[str, str]) -> None:
     keyless = {**environ, "LARKSPUR_LLM__PROVIDER": "anthropic"}
-    async with seat([LARKSPUR], keyless, home.parent) as at:
-        before = at.modes()
-        assert await at.end() == 3
-        assert "ANTHROPIC_API_KEY" in at.glass.text
-        assert at.modes() == before
+    async with start_terminal([LARKSPUR], keyless, home.parent) as tty:
+        before = tty.modes()
+        assert await tty.wait_exit() == 3
+        assert "ANTHROPIC_API_KEY" in tty.screen.text
+        assert tty.modes() == before
 
 
-def settled(at: Seat) -> "Settled":
-    return Settled(at)
+def frame_drawn(tty: TerminalProcess) -> "FrameDrawn":
+    return FrameDrawn(tty)
 
 
-class Settled:
-    """Holds once something was drawn since, with the frame's end seen."""
+class FrameDrawn:
+    """True once a frame was drawn after its creation."""
 
-    def __init__(self, at: Seat) -> None:
-        self.at, self.seen = at, len(at.raw)
+    def __init__(self, tty: TerminalProcess) -> None:
+        self.tty, self.seen = tty, len(tty.raw)
 
     def __call__(self) -> bool:
-        return b"\x1b[?2026l" in bytes(self.at.raw[self.seen :])
+        return b"\x1b[?2026l" in bytes(self.tty.raw[self.seen :])
 
 
-async def test_a_gateway_that_goes_away_is_waited_for(home: Path, environ: dict[str, str]) -> None:
+async def test_a_session_reconnects_to_a_restarted_gateway(
+    home: Path, environ: dict[str, str]
+) -> None:
     script = Rules(
         [
             Reply(text="after it came back", when=When(last_user="again")),
             Reply(text="One block.\n\nAnd another", pieces=6, hold="go", after_pieces=5),
         ]
     )
-    async with session("gateway", home, environ, script) as here:
-        await here.ask("go")
-        await here.at.sees("One block.", "And")
-        (gateway,) = here.there.gateways
+    async with open_session("gateway", home, environ, script) as repl:
+        await repl.send("go")
+        await repl.tty.wait_for("One block.", "And")
+        (gateway,) = repl.place.gateways
         gateway.terminate()
-        await here.at.sees("Can't reach the gateway")
+        await repl.tty.wait_for("Can't reach the gateway")
         await gateway.wait()
-        await here.there.serve()
-        here.there.model.release("go")
-        await here.at.sees("And another", " out")
-        assert here.at.glass.text.count("One block.") == 1
-        await here.ask("again")
-        await here.at.sees("after it came back")
+        await repl.place.serve()
+        repl.place.model.release("go")
+        await repl.tty.wait_for("And another", " out")
+        assert repl.tty.screen.text.count("One block.") == 1
+        await repl.send("again")
+        await repl.tty.wait_for("after it came back")
 
 
-async def test_a_terminal_that_is_gone_ends_the_session(
-    home: Path, environ: dict[str, str]
-) -> None:
+async def test_a_closed_terminal_ends_the_session(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
-    async with session("process", home, environ, script) as here:
-        await here.ask("go")
-        await here.there.model.until_open(1)
-        here.at.hang_up()
-        assert await here.at.process.wait() in {129, 141}
-        task = await here.there.only_task()
+    async with open_session("process", home, environ, script) as repl:
+        await repl.send("go")
+        await repl.place.model.until_open(1)
+        repl.tty.hang_up()
+        assert await repl.tty.process.wait() in {129, 141}
+        task = await repl.place.only_task()
     assert task["status"] == "cancelled"
 
 
@@ -455,8 +461,8 @@ async def test_rich_is_not_imported_before_the_first_frame(
     os.mkfifo(tmp_path / "drawn")
     command = [sys.executable, "-c", FIRST_FRAME]
     environ = {**environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cmd")])}
-    async with seat(command, environ, tmp_path) as at:
-        await at.sees("/ commands")
+    async with start_terminal(command, environ, tmp_path) as tty:
+        await tty.wait_for("/ commands")
         (tmp_path / "drawn").write_bytes(b".")
-        assert await at.end() == 42
-        await at.sees("no rich yet")
+        assert await tty.wait_exit() == 42
+        await tty.wait_for("no rich yet")

@@ -1,4 +1,4 @@
-"""A seat at a terminal: a process on a pseudo terminal, and a screen that shows what it draws."""
+"""Runs a process on a pseudo terminal and emulates the screen."""
 
 import asyncio
 import fcntl
@@ -15,11 +15,11 @@ from typing import Any
 
 import pyte
 
-PATIENCE_SECONDS = 45.0
+TIMEOUT_SECONDS = 45.0
 
 
-class Glass(pyte.HistoryScreen):
-    """A screen that keeps what scrolls off, and that shrinks as terminals do: from the top."""
+class ScrollbackScreen(pyte.HistoryScreen):
+    """A screen with a scrollback buffer. It loses its top rows when it shrinks."""
 
     def __init__(self, columns: int, lines: int) -> None:
         self.synchronised: list[int] = []
@@ -46,77 +46,77 @@ class Glass(pyte.HistoryScreen):
 
     @property
     def scrolled(self) -> list[str]:
-        """What went off the top."""
+        """The rows of the scrollback buffer."""
         return [self.row(line) for line in self.history.top]
 
     @property
     def rows(self) -> list[str]:
-        """What is on the screen."""
+        """The visible rows."""
         return [self.row(self.buffer[y]) for y in range(self.lines)]
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The scrollback buffer and the screen."""
         return "\n".join([*self.scrolled, *self.rows]).rstrip()
 
 
-class Seat:
-    """One process at one terminal."""
+class TerminalProcess:
+    """A process with a terminal of its own."""
 
     def __init__(self, process: asyncio.subprocess.Process, master: int, slave: int) -> None:
         self.process = process
         self.master, self.slave = master, slave
-        self.glass = Glass(80, 24)
+        self.screen = ScrollbackScreen(80, 24)
         self.raw = bytearray()
         self._open = True
-        self._stream = pyte.ByteStream(self.glass)
+        self._stream = pyte.ByteStream(self.screen)
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(master, self._read)
 
     def type(self, text: str) -> None:
-        """Press keys; what the process does not take yet waits."""
+        """Press keys, waiting while the process does not read them."""
         data = text.encode()
         while data:
             select.select([], [self.master], [])
             data = data[os.write(self.master, data[:1024]) :]
 
-    async def pour(self, text: str) -> None:
-        """Press very many keys, while the screen goes on."""
+    async def type_in_thread(self, text: str) -> None:
+        """Press many keys without blocking the event loop."""
         await asyncio.to_thread(self.type, text)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the window."""
-        self.glass.resize(rows, columns)
+        """Resize the window."""
+        self.screen.resize(rows, columns)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         os.killpg(self.process.pid, signal.SIGWINCH)
 
     def modes(self) -> list[Any]:
-        """Return how the terminal is set."""
+        """Return the terminal settings."""
         return termios.tcgetattr(self.slave)
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds, looking anew whenever the screen has changed."""
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until a condition holds after a change of the screen."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 while not holds():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise AssertionError("it never came to be:\n" + self.glass.text) from None
+            raise AssertionError("the condition never held:\n" + self.screen.text) from None
 
-    async def sees(self, *texts: str) -> None:
-        """Wait until all texts are on the screen or above it."""
-        await self.until(lambda: all(text in self.glass.text for text in texts))
+    async def wait_for(self, *texts: str) -> None:
+        """Wait until all texts are on the screen or in the scrollback buffer."""
+        await self.wait_until(lambda: all(text in self.screen.text for text in texts))
 
-    async def end(self) -> int:
-        """Wait for the process's end."""
-        code = await asyncio.wait_for(self.process.wait(), PATIENCE_SECONDS)
+    async def wait_exit(self) -> int:
+        """Wait for the end of the process and return its exit code."""
+        code = await asyncio.wait_for(self.process.wait(), TIMEOUT_SECONDS)
         self._read()
         return code
 
     def hang_up(self) -> None:
-        """Close the terminal, as a window that is closed does."""
+        """Close the terminal, like closing its window."""
         self._loop.remove_reader(self.master)
         os.close(self.slave)
         os.close(self.master)
@@ -137,13 +137,13 @@ class Seat:
 
 
 @asynccontextmanager
-async def seat(
+async def start_terminal(
     command: Sequence[str | Path],
     environ: dict[str, str],
     folder: Path,
     size: tuple[int, int] = (80, 24),
-) -> AsyncGenerator[Seat]:
-    """Start a command at a terminal of its own; what is left of it is killed."""
+) -> AsyncGenerator[TerminalProcess]:
+    """Start a command in a new terminal and kill it at the end."""
     master, slave = pty.openpty()
     columns, rows = size
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -158,17 +158,17 @@ async def seat(
         start_new_session=True,
         preexec_fn=_take_terminal,
     )
-    there = Seat(process, master, slave)
-    there.glass.resize(rows, columns)
+    started = TerminalProcess(process, master, slave)
+    started.screen.resize(rows, columns)
     try:
-        yield there
+        yield started
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-        there.close()
+        started.close()
 
 
 def _take_terminal() -> None:
-    # the pseudo terminal becomes the session's own: Ctrl+C and fg work as they do for people
+    # as the controlling terminal of the session, so that Ctrl+C and fg work
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

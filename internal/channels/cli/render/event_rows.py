@@ -157,16 +157,18 @@ class EventRows:
     def result(self, result: Mapping[str, Any], mark: str) -> StyledLine:
         """Return the dim line at the end of a run: time, tokens, cost."""
         usage = result["usage"]
-        fed = sum(usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
-        told = self._messages(
+        input_tokens = sum(
+            usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write")
+        )
+        summary = self._messages(
             "over",
             time=format_duration(result["duration_ms"] / 1000),
-            input=format_tokens(fed),
+            input=format_tokens(input_tokens),
             output=format_tokens(usage.get("output_tokens", 0)),
         )
         cost = result.get("cost")
         price = f" · {format_cost(cost)}" if cost else ""
-        return self.faint(f"{mark} {told}{price}")
+        return self.faint(f"{mark} {summary}{price}")
 
     def faint(self, text: str) -> StyledLine:
         """Return a dim line."""

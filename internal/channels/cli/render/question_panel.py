@@ -33,17 +33,19 @@ class QuestionPanel:
         self._messages = messages
         self._glyphs = glyphs
 
-    def rows(self, asked: OpenQuestion, width: int, room: int, *, armed: bool) -> list[Fragments]:
+    def rows(
+        self, question: OpenQuestion, width: int, room: int, *, armed: bool
+    ) -> list[Fragments]:
         """Return a question with its keys in at most `room` rows, [] if they are too few.
 
         The keys are shown once they are `armed`.
         """
-        head, *bodies = list(self._parts(asked))
-        keys = _rows([self.keys(asked)], width)
+        head, *bodies = list(self._parts(question))
+        keys = _rows([self.keys(question)], width)
         left = room - len(keys)
         if left < 2:  # noqa: PLR2004 - what is asked, and how much of it is not shown
             return []
-        if asked.drafting:
+        if question.drafting:
             bodies = []
         shown, hidden = _clipped([head, *bodies], width, min(left, _MAX_ROWS + len(bodies) + 1))
         if hidden:
@@ -53,73 +55,78 @@ class QuestionPanel:
             )
         return [*shown, *(keys if armed else [()] * len(keys))]
 
-    def lines(self, asked: OpenQuestion) -> list[StyledLine]:
+    def lines(self, question: OpenQuestion) -> list[StyledLine]:
         """Return the whole question, and the command that answers it from another terminal."""
-        told = self._messages("answer_with", id=asked.id)
+        command = self._messages("answer_with", id=question.id)
         return [
-            *(line for part in self._parts(asked) for line in part),
-            StyledLine(_faint(told), _INDENT),
+            *(line for part in self._parts(question) for line in part),
+            StyledLine(_faint(command), _INDENT),
         ]
 
-    def keys(self, asked: OpenQuestion) -> StyledLine:
+    def keys(self, question: OpenQuestion) -> StyledLine:
         """Return the line that explains the keys."""
         messages = self._messages
-        if asked.drafting:
-            return StyledLine(_faint(messages(f"writing_{asked.drafting}")), _INDENT, _INDENT)
-        many = len(asked.calls) > 1
-        told = list[str]()
-        match asked.kind:
+        if question.drafting:
+            return StyledLine(_faint(messages(f"writing_{question.drafting}")), _INDENT, _INDENT)
+        many = len(question.calls) > 1
+        parts = list[str]()
+        match question.kind:
             case "plan":
-                told = [
+                parts = [
                     messages("key_plan_yes"),
                     messages("key_plan_no"),
                     messages("key_plan_edit"),
                 ]
-                told.append(messages("key_feedback"))
+                parts.append(messages("key_feedback"))
             case "clarify":
-                which = "key_mark" if asked.multiple else "key_choose"
-                told = [messages(which, last=asked.digits)] if asked.digits else []
-                told.append(messages("key_words"))
+                which = "key_mark" if question.multiple else "key_choose"
+                parts = [messages(which, last=question.digits)] if question.digits else []
+                parts.append(messages("key_words"))
             case _:
-                told = [messages("key_all") if many else messages("key_once")]
-                told += [messages("key_session"), messages("key_rule")] if asked.has_rules else []
-                told += [
+                parts = [messages("key_all") if many else messages("key_once")]
+                parts += (
+                    [messages("key_session"), messages("key_rule")] if question.has_rules else []
+                )
+                parts += [
                     messages("key_none") if many else messages("key_no"),
                     messages("key_because"),
                 ]
-                told += [messages("key_mark", last=asked.digits)] if asked.digits else []
-        if asked.selected:
-            told.append(messages("key_enter", count=len(asked.selected)))
-        return StyledLine((("class:need", "  ".join(told)),), _INDENT, _INDENT)
+                parts += [messages("key_mark", last=question.digits)] if question.digits else []
+        if question.selected:
+            parts.append(messages("key_enter", count=len(question.selected)))
+        return StyledLine((("class:need", "  ".join(parts)),), _INDENT, _INDENT)
 
     def closed(
-        self, asked: OpenQuestion, answer: Mapping[str, Any], *, here: bool
+        self, question: OpenQuestion, answer: Mapping[str, Any], *, here: bool
     ) -> Iterator[StyledLine]:
-        """Yield a closed question: what was asked, the answer, and who gave it."""
+        """Yield a closed question: what it asked, the answer, and who gave it."""
         messages, decision = self._messages, str(answer["decision"])
-        said = truncate_line(str(answer.get("text") or ""), _MAX_TITLE_WIDTH)
+        text = truncate_line(str(answer.get("text") or ""), _MAX_TITLE_WIDTH)
         if decision != "text":
             known = messages(f"said_{decision}")
             if answer.get("items"):
                 yes = sum(answer["items"].values())
-                known = messages("said_some", count=yes, all=len(asked.calls))
+                known = messages("said_some", count=yes, all=len(question.calls))
             elif decision == "approve" and answer.get("grant", "once") != "once":
                 known = messages(f"said_{answer['grant']}")
-            said = ": ".join(one for one in (known, said) if one)
-        style, glyph = self._mark(asked, decision)
+            text = ": ".join(one for one in (known, text) if one)
+        style, glyph = self._mark(question, decision)
         who = "" if here or decision == "expired" else self._by(answer)
         arrow = self._glyphs.arrow
         yield StyledLine(
             (
                 (style, glyph),
-                ("", f" {truncate_line(self._title(asked), _MAX_SUMMARY_WIDTH)}  {arrow} {said}"),
+                (
+                    "",
+                    f" {truncate_line(self._title(question), _MAX_SUMMARY_WIDTH)}  {arrow} {text}",
+                ),
                 *(_faint(f" · {who}") if who else ()),
             ),
             rest=_INDENT,
         )
         if answer.get("items"):
-            no = asked.denied_calls(answer)
-            for call in asked.calls:
+            no = question.denied_calls(answer)
+            for call in question.calls:
                 yes = call["call_id"] not in no
                 mark = (
                     ("class:ok", self._glyphs.ok) if yes else ("class:failed", self._glyphs.failed)
@@ -127,21 +134,24 @@ class QuestionPanel:
                 what = truncate_line(" ".join(_what(call)), _MAX_SUMMARY_WIDTH)
                 yield StyledLine((mark, ("", f" {what}")), _INDENT, _INDENT)
 
-    def _mark(self, asked: OpenQuestion, decision: str) -> tuple[str, str]:
+    def _mark(self, question: OpenQuestion, decision: str) -> tuple[str, str]:
         if decision in {"reject", "expired"}:
             return "class:failed", self._glyphs.failed
-        if asked.kind == "approval":
+        if question.kind == "approval":
             return "class:ok", self._glyphs.permission
-        return "class:accent", self._glyphs.plan if asked.kind == "plan" else self._glyphs.question
+        return (
+            "class:accent",
+            self._glyphs.plan if question.kind == "plan" else self._glyphs.question,
+        )
 
-    def _title(self, asked: OpenQuestion) -> str:
-        if asked.kind == "plan" and (plan := asked.view.get("plan")):
+    def _title(self, question: OpenQuestion) -> str:
+        if question.kind == "plan" and (plan := question.view.get("plan")):
             return str(plan["goal"])
-        if len(asked.calls) == 1:
-            return " ".join(_what(asked.calls[0]))
-        if asked.calls:
-            return self._messages("allow_calls", count=len(asked.calls))
-        return str(asked.view["title"])
+        if len(question.calls) == 1:
+            return " ".join(_what(question.calls[0]))
+        if question.calls:
+            return self._messages("allow_calls", count=len(question.calls))
+        return str(question.view["title"])
 
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
@@ -149,14 +159,14 @@ class QuestionPanel:
             "answered_by", who=truncate_line(by, _MAX_SUMMARY_WIDTH), via=answer.get("via", "")
         )
 
-    def _parts(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
+    def _parts(self, question: OpenQuestion) -> Iterator[list[StyledLine]]:
         """Yield the head of a question, then the parts that may be shortened to fit."""
         glyphs, messages = self._glyphs, self._messages
-        match asked.kind:
+        match question.kind:
             case "approval":
-                yield from self._calls(asked)
+                yield from self._calls(question)
             case "plan":
-                plan = asked.view.get("plan") or {"goal": asked.view["title"], "steps": ()}
+                plan = question.view.get("plan") or {"goal": question.view["title"], "steps": ()}
                 mark = (("class:need", f"{glyphs.plan} {messages('plan_asked')}  "),)
                 yield [
                     StyledLine(
@@ -170,24 +180,26 @@ class QuestionPanel:
                     for n, step in enumerate(plan["steps"], 1)
                 ]
             case _:
-                title = str(asked.view["title"])
+                title = str(question.view["title"])
                 yield [
                     StyledLine(
                         (("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _INDENT
                     )
                 ]
-                body = str(asked.view.get("body") or "")
+                body = str(question.view.get("body") or "")
                 if body.strip() and body.strip() != title.strip():
                     yield list(_text(body))
                 yield [
-                    StyledLine((("", _flat(option)),), (self._number(asked, n),), (("", "    "),))
-                    for n, option in enumerate(asked.options, 1)
+                    StyledLine(
+                        (("", _flat(option)),), (self._number(question, n),), (("", "    "),)
+                    )
+                    for n, option in enumerate(question.options, 1)
                 ]
 
-    def _calls(self, asked: OpenQuestion) -> Iterator[list[StyledLine]]:
+    def _calls(self, question: OpenQuestion) -> Iterator[list[StyledLine]]:
         mark, messages = f"{self._glyphs.permission} ", self._messages
-        if len(asked.calls) == 1:
-            (call,) = asked.calls
+        if len(question.calls) == 1:
+            (call,) = question.calls
             first, *more = _what(call)
             head = (("class:need", f"{mark}{messages('allow_asked')}  "),)
             yield [StyledLine((("class:strong", first),), head, _INDENT, verbatim=True)]
@@ -198,14 +210,14 @@ class QuestionPanel:
             yield [self._why(call)]
             yield list(EventRows(messages, self._glyphs).change(str(call.get("diff") or "")))
             return
-        title = messages("allow_calls", count=len(asked.calls))
+        title = messages("allow_calls", count=len(question.calls))
         yield [StyledLine((("class:need", mark), ("class:strong", title)))]
         deep: Fragments = (("", "    "),)
-        for n, call in enumerate(asked.calls, 1):
+        for n, call in enumerate(question.calls, 1):
             first, *more = _what(call)
             yield [
                 StyledLine(
-                    (("class:strong", first),), (self._number(asked, n),), deep, verbatim=True
+                    (("class:strong", first),), (self._number(question, n),), deep, verbatim=True
                 ),
                 *(
                     StyledLine((("class:strong", line),), deep, deep, verbatim=True)
@@ -224,9 +236,11 @@ class QuestionPanel:
             about.append(self._messages("call_too_long", count=f"{whole['size']:,}"))
         return StyledLine(_faint(" · ".join(one for one in about if one)), edge, edge)
 
-    def _number(self, asked: OpenQuestion, n: int) -> tuple[str, str]:
-        chosen = n in asked.selected
-        tick = f"{self._glyphs.ok if chosen else ' '} " if asked.multiple or asked.calls else ""
+    def _number(self, question: OpenQuestion, n: int) -> tuple[str, str]:
+        chosen = n in question.selected
+        tick = (
+            f"{self._glyphs.ok if chosen else ' '} " if question.multiple or question.calls else ""
+        )
         return "class:ok" if chosen else "class:need", f"  {tick}{n} "
 
 

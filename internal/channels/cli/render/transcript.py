@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from internal.channels.cli.records import TranscriptMessage
 
 
-def transcript_markdown(said: Iterable[TranscriptMessage], session_id: str) -> str:
-    """Return what was said: a person's words as quotes, the agent's as they are."""
+def transcript_markdown(messages: Iterable[TranscriptMessage], session_id: str) -> str:
+    """Return the messages of a session, with those of the user as quotes."""
     parts = [f"<!-- {session_id} -->"]
-    for one in said:
+    for one in messages:
         text = one.text.strip()
         if one.role == "user":
             text = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

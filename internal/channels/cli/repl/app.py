@@ -53,17 +53,17 @@ class ReplOptions:
     term: str = ""
 
 
-KitOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
+ServicesOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
 """Opens the services. Its argument reports errors of runs that do not report them themselves."""
 
 
-async def run_repl_session(start: ReplOptions, opened: KitOpener) -> int:
+async def run_repl_session(start: ReplOptions, opened: ServicesOpener) -> int:
     """Run a session on the terminal of this process and return the exit code.
 
     The terminal is always restored.
 
     Raises:
-        Leave: the session cannot be had.
+        CliExit: the session cannot be opened.
     """
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliExit(USAGE, "Standard input or output is not a terminal.")
@@ -77,7 +77,9 @@ async def run_repl_session(start: ReplOptions, opened: KitOpener) -> int:
 class _ReplApp:
     """Wires the parts of a session together and runs them."""
 
-    def __init__(self, start: ReplOptions, opened: KitOpener, restorer: TerminalRestorer) -> None:
+    def __init__(
+        self, start: ReplOptions, opened: ServicesOpener, restorer: TerminalRestorer
+    ) -> None:
         self._start = start
         self._opened = opened
         self._glyphs = ASCII if start.ascii_only else UNICODE
@@ -153,8 +155,8 @@ class _ReplApp:
         app, session = self.screen.app, self.session
         if app.is_running and not app.is_done:
             if session.session_id is not None:
-                told = session.messages("goes_on", id=session.session_id)
-                session.note(session.view.rows.note(told))
+                resume = session.messages("goes_on", id=session.session_id)
+                session.note(session.view.rows.note(resume))
                 for name in session.view.questions:
                     waits = session.messages("still_waits", id=name)
                     session.note(session.view.rows.note(waits))
@@ -212,7 +214,7 @@ class _ReplApp:
         for second in count(1):
             await asyncio.sleep(1)
             if self.session.services is not None and not second % QUESTIONS_POLL_SECONDS:
-                self.session.start(self.prompt.look())
+                self.session.start(self.prompt.load_questions())
             if self.session.view.current is not None:
                 self.screen.refresh()
 
@@ -225,7 +227,7 @@ class _ReplApp:
         self.screen.refresh()
 
     def _resumed(self) -> None:
-        if not self.keyboard.lent:
+        if not self.keyboard.is_editor_open:
             self.screen.wake()  # the terminal settings may have changed meanwhile
 
     def _suspended(self) -> None:

@@ -44,9 +44,9 @@ class KeyHandlers:
         self._prompt = actions.prompt
         self._box = actions.box
         self._actions = actions
-        self._interrupted = self._asked = -HINT_SECONDS
+        self._interrupted = self._quit_requested = -HINT_SECONDS
         self._idle = True
-        self.lent = False
+        self.is_editor_open = False
         """True while an editor uses the terminal."""
 
     def bindings(self) -> KeyBindings:
@@ -81,14 +81,14 @@ class KeyHandlers:
         ):
             keys.add(*names, filter=when)(handler)
         for key in _ANSWER_KEYS:
-            means = Condition(partial(self._prompt.means, key))
-            keys.add(key, filter=editing & empty & means)(self._begin_decision)
+            accepted = Condition(partial(self._prompt.accepts_key, key))
+            keys.add(key, filter=editing & empty & accepted)(self._begin_decision)
         keys.add(Keys.BracketedPaste)(self._paste)
         return keys
 
     def interrupt(self) -> None:
         """Clear the input, else stop the task, else quit on the second press."""
-        if self._prompt.back():
+        if self._prompt.discard_draft():
             return
         now, session = time.monotonic(), self._session
         idle = session.view.runs.stoppable is None
@@ -112,7 +112,7 @@ class KeyHandlers:
     def end(self) -> None:
         """Quit; while a task runs only on the second press."""
         now, session = time.monotonic(), self._session
-        again, self._asked = now - self._asked < HINT_SECONDS, now
+        again, self._quit_requested = now - self._quit_requested < HINT_SECONDS, now
         if session.view.current is None or again:
             self._actions.leave(OK)
         else:
@@ -120,41 +120,45 @@ class KeyHandlers:
 
     def suspend(self) -> None:
         """Suspend to the shell until `fg`."""
-        if self.lent:
+        if self.is_editor_open:
             _stop_here()  # the editor has stopped itself; the shell waits for the whole job
         else:
             run_in_terminal(_stop_here)
 
     def _edit(self) -> None:
-        self.lent = True
+        self.is_editor_open = True
         self._box.open_in_editor().add_done_callback(lambda _task: self._edited())
 
     def _edited(self) -> None:
-        self.lent = False
+        self.is_editor_open = False
 
     def _send(self, _event: KeyPressEvent) -> None:
         text = self._box.text
         if not text.strip():
-            self._prompt.enter()
+            self._prompt.confirm()
             return
-        writing = self._prompt.writing
-        self._box.reset(append_to_history=not writing)
-        if text.startswith("/") and "\n" not in text.strip() and not writing:
+        is_drafting = self._prompt.is_drafting
+        self._box.reset(append_to_history=not is_drafting)
+        if text.startswith("/") and "\n" not in text.strip() and not is_drafting:
             self._actions.command(text.strip())
-        elif not self._prompt.takes(text):
+        elif not self._prompt.submit(text):
             self._session.send(text.strip("\n"))
 
     def _begin_decision(self, event: KeyPressEvent) -> None:
-        asked = self._prompt.asked
-        if asked is not None and not asked.is_final_key(event.data):
+        question = self._prompt.question
+        if question is not None and not question.is_final_key(event.data):
             self._prompt.press(event.data)
             return
         self._box.insert_text(event.data)
         loop = asyncio.get_running_loop()
-        loop.call_later(SINGLE_KEY_SECONDS, self._decide, event.data, asked)
+        loop.call_later(SINGLE_KEY_SECONDS, self._decide, event.data, question)
 
-    def _decide(self, key: str, asked: OpenQuestion | None) -> None:
-        if self._box.text == key and self._prompt.asked is asked and self._prompt.means(key):
+    def _decide(self, key: str, question: OpenQuestion | None) -> None:
+        if (
+            self._box.text == key
+            and self._prompt.question is question
+            and self._prompt.accepts_key(key)
+        ):
             self._box.reset()
             self._prompt.press(key)
 
@@ -179,18 +183,18 @@ class KeyHandlers:
 
     def _queues(self) -> bool:
         """Return True if Tab queues the text instead of completing it."""
-        asked = self._prompt.asked is not None and not self._prompt.writing
-        return asked or self._session.view.current is not None
+        has_question = self._prompt.question is not None and not self._prompt.is_drafting
+        return has_question or self._session.view.current is not None
 
     def _up(self, _event: KeyPressEvent) -> None:
-        taken = self._session.unqueue()
-        if taken is None:
+        text = self._session.unqueue()
+        if text is None:
             self._box.auto_up()
         else:
-            self._box.insert_text(taken)
+            self._box.insert_text(text)
 
     def _escape(self, _event: KeyPressEvent) -> None:
-        if not self._prompt.back():
+        if not self._prompt.discard_draft():
             self._session.stop()
 
     def _close_menu(self, _event: KeyPressEvent) -> None:
@@ -202,16 +206,16 @@ class KeyHandlers:
 
     def _show_output(self, _event: KeyPressEvent) -> None:
         session = self._session
-        if asked := self._prompt.whole():
-            session.note(*asked)
+        if lines := self._prompt.question_lines():
+            session.note(*lines)
             return
         if session.view.output is None:
             session.hint(session.messages("no_output"))
             return
         tool, text = session.view.output
         title = session.view.rows.note(session.messages("output_of", tool=tool))
-        lines = sanitize(text).rstrip("\n").split("\n")
-        bodies = [StyledLine((("", line),) if line else (), verbatim=True) for line in lines]
+        output = sanitize(text).rstrip("\n").split("\n")
+        bodies = [StyledLine((("", line),) if line else (), verbatim=True) for line in output]
         session.note(title, *bodies)
 
     def _paste(self, event: KeyPressEvent) -> None:

@@ -31,27 +31,27 @@ class Prompt:
     def __init__(self, session: ReplSession, box: Buffer) -> None:
         self.session = session
         self._box = box
-        self._seen = ("", 0.0)
+        self._visible = ("", 0.0)
         """The id of the visible question, and since when it is visible."""
-        self._writing = ""
+        self._draft_id = ""
         """The id of the question that the input is an answer to."""
         self._rows: list[Fragments] = []
-        self._drawn_for: tuple[object, ...] = ()
+        self._rendered_for: tuple[object, ...] = ()
         self._open: list[str] = []
         """The sessions of the open questions that were found last, and for which session."""
-        self._looked_for: str | None = ""
+        self._loaded_for: str | None = ""
 
     @property
-    def asked(self) -> OpenQuestion | None:
+    def question(self) -> OpenQuestion | None:
         """The question that keys and text answer now."""
         view = self.session.view
-        left = (one for one in view.questions.values() if one.id not in view.answering)
+        left = (each for each in view.questions.values() if each.id not in view.answering)
         return next(left, None)
 
     @property
-    def writing(self) -> bool:
+    def is_drafting(self) -> bool:
         """True while the input is part of an answer."""
-        return self.asked is not None and bool(self.asked.drafting)
+        return self.question is not None and bool(self.question.drafting)
 
     # for the screen
 
@@ -61,95 +61,97 @@ class Prompt:
 
     def status(self) -> tuple[Fragments, str]:
         """Return the status line and the hint at its end."""
-        asked, messages = self.asked, self.session.messages
-        if asked is None:
+        question, messages = self.question, self.session.messages
+        if question is None:
             return self.session.status()
         more = len(self.session.view.questions) - 1
-        told = messages("asks_one_of", count=more) if more else messages("asks_here")
-        hint = messages("hint_words") if self._alone(asked) else messages("hint_calls")
-        if asked.drafting:
+        label = messages("asks_one_of", count=more) if more else messages("asks_here")
+        hint = (
+            messages("hint_words") if self._accepts_any_text(question) else messages("hint_calls")
+        )
+        if question.drafting:
             hint = messages("hint_writing")
         glyph = self.session.view.rows.glyphs.permission
-        return self.session.status((("class:need", f"{glyph} {told}"),), hint)
+        return self.session.status((("class:need", f"{glyph} {label}"),), hint)
 
     def panel(self, width: int, room: int) -> list[Fragments]:
         """Return the rows of the question, at most `room`, and a row about other sessions."""
-        self._watch_others()
-        asked, others = self.asked, self._others(width) if room > 1 else []
-        if self._writing and (asked is None or asked.id != self._writing):
-            self._writing = ""
+        self._reload_after_change()
+        question, others = self.question, self._others(width) if room > 1 else []
+        if self._draft_id and (question is None or question.id != self._draft_id):
+            self._draft_id = ""
             self._box.reset()  # answered elsewhere: the draft is obsolete
-        if asked is None:
+        if question is None:
             return others
-        rows = self._drawn(asked, width, room - len(others))
-        self._see(asked.id if rows else "")
+        rows = self._question_rows(question, width, room - len(others))
+        self._mark_visible(question.id if rows else "")
         return [*others, *rows]
 
     def mark(self) -> Fragments:
         """Return the prompt before the input."""
-        style = "class:accent" if self.asked is None else "class:need"
+        style = "class:accent" if self.question is None else "class:need"
         return ((style, f"{self.session.view.rows.glyphs.prompt} "),)
 
     # for the keys
 
-    def means(self, key: str) -> bool:
+    def accepts_key(self, key: str) -> bool:
         """Return True if a key answers the question now, or part of it."""
-        asked = self.asked
-        return asked is not None and key in asked.keys and self._armed(asked)
+        question = self.question
+        return question is not None and key in question.keys and self._armed(question)
 
     def press(self, key: str) -> None:
         """Handle a key of the question."""
-        asked = self.asked
-        if asked is None:
+        question = self.question
+        if question is None:
             return
-        came = asked.press(key)
-        if isinstance(came, str):
-            self._writing = asked.id
-            self._box.insert_text(came)
-        elif came is not None:
-            self._answer(asked, came, "")
+        result = question.press(key)
+        if isinstance(result, str):
+            self._draft_id = question.id
+            self._box.insert_text(result)
+        elif result is not None:
+            self._answer(question, result, "")
         self.session.redraw()
 
-    def enter(self) -> None:
+    def confirm(self) -> None:
         """Confirm the selection."""
-        asked = self.asked
-        if asked is not None and asked.selected and not asked.drafting:
+        question = self.question
+        if question is not None and question.selected and not question.drafting:
             self.press(ENTER)
 
-    def takes(self, text: str) -> bool:
+    def submit(self, text: str) -> bool:
         """Answer with the text of the input. Return False if it is no answer."""
-        asked, services = self.asked, self.session.services
-        if asked is None or services is None or not (asked.drafting or self._armed(asked)):
+        question, services = self.question, self.session.services
+        if question is None or services is None or not (question.drafting or self._armed(question)):
             return False
-        if len(text) == 1 and self.means(text):
+        if len(text) == 1 and self.accepts_key(text):
             self.press(text)
             return True
-        words = self.session.pastes.expand(text)
-        if asked.drafting:
-            given: AnswerJson | None = asked.answer_from(words, services.read_steps)
+        expanded = self.session.pastes.expand(text)
+        if question.drafting:
+            answer_json: AnswerJson | None = question.answer_from(expanded, services.read_steps)
         else:
-            given = self._understood(asked, words, services)
-        if given is None:
+            answer_json = self._parse_text(question, expanded, services)
+        if answer_json is None:
             return False
-        self._answer(asked, given, text)
+        self._answer(question, answer_json, text)
         return True
 
-    def back(self) -> bool:
+    def discard_draft(self) -> bool:
         """Discard the draft of an answer. Return False if there is none."""
-        asked = self.asked
-        if asked is None or not asked.drafting:
+        question = self.question
+        if question is None or not question.drafting:
             return False
-        asked.drafting = self._writing = ""
+        question.drafting = self._draft_id = ""
         self._box.reset()
         self.session.redraw()
         return True
 
-    def whole(self) -> Sequence[StyledLine]:
+    def question_lines(self) -> Sequence[StyledLine]:
         """Return the whole open question, () if there is none."""
-        asked = self.asked
-        return () if asked is None else self.session.view.panel.lines(asked)
+        question = self.question
+        return () if question is None else self.session.view.panel.lines(question)
 
-    async def look(self) -> None:
+    async def load_questions(self) -> None:
         """Load the open questions of all sessions."""
         with suppress(GatewayError):  # the gateway is unreachable: keep what is known
             found = await (await self.session.ready()).client.questions(
@@ -158,20 +160,20 @@ class Prompt:
             self._open = [one.session_id for one in found]
         self.session.redraw()
 
-    def _watch_others(self) -> None:
+    def _reload_after_change(self) -> None:
         """Load the open questions again after a change of the session."""
-        if self._looked_for != self.session.session_id:
-            self._looked_for = self.session.session_id
-            self.session.start(self.look())
+        if self._loaded_for != self.session.session_id:
+            self._loaded_for = self.session.session_id
+            self.session.start(self.load_questions())
 
-    def _drawn(self, asked: OpenQuestion, width: int, room: int) -> list[Fragments]:
+    def _question_rows(self, question: OpenQuestion, width: int, room: int) -> list[Fragments]:
         """Return the rows of the question, rendered again only after a change."""
-        armed, marked = self._armed(asked), tuple(sorted(asked.selected))
-        now = (asked.id, asked.drafting, marked, width, room, armed)
-        if now != self._drawn_for:
+        armed, selected = self._armed(question), tuple(sorted(question.selected))
+        state = (question.id, question.drafting, selected, width, room, armed)
+        if state != self._rendered_for:
             panel = self.session.view.panel
-            self._rows = panel.rows(asked, width, room, armed=armed)
-            self._drawn_for = now
+            self._rows = panel.rows(question, width, room, armed=armed)
+            self._rendered_for = state
         return self._rows
 
     def _others(self, width: int) -> list[Fragments]:
@@ -179,65 +181,65 @@ class Prompt:
         if not count:
             return []
         name = "elsewhere_one" if count == 1 else "elsewhere"
-        told = truncate_line(self.session.messages(name, count=count), width)
-        return [(("class:faint", told),)]
+        label = truncate_line(self.session.messages(name, count=count), width)
+        return [(("class:faint", label),)]
 
-    def _alone(self, asked: OpenQuestion) -> bool:
+    def _accepts_any_text(self, question: OpenQuestion) -> bool:
         """Return True if any text answers it: only while no other question is open here."""
-        return asked.accepts_text and len(self.session.view.questions) == 1
+        return question.accepts_text and len(self.session.view.questions) == 1
 
-    def _understood(
-        self, asked: OpenQuestion, words: str, services: ReplServices
+    def _parse_text(
+        self, question: OpenQuestion, text: str, services: ReplServices
     ) -> AnswerJson | None:
         """Return the answer that a text is, or None. Calls accept decision words only."""
         if len(self.session.view.questions) > 1 or not (
-            asked.accepts_text or len(words) < _MAX_DECISION_LENGTH
+            question.accepts_text or len(text) < _MAX_DECISION_LENGTH
         ):
             return None
         try:
-            given = services.decide(asked.view, words)
+            answer_json = services.decide(question.view, text)
         except ValueError:
-            return {"decision": "text", "text": words}  # the client says what is wrong with it
-        free = not asked.accepts_text and given["decision"] == "text"
-        return None if free else given
+            return {"decision": "text", "text": text}  # the client says what is wrong with it
+        free = not question.accepts_text and answer_json["decision"] == "text"
+        return None if free else answer_json
 
-    def _answer(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
-        self.session.view.answering.add(asked.id)
-        self.session.start(self._send(asked, given, text))
+    def _answer(self, question: OpenQuestion, answer_json: AnswerJson, text: str) -> None:
+        self.session.view.answering.add(question.id)
+        self.session.start(self._send(question, answer_json, text))
 
-    async def _send(self, asked: OpenQuestion, given: AnswerJson, text: str) -> None:
+    async def _send(self, question: OpenQuestion, answer_json: AnswerJson, text: str) -> None:
         session, client = self.session, (await self.session.ready()).client
         try:
-            answered = await client.answer(asked.id, given)
+            answered = await client.answer(question.id, answer_json)
         except GatewayError:
-            await self._look_at(asked)
-            if asked.id in session.view.questions:
+            await self._show_answer(question)
+            if question.id in session.view.questions:
                 session.restore_input(text)
             raise
         else:
-            session.view.close_question(asked.id, answered.view["answer"], here=True)
+            session.view.close_question(question.id, answered.view["answer"], here=True)
         finally:
-            session.view.answering.discard(asked.id)
-        await self.look()
+            session.view.answering.discard(question.id)
+        await self.load_questions()
 
-    async def _look_at(self, asked: OpenQuestion) -> None:
+    async def _show_answer(self, question: OpenQuestion) -> None:
         """Show the answer if someone else answered first."""
         with suppress(GatewayError):
-            answer = asked.answer
+            answer = question.answer
             if answer is None:
-                found = await (await self.session.ready()).client.question(asked.id)
+                found = await (await self.session.ready()).client.question(question.id)
                 gone = None if found.status == "open" else {"decision": "expired"}
                 answer = found.view["answer"] or gone
             if answer is not None:
-                self.session.view.close_question(asked.id, answer)
+                self.session.view.close_question(question.id, answer)
 
-    def _see(self, question_id: str) -> None:
-        if question_id != self._seen[0]:
-            self._seen = (question_id, time.monotonic())
+    def _mark_visible(self, question_id: str) -> None:
+        if question_id != self._visible[0]:
+            self._visible = (question_id, time.monotonic())
             if question_id:
                 later = asyncio.get_running_loop().call_later
                 later(ARMING_SECONDS + 0.01, self.session.redraw)
 
-    def _armed(self, asked: OpenQuestion) -> bool:
-        seen, since = self._seen
-        return seen == asked.id and time.monotonic() - since >= ARMING_SECONDS
+    def _armed(self, question: OpenQuestion) -> bool:
+        visible, since = self._visible
+        return visible == question.id and time.monotonic() - since >= ARMING_SECONDS

@@ -61,7 +61,7 @@ class TaskChoices:
 
 
 HINT_SECONDS = 2.0
-_SHOWN_AGAIN = 6
+_MAX_RESUMED_MESSAGES = 6
 """How many messages of a resumed session are shown."""
 _OPEN = {"queued", "running", "waiting"}
 
@@ -201,17 +201,17 @@ class ReplSession:
         """Resume a session: show its last messages, then its new events."""
         client = (await self.ready()).client
         after = await client.head(session_id)
-        said = (await client.transcript(session_id))[-_SHOWN_AGAIN:]
+        messages = (await client.transcript(session_id))[-_MAX_RESUMED_MESSAGES:]
         tasks = [one for one in await client.tasks(session_id) if one.status in _OPEN]
         questions = await client.questions("open", session_id)
         self.leave_session()
         self.session_id = session_id
-        for one in said:
+        for one in messages:
             self.view.add_message(one.role, one.text)
         for task in reversed(tasks):
             self._adopt(task, (await client.task(task.task_id)).run_id)
-        for asked in reversed(questions):
-            self.view.open_question(asked.view)
+        for question in reversed(questions):
+            self.view.open_question(question.view)
         self._watch(session_id, after)
         self.redraw()
 
@@ -253,17 +253,17 @@ class ReplSession:
         client, run = (await self.ready()).client, self.view.current
         files, self.files = [*self.files, *files], []
         if run is not None and not files:
-            taken = await client.steer(run.task_id, text)
-            remark = self.messages("noted") if taken else self.messages("becomes_next")
+            steered = await client.steer(run.task_id, text)
+            remark = self.messages("noted") if steered else self.messages("becomes_next")
             self.view.add_sent(text, f"{self._glyphs.noted} {remark}")
             return
         self.view.add_sent(text)
         self.redraw()
-        wish = TaskRequest(
+        request = TaskRequest(
             text, self.choices.options(), self.session_id, self.choices.profile, tuple(files)
         )
         try:
-            ids = await client.submit(wish)
+            ids = await client.submit(request)
         except GatewayError:
             self.view.remove_sent(text)
             self.files = files

@@ -99,18 +99,18 @@ class TranscriptView:
 
     def open_question(self, view: Mapping[str, Any]) -> None:
         """Add an open question."""
-        asked = OpenQuestion(view)
-        if self.questions.setdefault(asked.id, asked) is asked and not self._asks:
-            self.print_lines("row", self.panel.lines(asked))
+        question = OpenQuestion(view)
+        if self.questions.setdefault(question.id, question) is question and not self._asks:
+            self.print_lines("row", self.panel.lines(question))
 
     def close_question(
         self, question_id: str, answer: Mapping[str, Any], *, here: bool = False
     ) -> None:
         """Print the answer of a question. `here`: this terminal gave it."""
-        asked = self.questions.pop(question_id, None)
-        if asked is not None:
-            self._refused |= asked.denied_calls(answer)
-            self.print_lines("row", self.panel.closed(asked, answer, here=here))
+        question = self.questions.pop(question_id, None)
+        if question is not None:
+            self._refused |= question.denied_calls(answer)
+            self.print_lines("row", self.panel.closed(question, answer, here=here))
 
     def add_event(self, envelope: bytes) -> None:
         """Add an event, as JSON."""
@@ -170,11 +170,11 @@ class TranscriptView:
             self.open_question({**payload, "run_id": event["run_id"]})
             return
         by = {name: payload.get(f"answered_{name}") for name in ("by", "via", "name")}
-        asked, answer = self.questions.get(payload["question_id"]), {**payload, **by}
-        if asked is None or asked.id not in self.answering:
+        question, answer = self.questions.get(payload["question_id"]), {**payload, **by}
+        if question is None or question.id not in self.answering:
             self.close_question(payload["question_id"], answer)
         else:  # it may be ours: its own reply says so
-            asked.answer, self._refused = answer, self._refused | asked.denied_calls(answer)
+            question.answer, self._refused = answer, self._refused | question.denied_calls(answer)
 
     def _append_delta(self, run_id: str, delta: Mapping[str, Any]) -> None:
         if run := self.runs.runs.get(run_id):
@@ -244,8 +244,8 @@ class TranscriptView:
     def _finish(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         self._close()
         answer = result["final_answer"]
-        told = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT
-        if answer and not told:
+        is_shown = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT
+        if answer and not is_shown:
             self.add_message("assistant", answer)
         mark = self._glyphs.ok
         if error := result.get("error"):
@@ -253,27 +253,27 @@ class TranscriptView:
             self.print_lines("row", [self.rows.failed(error)])
         elif result["stop_reason"] == "max_iterations":
             self.print_lines("note", [self.rows.note(self._messages("limit"))])
-        for kept in result.get("attachments", ()):
-            told_of = self._messages("files_kept", name=kept["name"], size=kept["size"])
-            self.print_lines("row", [self.rows.faint(f"{self._glyphs.artifact} {told_of}")])
+        for file in result.get("attachments", ()):
+            label = self._messages("files_kept", name=file["name"], size=file["size"])
+            self.print_lines("row", [self.rows.faint(f"{self._glyphs.artifact} {label}")])
         self.print_lines("over", [self.rows.result(result, mark)])
         self._end_run(event)
 
     def _cancelled(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         self._close()
-        told = self._messages("stopped")
+        text = self._messages("stopped")
         if event["task_id"] not in self.stopped and result["requested_via"] != "cli":
             who = {"who": result["requested_by"], "via": result["requested_via"]}
-            told = self._messages("stopped_by", **who)
-        self.print_lines("over", [self.rows.faint(f"{self._glyphs.stopped} {told}")])
+            text = self._messages("stopped_by", **who)
+        self.print_lines("over", [self.rows.faint(f"{self._glyphs.stopped} {text}")])
         self._end_run(event)
 
     def _end_run(self, event: Mapping[str, Any]) -> None:
         self.runs.end(event)
         self._last_reply = ""
-        for asked in [*self.questions.values()]:
-            if asked.run_id == event["run_id"] and asked.id not in self.answering:
-                del self.questions[asked.id]
+        for question in [*self.questions.values()]:
+            if question.run_id == event["run_id"] and question.id not in self.answering:
+                del self.questions[question.id]
 
     def _add(self, item: _Item) -> None:
         (self._queue if self._reply is None else self._held).append(item)

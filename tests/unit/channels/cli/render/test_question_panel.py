@@ -41,12 +41,12 @@ EVERY = {
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
-    asked = OpenQuestion(EVERY[name])
+    question = OpenQuestion(EVERY[name])
     for language in ("en", "zh"):
         panel = QuestionPanel(MessageCatalog("repl", language), glyphs)
         for width in (3, 20, 80):
             for room in (0, 1, 2, 3, 5, 9, 30):
-                rows = panel.rows(asked, width, room, armed=True)
+                rows = panel.rows(question, width, room, armed=True)
                 assert len(rows) <= room
                 assert all(cell_width(plain_text(row)) <= max(width, 2) for row in rows)
                 assert "\u202e" not in "".join(map(plain_text, rows))
@@ -54,64 +54,67 @@ def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_is_left_out_is_counted(name: str) -> None:
-    asked, panel = OpenQuestion(EVERY[name]), QuestionPanel(MessageCatalog("repl", "en"), UNICODE)
-    shown = panel.rows(asked, 80, 12, armed=True)
+    question, panel = (
+        OpenQuestion(EVERY[name]),
+        QuestionPanel(MessageCatalog("repl", "en"), UNICODE),
+    )
+    shown = panel.rows(question, 80, 12, armed=True)
     (more,) = [plain_text(row) for row in shown if "Ctrl+O shows all" in plain_text(row)]
-    keys = len(panel.rows(asked, 80, 12, armed=True)) - shown.index(
+    keys = len(panel.rows(question, 80, 12, armed=True)) - shown.index(
         next(row for row in shown if "Ctrl+O" in plain_text(row))
     )
-    whole = panel.rows(asked, 80, 10_000, armed=True)
+    whole = panel.rows(question, 80, 10_000, armed=True)
     assert 1 <= keys <= 3
     assert int(more.split()[1]) > 0
     assert len(whole) >= len(shown)
 
 
 def test_keys_are_named_only_once_they_count() -> None:
-    asked, panel = (
+    question, panel = (
         OpenQuestion(EVERY["command"]),
         QuestionPanel(MessageCatalog("repl", "en"), UNICODE),
     )
-    early, late = (panel.rows(asked, 80, 20, armed=armed) for armed in (False, True))
+    early, late = (panel.rows(question, 80, 20, armed=armed) for armed in (False, True))
     assert len(early) == len(late)
     assert "[y]" not in "".join(map(plain_text, early))
     assert "[y] once" in "".join(map(plain_text, late))
 
 
 def test_what_no_rule_may_allow_is_not_offered_for_longer() -> None:
-    asked = OpenQuestion(view("approval", calls=[call("one"), call("two", rules=[])]))
-    assert asked.keys == ("y", "n", "e", "1", "2")
+    question = OpenQuestion(view("approval", calls=[call("one"), call("two", rules=[])]))
+    assert question.keys == ("y", "n", "e", "1", "2")
     assert "[a]" not in "".join(
         map(
             plain_text,
-            QuestionPanel(MessageCatalog("repl", "en"), UNICODE).rows(asked, 80, 20, armed=True),
+            QuestionPanel(MessageCatalog("repl", "en"), UNICODE).rows(question, 80, 20, armed=True),
         )
     )
 
 
 def test_marks_become_a_yes_or_no_to_each_call() -> None:
-    asked = OpenQuestion(view("approval", calls=[call("one"), call("two")]))
-    assert asked.press(ENTER) is None
-    assert (asked.press("1"), asked.press("2"), asked.press("1")) == (None, None, None)
-    given = asked.press(ENTER)
+    question = OpenQuestion(view("approval", calls=[call("one"), call("two")]))
+    assert question.press(ENTER) is None
+    assert (question.press("1"), question.press("2"), question.press("1")) == (None, None, None)
+    given = question.press(ENTER)
     assert given == {"decision": "approve", "items": {"one": False, "two": True}}
 
 
 def test_steps_as_they_stand_are_a_yes_and_changed_ones_the_plan() -> None:
     plan = {"goal": "g", "steps": [{"description": "first\n  line"}, {"description": "second"}]}
-    asked = OpenQuestion(view("plan", plan=plan))
-    box = asked.press("e")
+    question = OpenQuestion(view("plan", plan=plan))
+    box = question.press("e")
     assert box == "1. first line\n2. second"
-    assert asked.keys == ()
-    assert asked.answer_from(str(box), read_steps) == {"decision": "approve"}
-    edited = asked.answer_from("- second\n\n3) third", read_steps)
+    assert question.keys == ()
+    assert question.answer_from(str(box), read_steps) == {"decision": "approve"}
+    edited = question.answer_from("- second\n\n3) third", read_steps)
     assert edited == {"decision": "edit", "edit": {"steps": ["second", "third"]}}
 
 
 def test_rules_of_all_calls_are_offered_once_each() -> None:
-    asked = OpenQuestion(view("approval", calls=[call("one"), call("one"), call("two")]))
-    box = asked.press("p")
+    question = OpenQuestion(view("approval", calls=[call("one"), call("one"), call("two")]))
+    box = question.press("p")
     assert box == "shell(echo one)\nshell(echo two)"
-    given = asked.answer_from("shell(echo *)\n\n", read_steps)
+    given = question.answer_from("shell(echo *)\n\n", read_steps)
     assert given == {"decision": "approve", "grant": "rule", "rules": ["shell(echo *)"]}
 
 

@@ -170,11 +170,11 @@ async def test_a_letter_answers_a_question_only_while_it_is_alone(keyboard: Keyb
     view = {"question_id": "question-1", "run_id": "run-1", "kind": "approval", "calls": [call]}
     keyboard.session.view.open_question(view)
     keyboard.prompt.panel(60, 20)
-    await keyboard.gateway.until(lambda: keyboard.prompt.means("y"))
+    await keyboard.gateway.until(lambda: keyboard.prompt.accepts_key("y"))
     await keyboard.type("yet")
     assert keyboard.box.text == "yet"
-    assert keyboard.prompt.asked is not None
+    assert keyboard.prompt.question is not None
     keyboard.box.reset()
     keyboard.send("n")
-    await keyboard.gateway.until(lambda: keyboard.prompt.asked is None)
+    await keyboard.gateway.until(lambda: keyboard.prompt.question is None)
     assert keyboard.box.text == ""

@@ -47,11 +47,11 @@ async def armed(gateway: GatewaySession, *records: dict[str, Any]) -> tuple[Prom
     """Return a prompt whose question has been visible long enough to take keys."""
     prompt, box = new_prompt(gateway, *records)
     prompt.panel(60, 20)
-    asked = prompt.asked
-    assert asked is not None
-    key = asked.keys[0]
-    assert not prompt.means(key)
-    await gateway.until(lambda: prompt.means(key))
+    question = prompt.question
+    assert question is not None
+    key = question.keys[0]
+    assert not prompt.accepts_key(key)
+    await gateway.until(lambda: prompt.accepts_key(key))
     return prompt, box
 
 
@@ -61,10 +61,10 @@ def printed(gateway: GatewaySession) -> str:
 
 async def test_without_a_question_keys_and_text_are_no_answers(gateway: GatewaySession) -> None:
     prompt, _ = new_prompt(gateway)
-    assert not prompt.means("y")
-    assert not prompt.takes("yes")
-    assert not prompt.back()
-    assert prompt.whole() == ()
+    assert not prompt.accepts_key("y")
+    assert not prompt.submit("yes")
+    assert not prompt.discard_draft()
+    assert prompt.question_lines() == ()
     assert prompt.mark() == (("class:accent", f"{UNICODE.prompt} "),)
 
 
@@ -81,7 +81,7 @@ async def test_a_key_answers_once_the_question_was_visible(gateway: GatewaySessi
     answered = record(status="answered", answer={"decision": "approve"})
     gateway.answer(ANSWER, answered)
     prompt.press("y")
-    assert prompt.asked is None  # a second key must not answer again
+    assert prompt.question is None  # a second key must not answer again
     await gateway.until(lambda: not gateway.session.view.questions)
     assert "rm x" in printed(gateway)
 
@@ -90,9 +90,9 @@ async def test_text_in_front_of_a_call_is_an_answer_only_if_it_decides(
     gateway: GatewaySession,
 ) -> None:
     prompt, _ = await armed(gateway, record())
-    assert not prompt.takes("what does it do?")
+    assert not prompt.submit("what does it do?")
     gateway.answer(ANSWER, record(status="answered", answer={"decision": "reject"}))
-    assert prompt.takes("no")
+    assert prompt.submit("no")
     await gateway.until(lambda: not gateway.session.view.questions)
 
 
@@ -101,16 +101,16 @@ async def test_no_text_is_an_answer_while_several_questions_are_open(
 ) -> None:
     other = {**record(), "question_id": "question-2"}
     prompt, _ = await armed(gateway, record(), other)
-    assert not prompt.takes("yes")
+    assert not prompt.submit("yes")
 
 
 async def test_a_draft_of_rules_can_be_discarded(gateway: GatewaySession) -> None:
     prompt, box = await armed(gateway, record())
     prompt.press("p")
-    assert prompt.writing
+    assert prompt.is_drafting
     assert box.text == "shell(rm x)"
-    assert prompt.back()
-    assert (prompt.writing, box.text) == (False, "")
+    assert prompt.discard_draft()
+    assert (prompt.is_drafting, box.text) == (False, "")
 
 
 async def test_a_draft_ends_when_the_question_is_answered_elsewhere(
@@ -120,7 +120,7 @@ async def test_a_draft_ends_when_the_question_is_answered_elsewhere(
     prompt.press("p")
     gateway.session.view.close_question("question-1", {"decision": "approve"})
     prompt.panel(60, 20)
-    assert (prompt.writing, box.text) == (False, "")
+    assert (prompt.is_drafting, box.text) == (False, "")
 
 
 async def test_a_later_answer_shows_who_answered_first(gateway: GatewaySession) -> None:
@@ -128,7 +128,7 @@ async def test_a_later_answer_shows_who_answered_first(gateway: GatewaySession) 
     gateway.refuse(ANSWER, "Ann has answered already.")
     first = {"decision": "text", "text": "red", "answered_by": "ann", "via": "web", "name": "Ann"}
     gateway.answer("/api/questions/question-1", record("clarify", answer=first))
-    assert prompt.takes("blue, please")
+    assert prompt.submit("blue, please")
     await gateway.until(lambda: not gateway.session.view.questions)
     assert gateway.restored == []
 
@@ -137,16 +137,16 @@ async def test_a_refused_answer_returns_to_the_input(gateway: GatewaySession) ->
     prompt, _ = await armed(gateway, record("clarify", options=["red", "blue"]))
     gateway.refuse(ANSWER, "The answer is too long.", 422)
     gateway.answer("/api/questions/question-1", record("clarify"))
-    assert prompt.takes("blue, please")
+    assert prompt.submit("blue, please")
     await gateway.until(lambda: bool(gateway.restored))
     assert gateway.restored == ["blue, please"]
-    assert prompt.asked is not None
+    assert prompt.question is not None
 
 
 async def test_questions_of_other_sessions_are_counted(gateway: GatewaySession) -> None:
     prompt, _ = new_prompt(gateway)
     gateway.answer("/api/questions", {"questions": [record(session_id="session-2")]})
-    await prompt.look()
+    await prompt.load_questions()
     assert [plain_text(row) for row in prompt.panel(80, 5)] == [
         "1 open question in another session · /questions"
     ]
