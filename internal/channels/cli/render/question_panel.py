@@ -10,6 +10,7 @@ from internal.channels.cli.render.text import (
     StyledLine,
     cell_width,
     ellipsize,
+    plain_text,
     sanitize,
     truncate_line,
     wrap_line,
@@ -41,7 +42,7 @@ class QuestionPanel:
         The keys are shown once they are `armed`.
         """
         head, *bodies = list(self._parts(question))
-        keys = _rows([self.keys(question)], width)
+        keys = _rows(self.keys(question, width), width)
         left = room - len(keys)
         if left < 2:  # noqa: PLR2004 - what is asked, and how much of it is not shown
             return []
@@ -63,38 +64,37 @@ class QuestionPanel:
             StyledLine(_faint(command), _INDENT),
         ]
 
-    def keys(self, question: OpenQuestion) -> StyledLine:
-        """Return the line that explains the keys."""
-        messages = self._messages
+    def keys(self, question: OpenQuestion, width: int) -> list[StyledLine]:
+        """Return the lines that explain the keys. They break between keys where there is room."""
         if question.drafting:
-            return StyledLine(_faint(messages(f"writing_{question.drafting}")), _INDENT, _INDENT)
-        many = len(question.calls) > 1
-        parts = list[str]()
+            text = self._messages(f"writing_{question.drafting}")
+            return [StyledLine(_faint(text), _INDENT, _INDENT)]
+        lines: list[str] = []
+        for key in self._key_labels(question):
+            longer = f"{lines[-1]}  {key}" if lines else key
+            if lines and cell_width(longer) <= width - cell_width(plain_text(_INDENT)):
+                lines[-1] = longer
+            else:
+                lines.append(key)
+        return [StyledLine((("class:need", line),), _INDENT, _INDENT) for line in lines]
+
+    def _key_labels(self, question: OpenQuestion) -> Iterator[str]:
+        messages, has_many = self._messages, len(question.calls) > 1
         match question.kind:
             case "plan":
-                parts = [
-                    messages("key_plan_yes"),
-                    messages("key_plan_no"),
-                    messages("key_plan_edit"),
-                ]
-                parts.append(messages("key_feedback"))
+                names = ["key_plan_yes", "key_plan_no", "key_plan_edit", "key_feedback"]
             case "clarify":
-                which = "key_mark" if question.multiple else "key_choose"
-                parts = [messages(which, last=question.digits)] if question.digits else []
-                parts.append(messages("key_words"))
+                names = ["key_mark" if question.multiple else "key_choose"]
+                names = [*(names if question.digits else []), "key_words"]
             case _:
-                parts = [messages("key_all") if many else messages("key_once")]
-                parts += (
-                    [messages("key_session"), messages("key_rule")] if question.has_rules else []
-                )
-                parts += [
-                    messages("key_none") if many else messages("key_no"),
-                    messages("key_because"),
-                ]
-                parts += [messages("key_mark", last=question.digits)] if question.digits else []
+                names = ["key_all" if has_many else "key_once"]
+                names += ["key_session", "key_rule"] if question.has_rules else []
+                names += ["key_none" if has_many else "key_no", "key_because"]
+                names += ["key_mark"] if question.digits else []
+        for name in names:
+            yield messages(name, last=question.digits)
         if question.selected:
-            parts.append(messages("key_enter", count=len(question.selected)))
-        return StyledLine((("class:need", "  ".join(parts)),), _INDENT, _INDENT)
+            yield messages("key_enter", count=len(question.selected))
 
     def closed(
         self, question: OpenQuestion, answer: Mapping[str, Any], *, here: bool

@@ -80,6 +80,16 @@ def test_keys_are_named_only_once_they_count() -> None:
     assert "[y] once" in "".join(map(plain_text, late))
 
 
+def test_key_labels_are_not_split_where_there_is_room() -> None:
+    question = OpenQuestion(EVERY["command"])
+    for language in ("en", "zh"):
+        panel = QuestionPanel(MessageCatalog("repl", language), UNICODE)
+        rows = [plain_text(row) for row in panel.rows(question, 40, 20, armed=True)]
+        keys = rows[next(n for n, row in enumerate(rows) if "[y]" in row) :]
+        assert 2 <= len(keys) <= 3
+        assert all(row.startswith("  [") and not row.endswith("]") for row in keys)
+
+
 def test_what_no_rule_may_allow_is_not_offered_for_longer() -> None:
     question = OpenQuestion(view("approval", calls=[call("one"), call("two", rules=[])]))
     assert question.keys == ("y", "n", "e", "1", "2")
