@@ -28,7 +28,9 @@ _CLOSING = (
 _OPENING = "\uff08\u300c\u300e\u3010\u300a\u201c\u2018"
 _JOINED = "(?:\u200d.|[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff])*"
 _UNIT = re.compile(
-    rf"\s+|[{_OPENING}]*[{_WIDE}]{_JOINED}[{_CLOSING},.;:!?)]*|[^\s{_WIDE}]+|.", re.DOTALL
+    rf"\s+|[{_OPENING}]*(?:(?![{_OPENING}])[{_WIDE}]{_JOINED}[{_CLOSING},.;:!?)]*"
+    rf"|[^\s{_WIDE}]+[{_CLOSING}]*)|.",
+    re.DOTALL,
 )
 
 

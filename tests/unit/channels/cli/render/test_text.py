@@ -82,3 +82,12 @@ def test_blanks_at_the_end_of_a_row_do_not_start_another_one() -> None:
 def test_an_emoji_sequence_is_not_split() -> None:
     family = "👨‍👩‍👧"
     assert wrapped(StyledLine((("", f"ab{family}"),)), 7) == ["ab", family]
+
+
+def test_east_asian_punctuation_stays_with_a_latin_word() -> None:
+    text = "运行 b.txt。原因「see x」"
+    line = StyledLine((("", text),))
+    assert wrapped(line, 11) == ["运行", "b.txt。原因", "「see x」"]
+    for width in range(9, 24):
+        rows = wrapped(line, width)
+        assert not any(row.startswith(("。", "」")) or row.endswith("「") for row in rows)
