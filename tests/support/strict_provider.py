@@ -13,11 +13,11 @@ from tests.support.anthropic_server import check_request
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
 
 
-class Objection(AssertionError):
+class ProviderRejection(AssertionError):
     """Why the conversation is refused."""
 
 
-def check(messages: Sequence[Message], said: Sequence[str] = ()) -> None:
+def check_messages(messages: Sequence[Message], said: Sequence[str] = ()) -> None:
     """Raise Objection for what a strict provider refuses, or when words of `said` are not there."""
     _need(messages, "there are no messages")
     seen: set[str] = set()
@@ -43,7 +43,7 @@ def check(messages: Sequence[Message], said: Sequence[str] = ()) -> None:
         place += len(words)
 
 
-def check_on_the_wire(messages: Sequence[Message], terms: RunConfig, *, final: bool) -> None:
+def check_request_encoding(messages: Sequence[Message], terms: RunConfig, *, final: bool) -> None:
     """Raise Refusal when Anthropic's API would refuse the request that is made of it."""
     request = ModelRequest(
         model="claude-x",
@@ -91,4 +91,4 @@ def _check_part(at: int, message: Message, part: object) -> None:
 
 def _need(condition: object, objection: str) -> None:
     if not condition:
-        raise Objection(objection)
+        raise ProviderRejection(objection)

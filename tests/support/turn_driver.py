@@ -28,7 +28,7 @@ TOOLS = (
 FULL = Policy(mode=Mode.FULL)
 
 
-def terms(
+def run_config(
     gates: GateMode = "off",
     policy: Policy = FULL,
     limits: RunLimits = RunLimits(),  # noqa: B008 - frozen
@@ -48,7 +48,7 @@ def terms(
     )
 
 
-def begin(given: RunConfig, history: Sequence[Message] = ()) -> Turn:
+def start_turn(given: RunConfig, history: Sequence[Message] = ()) -> Turn:
     return Turn(config=given, messages=[*history, user_message(TASK)], task_index=len(history))
 
 
@@ -64,25 +64,25 @@ def write(call_id: str) -> ToolCall:
     return call(call_id, "write_file", path=f"{call_id}.txt", content="x")
 
 
-def planned(call_id: str, *steps: str, complexity: str = "simple") -> ToolCall:
+def plan_call(call_id: str, *steps: str, complexity: str = "simple") -> ToolCall:
     return call(call_id, "plan", goal="Herons", steps=steps or ("Look",), complexity=complexity)
 
 
-def opened(call_id: str, step_id: str) -> ToolCall:
+def clarify_call(call_id: str, step_id: str) -> ToolCall:
     return call(call_id, "clarify", step_id=step_id, goal="g", success_criteria="c")
 
 
-def moved(call_id: str, step_id: str, status: str) -> ToolCall:
+def update_plan_call(call_id: str, step_id: str, status: str) -> ToolCall:
     return call(call_id, "update_plan", step_id=step_id, status=status)
 
 
-def hear(turn: Turn, *parts: Part | str, cost: float | None = 0.0) -> list[Event]:
+def add_reply(turn: Turn, *parts: Part | str, cost: float | None = 0.0) -> list[Event]:
     """Let the model say and call this."""
     reply = [Text(part) if isinstance(part, str) else part for part in parts]
     return turn.add_reply(reply, "claude-x", Usage(10, 5), cost)
 
 
-def act(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...]:
+def run_calls(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...]:
     """Run what is to be run; return the ids."""
     move = turn.next()
     assert isinstance(move, Act), move
@@ -93,13 +93,13 @@ def act(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...
     return ids
 
 
-def asked(turn: Turn) -> Ask:
+def next_ask(turn: Turn) -> Ask:
     move = turn.next()
     assert isinstance(move, Ask), move
     return move
 
 
-def paused(turn: Turn) -> Question:
+def next_question(turn: Turn) -> Question:
     move = turn.next()
     assert isinstance(move, Pause), move
     return move.question
@@ -111,7 +111,7 @@ def outcome(turn: Turn) -> TurnOutcome:
     return move.outcome
 
 
-def results(turn: Turn) -> dict[str, ToolResult]:
+def last_results(turn: Turn) -> dict[str, ToolResult]:
     """Return the results of the last exchange, in their order."""
     last = next(
         message
@@ -121,6 +121,6 @@ def results(turn: Turn) -> dict[str, ToolResult]:
     return {part.call_id: part for part in last.parts if isinstance(part, ToolResult)}
 
 
-def answer(turn: Turn, decision: Decision, text: str = "", **items: bool) -> Answer:
+def make_answer(turn: Turn, decision: Decision, text: str = "", **items: bool) -> Answer:
     """Return Ada's answer to the open question."""
-    return Answer(paused(turn).id, decision, "ada", "web", text, items)
+    return Answer(next_question(turn).id, decision, "ada", "web", text, items)

@@ -6,13 +6,13 @@ import pytest
 from internal.agent.domain.errors import StoreCorrupt
 from internal.agent.domain.messages import Message, Text
 from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint, merge_deltas
-from tests.support.turn_driver import begin, terms
+from tests.support.turn_driver import run_config, start_turn
 
 encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def test_a_turn_is_restored_from_its_deltas() -> None:
-    turn, encoder = begin(terms()), CheckpointEncoder()
+    turn, encoder = start_turn(run_config()), CheckpointEncoder()
     first = encoder.encode(turn)
     turn.messages.append(Message("assistant", (Text("One heron."),)))
     second = encoder.encode(turn)
@@ -25,14 +25,14 @@ def test_a_turn_is_restored_from_its_deltas() -> None:
 
 
 def test_an_encoder_continues_after_the_stored_rows() -> None:
-    turn = begin(terms())
+    turn = start_turn(run_config())
     rows = CheckpointEncoder().encode(turn).messages
     delta = CheckpointEncoder(len(rows)).encode(turn)
     assert (delta.offset, delta.messages) == (len(rows), ())
 
 
 def test_merging_deltas() -> None:
-    turn, encoder = begin(terms()), CheckpointEncoder()
+    turn, encoder = start_turn(run_config()), CheckpointEncoder()
     first = encoder.encode(turn)
     turn.messages.append(Message("assistant", (Text("One heron."),)))
     second = encoder.encode(turn)
@@ -47,6 +47,6 @@ def test_merging_deltas() -> None:
 
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"not JSON"]])
 def test_a_checkpoint_that_cannot_be_decoded(rows: list[bytes]) -> None:
-    turn = CheckpointEncoder().encode(begin(terms())).turn
+    turn = CheckpointEncoder().encode(start_turn(run_config())).turn
     with pytest.raises(StoreCorrupt, match="cannot be read"):
         decode_checkpoint(turn, rows)

@@ -21,7 +21,7 @@ from internal.agent.ports.llm import (
 from internal.llm.offline.jobs import detect_language, load_catalog
 from internal.llm.offline.model import OfflineModel
 from internal.llm.registry import OFFLINE_MODEL
-from tests.support import turn_driver as rig
+from tests.support import turn_driver
 
 ACTIONS = (
     "list_dir", "read_file", "write_file", "shell", "web_fetch", "search_files", "request_user",
@@ -296,8 +296,8 @@ class Watched:
     """Plays the model against the real Turn, with people: what is asked is answered by the test."""
 
     def __init__(self, review: PlanReview = "off") -> None:
-        given = rig.terms("strict", Policy(), people=True)
-        self.turn = rig.begin(msgspec.structs.replace(given, plan_review=review))
+        given = turn_driver.run_config("strict", Policy(), people=True)
+        self.turn = turn_driver.start_turn(msgspec.structs.replace(given, plan_review=review))
         self.ran: list[str] = []
 
     async def until_asked(self, ask: str = "") -> Question:
@@ -311,7 +311,7 @@ class Watched:
                     await self.hear(move)
                 case Act(calls):
                     self.ran += [call.name for call in calls]
-                    rig.act(self.turn)
+                    turn_driver.run_calls(self.turn)
                 case Done():
                     raise AssertionError("it ended unasked")
 
@@ -319,13 +319,13 @@ class Watched:
         try:
             question = await self.until_asked(ask)
         except AssertionError:
-            return rig.outcome(self.turn).answer
+            return turn_driver.outcome(self.turn).answer
         raise AssertionError(f"asked: {question}")
 
     async def hear(self, move: Ask) -> None:
         choice: ToolChoice = "none" if move.final else "auto"
         request = ModelRequest(
-            OFFLINE_MODEL, "", tuple(move.messages), tools=rig.TOOLS, tool_choice=choice
+            OFFLINE_MODEL, "", tuple(move.messages), tools=turn_driver.TOOLS, tool_choice=choice
         )
         pieces = [piece async for piece in OfflineModel().stream(request)]
         reply = pieces[-1]
@@ -333,7 +333,7 @@ class Watched:
         self.turn.add_reply(reply.parts, OFFLINE_MODEL, reply.usage, 0.0)
 
     def say(self, decision: Decision, text: str = "", **more: Any) -> None:
-        given = rig.answer(self.turn, decision, text)
+        given = turn_driver.make_answer(self.turn, decision, text)
         self.turn.resolve(msgspec.structs.replace(given, **more))
 
 

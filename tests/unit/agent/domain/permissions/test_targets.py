@@ -24,7 +24,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec, targets_by_tool
 from internal.tools.tool import ToolContext, tool
 from internal.tools.workspace import WorkspacePath
-from tests.support.turn_driver import begin, hear, paused, results, terms
+from tests.support.turn_driver import add_reply, last_results, next_question, run_config, start_turn
 
 
 @tool(
@@ -153,7 +153,7 @@ def test_a_rule_that_does_not_fit_the_tool_is_safe() -> None:
 
 
 def config(policy: Policy) -> RunConfig:
-    given = terms(policy=policy, people=True)
+    given = run_config(policy=policy, people=True)
     return msgspec.structs.replace(given, tools=(*given.tools, move_file.spec))
 
 
@@ -162,28 +162,28 @@ def moving(call_id: str, source: str, destination: str) -> ToolCall:
 
 
 def answered(turn: Turn, **more: Any) -> Answer:
-    return Answer(paused(turn).id, "approve", "ada", "web", **more)
+    return Answer(next_question(turn).id, "approve", "ada", "web", **more)
 
 
 def test_a_turn_denies_a_move_into_or_out_of_a_protected_folder() -> None:
-    turn = begin(config(Policy(mode=Mode.FULL, allow=("move_file",))))
-    hear(turn, moving("c1", "a", HOOK), moving("c2", HOOK, "a"))
+    turn = start_turn(config(Policy(mode=Mode.FULL, allow=("move_file",))))
+    add_reply(turn, moving("c1", "a", HOOK), moving("c2", HOOK, "a"))
     assert isinstance(turn.next(), Ask)
-    for result in results(turn).values():
+    for result in last_results(turn).values():
         assert result.failed
         assert f"{HOOK} is protected" in result.text
 
 
 def test_a_turn_offers_the_rules_for_both_paths_and_runs_the_approved_call() -> None:
-    turn = begin(config(Policy()))
-    hear(turn, moving("c1", "a", "b"))
+    turn = start_turn(config(Policy()))
+    add_reply(turn, moving("c1", "a", "b"))
     stored = msgspec.json.decode(msgspec.json.encode(turn), type=Turn)
     assert (stored.config.tools[-1], stored.question) == (move_file.spec, turn.question)
-    (item,) = paused(stored).calls
+    (item,) = next_question(stored).calls
     assert item.rules == ("move_file(a)", "move_file(b)")
     stored.resolve(answered(stored, grant="session", rules=item.rules))
     assert isinstance(stored.next(), Act)
     stored.allow_rules(item.rules)
-    again = begin(stored.config)
-    hear(again, moving("c1", "a", "b"))
+    again = start_turn(stored.config)
+    add_reply(again, moving("c1", "a", "b"))
     assert isinstance(again.next(), Act)

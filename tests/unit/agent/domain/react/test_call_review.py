@@ -13,18 +13,18 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from tests.support.turn_driver import (
-    act,
-    answer,
-    asked,
-    begin,
+    add_reply,
     call,
-    hear,
-    opened,
-    paused,
-    planned,
+    clarify_call,
+    last_results,
+    make_answer,
+    next_ask,
+    next_question,
+    plan_call,
     read,
-    results,
-    terms,
+    run_calls,
+    run_config,
+    start_turn,
     write,
 )
 
@@ -48,35 +48,35 @@ def ls(call_id: str) -> ToolCall:
 
 
 def asking(*calls: ToolCall, policy: Policy = ASK) -> Turn:
-    turn = begin(terms(policy=policy, people=True))
-    hear(turn, *calls)
+    turn = start_turn(run_config(policy=policy, people=True))
+    add_reply(turn, *calls)
     return turn
 
 
 def test_an_unknown_tool_is_answered_with_those_that_there_are() -> None:
-    turn = begin(terms())
-    (event,) = hear(turn, call("a", "x" * 100_000))
+    turn = start_turn(run_config())
+    (event,) = add_reply(turn, call("a", "x" * 100_000))
     assert isinstance(event, ToolCompleted)
     assert "The tools are: read_file, write_file, shell, plan, " in str(event.error)
     assert event.metadata == {}
     assert len(msgspec.json.encode(event)) < 1000
-    assert results(turn)["a"].failed
+    assert last_results(turn)["a"].failed
 
 
 def test_malformed_arguments_go_back_to_the_model() -> None:
-    turn = begin(terms())
-    (event,) = hear(turn, ToolCall("a", "read_file", {}, '{"path": ' + "x" * 9000))
+    turn = start_turn(run_config())
+    (event,) = add_reply(turn, ToolCall("a", "read_file", {}, '{"path": ' + "x" * 9000))
     assert isinstance(event, ToolCompleted)
-    sentence = results(turn)["a"].text
+    sentence = last_results(turn)["a"].text
     assert sentence.startswith("Not run: the arguments were not a JSON object.")
     assert 'You sent: {"path": xxx' in sentence
     assert len(sentence) < 700
-    asked(turn)
+    next_ask(turn)
 
 
 def test_denied_by_a_rule() -> None:
-    turn = begin(terms(policy=Policy(Mode.FULL, deny=("shell(ls)",)), people=True))
-    (event,) = hear(turn, ls("a"))
+    turn = start_turn(run_config(policy=Policy(Mode.FULL, deny=("shell(ls)",)), people=True))
+    (event,) = add_reply(turn, ls("a"))
     sentence = "shell ls is denied by the rule shell(ls)."
     assert event == ToolCompleted(
         call_id="a",
@@ -85,19 +85,19 @@ def test_denied_by_a_rule() -> None:
         error=sentence,
         metadata={"denied": True, "what": "ls", "rules": []},
     )
-    assert results(turn) == {"a": ToolResult("a", sentence, failed=True)}
+    assert last_results(turn) == {"a": ToolResult("a", sentence, failed=True)}
 
 
 def test_without_people_a_need_is_a_no_with_the_rule_that_would_allow_it() -> None:
-    turn = begin(terms(policy=ASK))
-    events = hear(turn, read("a"), ls("b"), write("c"))
+    turn = start_turn(run_config(policy=ASK))
+    events = add_reply(turn, read("a"), ls("b"), write("c"))
     assert turn.next() == Act((read("a"),))
-    act(turn)
+    run_calls(turn)
     assert [event.metadata["rules"] for event in events if isinstance(event, ToolCompleted)] == [
         ["shell(ls)"],
         ["write_file(c.txt)"],
     ]
-    refused = results(turn)["b"]
+    refused = last_results(turn)["b"]
     assert refused.failed
     assert "Nobody can be asked, so the answer is no." in refused.text
     assert refused.text.endswith(" The rule that would allow it: shell(ls)")
@@ -107,12 +107,12 @@ def test_without_people_a_need_is_a_no_with_the_rule_that_would_allow_it() -> No
 
 
 def test_half_a_rule_is_never_offered() -> None:
-    turn = begin(terms(policy=ASK))
+    turn = start_turn(run_config(policy=ASK))
     path = "a/" * 100_000 + "b"
-    (event,) = hear(turn, call("a", "write_file", path=path, content=""))
+    (event,) = add_reply(turn, call("a", "write_file", path=path, content=""))
     assert isinstance(event, ToolCompleted)
     assert event.metadata["rules"] == []
-    assert "The rule that would allow it" not in results(turn)["a"].text
+    assert "The rule that would allow it" not in last_results(turn)["a"].text
 
 
 def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
@@ -120,8 +120,8 @@ def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
     assert turn.next() == Act((read("b"), read("d")))
     turn.add_tool_result(ToolResult("a", "never run"))  # nobody agreed to it yet
     assert "a" not in turn.results
-    act(turn)
-    question = paused(turn)
+    run_calls(turn)
+    question = next_question(turn)
     assert (question.kind, question.title) == ("approval", "Allow 2 calls?")
     assert question.id == "question-2Abc-1"
     assert [(each.call_id, each.tool, each.risk) for each in question.calls] == [
@@ -135,11 +135,11 @@ def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
 
 def test_a_yes_runs_all_and_the_results_are_in_call_order() -> None:
     turn = asking(write("a"), read("b"), ls("c"))
-    act(turn, "early")
-    assert turn.resolve(answer(turn, "approve")) == []
+    run_calls(turn, "early")
+    assert turn.resolve(make_answer(turn, "approve")) == []
     assert turn.next() == Act((write("a"), ls("c")))
-    act(turn, "late")
-    assert list(results(turn).values()) == [
+    run_calls(turn, "late")
+    assert list(last_results(turn).values()) == [
         ToolResult("a", "late"),
         ToolResult("b", "early"),
         ToolResult("c", "late"),
@@ -148,7 +148,7 @@ def test_a_yes_runs_all_and_the_results_are_in_call_order() -> None:
 
 def test_an_answer_may_be_given_item_by_item() -> None:
     turn = asking(write("a"), ls("b"), write("c"))
-    events = turn.resolve(answer(turn, "approve", "not that one ", b=False, zzz=True))
+    events = turn.resolve(make_answer(turn, "approve", "not that one ", b=False, zzz=True))
     assert turn.next() == Act((write("a"), write("c")))
     sentence = "Not run: ada said no: not that one ."
     assert events == [
@@ -160,15 +160,15 @@ def test_an_answer_may_be_given_item_by_item() -> None:
             metadata={"denied": True, "what": "ls", "rules": ["shell(ls)"]},
         )
     ]
-    act(turn)
-    assert results(turn)["b"] == ToolResult("b", sentence, failed=True)
+    run_calls(turn)
+    assert last_results(turn)["b"] == ToolResult("b", sentence, failed=True)
 
 
 def test_a_no_with_one_yes_among_it() -> None:
     turn = asking(write("a"), ls("b"))
-    turn.resolve(answer(turn, "reject", b=True))
-    assert act(turn) == ("b",)
-    assert results(turn)["a"].text == "Not run: ada said no."
+    turn.resolve(make_answer(turn, "reject", b=True))
+    assert run_calls(turn) == ("b",)
+    assert last_results(turn)["a"].text == "Not run: ada said no."
 
 
 @pytest.mark.parametrize(
@@ -182,35 +182,35 @@ def test_a_no_with_one_yes_among_it() -> None:
 )
 def test_all_but_a_yes_is_a_no(decision: Decision, by: str, sentence: str) -> None:
     turn = asking(write("a"), ls("b"))
-    turn.resolve(Answer(paused(turn).id, decision, by, "web"))
-    assert {each.text for each in results(turn).values()} == {sentence}
-    assert all(each.failed for each in results(turn).values())
-    asked(turn)
+    turn.resolve(Answer(next_question(turn).id, decision, by, "web"))
+    assert {each.text for each in last_results(turn).values()} == {sentence}
+    assert all(each.failed for each in last_results(turn).values())
+    next_ask(turn)
 
 
 def test_too_late_is_too_late_for_every_item() -> None:
     turn = asking(write("a"))
-    turn.resolve(answer(turn, "expired", a=True))
-    assert results(turn)["a"].failed
+    turn.resolve(make_answer(turn, "expired", a=True))
+    assert last_results(turn)["a"].failed
 
 
 def test_a_call_that_changed_is_not_run() -> None:
     turn = asking(ls("a"), write("b"))
-    reply = answer(turn, "approve")
+    reply = make_answer(turn, "approve")
     turn.calls = (call("a", "shell", command="rm -rf /"), turn.calls[1])
     events = turn.resolve(reply)
     assert turn.next() == Act((write("b"),))
-    act(turn)
+    run_calls(turn)
     sentence = "Not run: this is not the call that a person agreed to."
-    assert results(turn)["a"] == ToolResult("a", sentence, failed=True)
+    assert last_results(turn)["a"] == ToolResult("a", sentence, failed=True)
     assert [event.error for event in events if isinstance(event, ToolCompleted)] == [sentence]
 
 
 def test_a_call_in_another_workspace_is_another_call() -> None:
     turn = asking(ls("a"))
     turn.config = msgspec.structs.replace(turn.config, workspace="/elsewhere")
-    turn.resolve(answer(turn, "approve"))
-    assert results(turn)["a"].failed
+    turn.resolve(make_answer(turn, "approve"))
+    assert last_results(turn)["a"].failed
 
 
 def test_an_answer_holds_for_what_was_stored() -> None:
@@ -218,45 +218,45 @@ def test_an_answer_holds_for_what_was_stored() -> None:
     turn = asking(big, ToolCall("b", "write_file", {"path": "b", "odd": float("inf")}))
     point = CheckpointEncoder().encode(turn)
     again = decode_checkpoint(point.turn, list(point.messages))
-    again.resolve(answer(turn, "approve"))
-    assert act(again) == ("a", "b")
+    again.resolve(make_answer(turn, "approve"))
+    assert run_calls(again) == ("a", "b")
 
 
 def test_an_answer_to_another_question_is_ignored() -> None:
     turn = asking(write("a"))
     before = msgspec.json.encode(turn)
-    other = msgspec.structs.replace(answer(turn, "approve"), question_id="question-x")
+    other = msgspec.structs.replace(make_answer(turn, "approve"), question_id="question-x")
     assert turn.resolve(other) == []
     assert msgspec.json.encode(turn) == before
-    mine = answer(turn, "approve")
+    mine = make_answer(turn, "approve")
     turn.resolve(mine)
-    act(turn)
+    run_calls(turn)
     assert turn.resolve(mine) == []
 
 
 def test_questions_of_a_run_have_numbers() -> None:
     turn = asking(write("a"))
-    turn.resolve(answer(turn, "reject"))
-    hear(turn, call("q", "request_user", question="Why?"))
-    assert paused(turn).id == "question-2Abc-2"
-    turn.resolve(answer(turn, "text", "Because."))
-    hear(turn, write("b"))
-    assert paused(turn).id == "question-2Abc-3"
-    assert paused(turn).title == "Allow write_file?"
+    turn.resolve(make_answer(turn, "reject"))
+    add_reply(turn, call("q", "request_user", question="Why?"))
+    assert next_question(turn).id == "question-2Abc-2"
+    turn.resolve(make_answer(turn, "text", "Because."))
+    add_reply(turn, write("b"))
+    assert next_question(turn).id == "question-2Abc-3"
+    assert next_question(turn).title == "Allow write_file?"
 
 
 def test_too_many_calls_in_need_are_asked_for_in_turn() -> None:
-    turn = begin(terms(policy=ASK, people=True))
-    events = hear(turn, *(write(f"w{n}") for n in range(MAX_APPROVAL_ITEMS + 2)))
+    turn = start_turn(run_config(policy=ASK, people=True))
+    events = add_reply(turn, *(write(f"w{n}") for n in range(MAX_APPROVAL_ITEMS + 2)))
     assert [event.call_id for event in events if isinstance(event, DiagnosticError)] == [
         "w16",
         "w17",
     ]
-    assert len(paused(turn).calls) == MAX_APPROVAL_ITEMS
-    turn.resolve(answer(turn, "approve"))
-    act(turn)
-    assert "Call it again later." in results(turn)["w17"].text
-    assert not results(turn)["w17"].failed
+    assert len(next_question(turn).calls) == MAX_APPROVAL_ITEMS
+    turn.resolve(make_answer(turn, "approve"))
+    run_calls(turn)
+    assert "Call it again later." in last_results(turn)["w17"].text
+    assert not last_results(turn)["w17"].failed
 
 
 @pytest.mark.parametrize(
@@ -272,34 +272,34 @@ def test_a_question_to_the_person_is_the_calls_result(
     decision: Decision, text: str, result: str, failed: bool
 ) -> None:
     turn = asking(call("q", "request_user", question="Which pond?", options=["N", "S"]))
-    question = paused(turn)
+    question = next_question(turn)
     assert (question.kind, question.title, question.options) == (
         "clarify",
         "Which pond?",
         ("N", "S"),
     )
     assert question.call_id == "q"
-    assert turn.resolve(answer(turn, decision, text)) == []
-    assert results(turn) == {"q": ToolResult("q", result, failed)}
+    assert turn.resolve(make_answer(turn, decision, text)) == []
+    assert last_results(turn) == {"q": ToolResult("q", result, failed)}
 
 
 def test_clarify_may_ask_while_it_opens_the_step() -> None:
-    turn = asking(planned("p", "Look", complexity="complex"))
+    turn = asking(plan_call("p", "Look", complexity="complex"))
     ask = {"step_id": "1", "goal": "Which?", "success_criteria": "c", "needs_user_input": True}
-    hear(turn, call("q", "clarify", **ask))
-    assert paused(turn).title == "Which?"
+    add_reply(turn, call("q", "clarify", **ask))
+    assert next_question(turn).title == "Which?"
     assert turn.open_step == "1"
-    turn.resolve(answer(turn, "text", "All."))
-    hear(turn, call("r", "clarify", **ask, question="Sure?"))
-    assert paused(turn).title == "Sure?"
+    turn.resolve(make_answer(turn, "text", "All."))
+    add_reply(turn, call("r", "clarify", **ask, question="Sure?"))
+    assert next_question(turn).title == "Sure?"
 
 
 @pytest.mark.parametrize("tool", ["request_user", "clarify"])
 def test_nobody_can_be_asked(tool: str) -> None:
-    turn = begin(terms())
+    turn = start_turn(run_config())
     asked_for = {"question": "Which?", "goal": "g", "success_criteria": "c", "step_id": "1"}
-    hear(turn, call("q", tool, needs_user_input=True, **asked_for))
-    assert results(turn) == {"q": ToolResult("q", NOBODY_TO_ASK)}
+    add_reply(turn, call("q", tool, needs_user_input=True, **asked_for))
+    assert last_results(turn) == {"q": ToolResult("q", NOBODY_TO_ASK)}
 
 
 def test_one_question_at_a_time() -> None:
@@ -309,13 +309,13 @@ def test_one_question_at_a_time() -> None:
         call("r", "request_user", question="Second?"),
         read("a"),
     )
-    assert paused(turn).title == "First?"
-    turn.resolve(answer(turn, "text", "Yes."))
-    act(turn)
-    assert paused(turn).kind == "approval"
-    turn.resolve(answer(turn, "approve"))
-    act(turn)
-    given = results(turn)
+    assert next_question(turn).title == "First?"
+    turn.resolve(make_answer(turn, "text", "Yes."))
+    run_calls(turn)
+    assert next_question(turn).kind == "approval"
+    turn.resolve(make_answer(turn, "approve"))
+    run_calls(turn)
+    given = last_results(turn)
     assert [given[key].text for key in ("q", "w", "a")] == ["Yes.", "ok", "ok"]
     assert given["r"].text.startswith("Not asked: one question at a time.")
     assert list(given) == ["q", "w", "r", "a"]
@@ -331,17 +331,17 @@ def test_no_event_of_a_judgement_is_too_big(text: str) -> None:
         [call("a", "plan", goal=text[:4000], steps=[text[:4000]], title=text[:4000])],
         [call("a", "plan", goal=text[:4000], steps=[text[:4000]] * 50, title=text[:4000])],
         [call("a", "plan", goal=3, steps=text), call("b", "plan", **{text: 1})],
-        [call("a", "update_plan", step_id=text[:4000], status="completed"), opened("b", "1")],
+        [call("a", "update_plan", step_id=text[:4000], status="completed"), clarify_call("b", "1")],
         [call(text, "read_file")],
     ]
     for policy in (ASK, Policy(Mode.DENY), Policy(Mode.PLAN), Policy(deny=("shell", "write_file"))):
-        turn = begin(terms(policy=policy))
+        turn = start_turn(run_config(policy=policy))
         for reply in replies:
-            for event in hear(turn, *reply):
+            for event in add_reply(turn, *reply):
                 assert len(msgspec.json.encode(event)) <= LIMIT
             turn.settle_interrupted()
             if turn.calls:
-                act(turn)
+                run_calls(turn)
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -349,20 +349,20 @@ def test_no_event_of_a_judgement_is_too_big(text: str) -> None:
 def test_no_question_is_too_big(text: str, count: int) -> None:
     many = [call(f"c{n}", "shell", command=f"{n} {text[:10_000]}") for n in range(count)]
     turn = asking(*many)
-    question = paused(turn)
+    question = next_question(turn)
     assert len(msgspec.json.encode(question)) <= LIMIT - 1000
-    for event in turn.resolve(answer(turn, "reject", "no: " + text)):
+    for event in turn.resolve(make_answer(turn, "reject", "no: " + text)):
         assert len(msgspec.json.encode(event)) <= LIMIT
     turn = asking(call("q", "request_user", question=text[:4000], options=[text[:4000]] * 20))
-    assert len(msgspec.json.encode(paused(turn))) <= LIMIT - 1000
+    assert len(msgspec.json.encode(next_question(turn))) <= LIMIT - 1000
 
 
 def test_a_plan_with_hostile_steps_is_shown_in_events_that_fit() -> None:
-    turn = begin(terms("strict"))
+    turn = start_turn(run_config("strict"))
     steps = ["\x01" * 4000] * 50
-    hear(turn, call("p", "plan", goal="\x01" * 4000, steps=steps, complexity="complex"))
-    for reply in (write("w"), opened("o", "50")):
-        for event in hear(turn, reply):
+    add_reply(turn, call("p", "plan", goal="\x01" * 4000, steps=steps, complexity="complex"))
+    for reply in (write("w"), clarify_call("o", "50")):
+        for event in add_reply(turn, reply):
             assert len(msgspec.json.encode(event)) <= LIMIT
             assert not isinstance(event, PlanUpdated) or len(event.steps) == 50
 
@@ -370,15 +370,15 @@ def test_a_plan_with_hostile_steps_is_shown_in_events_that_fit() -> None:
 def test_a_call_among_history_is_never_judged_again() -> None:
     history = [user_message("Hi"), Message("assistant", (write("old"),))]
     history += [Message("user", (ToolResult("old", "done"),)), Message("assistant", (Text("."),))]
-    turn = begin(terms(policy=ASK, people=True), history)
-    hear(turn, write("old"))
-    assert [each.call_id for each in paused(turn).calls] == ["call-1-1"]
+    turn = start_turn(run_config(policy=ASK, people=True), history)
+    add_reply(turn, write("old"))
+    assert [each.call_id for each in next_question(turn).calls] == ["call-1-1"]
 
 
 def test_a_tool_of_a_door_is_run_like_any_other() -> None:
-    given = terms("strict", policy=ASK)
+    given = run_config("strict", policy=ASK)
     show = ToolSpec("show", "Show a picture.", {"type": "object"}, "ui")
-    turn = begin(msgspec.structs.replace(given, tools=(*given.tools, show)))
-    hear(turn, planned("p"))
-    hear(turn, call("s", "show"))
+    turn = start_turn(msgspec.structs.replace(given, tools=(*given.tools, show)))
+    add_reply(turn, plan_call("p"))
+    add_reply(turn, call("s", "show"))
     assert turn.next() == Act((call("s", "show"),))

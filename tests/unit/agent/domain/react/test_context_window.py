@@ -28,7 +28,7 @@ from internal.agent.domain.react.context_window import (
     tools_tokens,
     window_tokens,
 )
-from tests.support.strict_provider import check
+from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import TOOLS, read
 
 texts = st.sampled_from(["a", "heron " * 40, "鹭" * 90, "x" * 501, "y" * 1200, "🪶é" * 400])
@@ -121,7 +121,7 @@ def test_then_the_oldest_work_but_never_the_persons_words() -> None:
     window = fit_window(messages, 2, ContextWindow(), 2000)
     assert (window.history_from, window.result_limit) == (2, None)
     kept = select_messages(messages, 2, window)
-    check(kept, ["Task.", *(f"Steering {n}." for n in range(5))])
+    check_messages(kept, ["Task.", *(f"Steering {n}." for n in range(5))])
     assert [call.call_id for message in kept for call in message.calls] == ["w3-0", "w4-0"]
 
 
@@ -136,7 +136,7 @@ def test_last_of_all_results_are_shortened() -> None:
     harder = fit_window(messages, 0, window, 10)
     assert harder == ContextWindow(0, 3, MIN_RESULT_CHARS)
     assert fit_window(messages, 0, harder, 10) == harder
-    check(select_messages(messages, 0, harder), ["Task."])
+    check_messages(select_messages(messages, 0, harder), ["Task."])
 
 
 def test_a_result_a_little_too_long_is_not_made_heavier() -> None:
@@ -157,7 +157,7 @@ def test_any_trim_is_lawful(
         before = window
         window = fit_window(messages, task_at, before, goal)
         shown = select_messages(messages, task_at, window)
-        check(shown, said)
+        check_messages(shown, said)
         assert window_tokens(messages, task_at, window) <= window_tokens(messages, task_at, before)
         assert fit_window(messages, task_at, window, goal) == window
         assert window.history_from >= before.history_from

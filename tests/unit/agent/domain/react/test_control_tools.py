@@ -20,7 +20,7 @@ from internal.agent.domain.react.review_state import (
     CallReview,
     ReviewState,
 )
-from tests.support.turn_driver import call, terms
+from tests.support.turn_driver import call, run_config
 
 PLAN = PlanCall("Herons", ("Look", "Count"))
 
@@ -29,7 +29,7 @@ class Session:
     """A handler and the review that it records into."""
 
     def __init__(self, *, people: bool = True, plan_review: PlanReview = "off") -> None:
-        config = msgspec.structs.replace(terms(people=people), plan_review=plan_review)
+        config = msgspec.structs.replace(run_config(people=people), plan_review=plan_review)
         state = ReviewState(None, None, 0, False, {}, frozenset(), 0)
         self.review = CallReview(None, None, {}, frozenset())
         self.handler = ControlToolHandler(config, state, self.review)

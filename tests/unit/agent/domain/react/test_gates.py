@@ -30,26 +30,26 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.usage import RunLimits
 from tests.support.turn_driver import (
-    act,
-    asked,
-    begin,
+    add_reply,
     call,
-    hear,
-    moved,
-    opened,
+    clarify_call,
+    last_results,
+    next_ask,
     outcome,
-    planned,
+    plan_call,
     read,
-    results,
-    terms,
+    run_calls,
+    run_config,
+    start_turn,
+    update_plan_call,
     write,
 )
 
 FIRST = "Not run. Call plan first, alone, with your goal and steps; then call {} again."
 ALONE = "Not run. Call {} alone, then continue with the other tools."
 SOLO = {
-    "plan": planned("x", "Look"),
-    "clarify": opened("x", "1"),
+    "plan": plan_call("x", "Look"),
+    "clarify": clarify_call("x", "1"),
     "request_user": call("x", "request_user", question="Which pond?"),
 }
 
@@ -64,8 +64,8 @@ def corrections(events: list[Event]) -> dict[str, str]:
 
 
 def complex_plan() -> Turn:
-    turn = begin(terms("strict"))
-    hear(turn, planned("p", "Look", "Count", complexity="complex"))
+    turn = start_turn(run_config("strict"))
+    add_reply(turn, plan_call("p", "Look", "Count", complexity="complex"))
     return turn
 
 
@@ -78,54 +78,57 @@ def test_the_modes_have_their_gates() -> None:
 @pytest.mark.parametrize("tool", SOLO)
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_what_speaks_alone_corrects_the_whole_reply(mode: GateMode, tool: str, at: int) -> None:
-    turn = begin(terms(mode))
+    turn = start_turn(run_config(mode))
     calls: list[ToolCall] = [read("a"), write("b")]
     calls.insert(at, SOLO[tool])
-    events = hear(turn, *calls)
+    events = add_reply(turn, *calls)
     assert corrections(events) == dict.fromkeys(("a", "b", "x"), ALONE.format(tool))
     assert len(events) == 3
     assert turn.plan is None
-    assert {each.text for each in results(turn).values()} == {ALONE.format(tool)}
-    asked(turn)
+    assert {each.text for each in last_results(turn).values()} == {ALONE.format(tool)}
+    next_ask(turn)
 
 
 def test_two_of_those_that_speak_alone_are_not_alone() -> None:
-    turn = begin(terms("advisory"))
-    hear(turn, planned("a"), planned("b"))
+    turn = start_turn(run_config("advisory"))
+    add_reply(turn, plan_call("a"), plan_call("b"))
     assert turn.plan is None
 
 
 def test_off_lets_everything_through() -> None:
-    turn = begin(terms("off"))
-    events = hear(turn, read("a"), planned("b", "Look", complexity="complex"), write("c"))
+    turn = start_turn(run_config("off"))
+    events = add_reply(turn, read("a"), plan_call("b", "Look", complexity="complex"), write("c"))
     assert corrections(events) == {}
     assert turn.next() == Act((read("a"), write("c")))
 
 
 def test_advisory_wants_no_plan() -> None:
-    turn = begin(terms("advisory"))
-    assert hear(turn, write("a")) == []
+    turn = start_turn(run_config("advisory"))
+    assert add_reply(turn, write("a")) == []
     assert turn.next() == Act((write("a"),))
 
 
 def test_strict_wants_a_plan_before_any_action() -> None:
-    turn = begin(terms("strict"))
-    events = hear(turn, read("a"), moved("u", "1", "completed"), write("b"))
+    turn = start_turn(run_config("strict"))
+    events = add_reply(turn, read("a"), update_plan_call("u", "1", "completed"), write("b"))
     assert corrections(events) == {
         "a": FIRST.format("read_file"),
         "b": FIRST.format("write_file"),
     }
-    assert results(turn)["u"].text == "There is no step “1”. The steps are: none, there is no plan."
-    (shown,) = hear(turn, planned("p", "Look", "Count"))
+    assert (
+        last_results(turn)["u"].text
+        == "There is no step “1”. The steps are: none, there is no plan."
+    )
+    (shown,) = add_reply(turn, plan_call("p", "Look", "Count"))
     assert isinstance(shown, PlanUpdated)
-    assert results(turn)["p"].text.endswith("The steps and their ids:\n1. Look\n2. Count")
-    assert hear(turn, read("c"), write("d")) == []
+    assert last_results(turn)["p"].text.endswith("The steps and their ids:\n1. Look\n2. Count")
+    assert add_reply(turn, read("c"), write("d")) == []
     assert turn.next() == Act((read("c"), write("d")))
 
 
 def test_a_greeting_needs_no_plan() -> None:
-    turn = begin(terms("strict"))
-    hear(turn, "Hello!")
+    turn = start_turn(run_config("strict"))
+    add_reply(turn, "Hello!")
     assert outcome(turn).stop_reason == "final_answer"
 
 
@@ -135,120 +138,122 @@ def test_clarify_opens_each_step_of_a_complex_plan() -> None:
         "Not run. Open the step first: call clarify alone with step_id “{}” ({}), then call"
         " write_file again."
     )
-    assert corrections(hear(turn, write("a"))) == {"a": wanted.format("1", "Look")}
-    started, shown = hear(turn, opened("o", "1"))
+    assert corrections(add_reply(turn, write("a"))) == {"a": wanted.format("1", "Look")}
+    started, shown = add_reply(turn, clarify_call("o", "1"))
     assert started == NodeStarted(node_id="step:1", step_index=1, step_description="Look")
     assert isinstance(shown, PlanUpdated)
     assert [step.status for step in shown.steps] == ["in_progress", "pending"]
-    assert hear(turn, write("b"), read("c")) == []
-    act(turn)
-    shown, completed = hear(turn, moved("m", "1", "completed"))
+    assert add_reply(turn, write("b"), read("c")) == []
+    run_calls(turn)
+    shown, completed = add_reply(turn, update_plan_call("m", "1", "completed"))
     assert completed == NodeCompleted(node_id="step:1", duration_ms=0)
-    assert corrections(hear(turn, write("d"))) == {"d": wanted.format("2", "Count")}
-    hear(turn, opened("o2", "2"))
-    hear(turn, moved("m2", "2", "skipped"))
-    assert hear(turn, write("e")) == []
+    assert corrections(add_reply(turn, write("d"))) == {"d": wanted.format("2", "Count")}
+    add_reply(turn, clarify_call("o2", "2"))
+    add_reply(turn, update_plan_call("m2", "2", "skipped"))
+    assert add_reply(turn, write("e")) == []
 
 
 def test_a_step_set_to_work_by_update_plan_is_not_open() -> None:
     turn = complex_plan()
-    hear(turn, moved("m", "1", "completed"))
-    hear(turn, moved("n", "2", "in_progress"))
-    assert "step_id “2”" in corrections(hear(turn, write("a")))["a"]
+    add_reply(turn, update_plan_call("m", "1", "completed"))
+    add_reply(turn, update_plan_call("n", "2", "in_progress"))
+    assert "step_id “2”" in corrections(add_reply(turn, write("a")))["a"]
 
 
 def test_a_step_that_is_open_stays_open_when_another_one_moves() -> None:
     turn = complex_plan()
-    hear(turn, opened("o", "1"))
-    assert [type(event) for event in hear(turn, moved("m", "2", "failed"))] == [PlanUpdated]
-    hear(turn, moved("n", "1", "in_progress"))
+    add_reply(turn, clarify_call("o", "1"))
+    assert [type(event) for event in add_reply(turn, update_plan_call("m", "2", "failed"))] == [
+        PlanUpdated
+    ]
+    add_reply(turn, update_plan_call("n", "1", "in_progress"))
     assert turn.open_step == "1"
-    assert hear(turn, write("a")) == []
+    assert add_reply(turn, write("a")) == []
 
 
 def test_a_new_plan_closes_the_open_step() -> None:
     turn = complex_plan()
-    hear(turn, opened("o", "1"))
-    (shown,) = hear(turn, planned("p2", "Wait", complexity="complex"))
+    add_reply(turn, clarify_call("o", "1"))
+    (shown,) = add_reply(turn, plan_call("p2", "Wait", complexity="complex"))
     assert isinstance(shown, PlanUpdated)
     assert shown.version == 2
-    assert corrections(hear(turn, write("a")))
+    assert corrections(add_reply(turn, write("a")))
 
 
 def test_a_simple_plan_has_no_steps_to_open() -> None:
-    turn = begin(terms("strict"))
-    hear(turn, planned("p", "Look", "Count"))
-    assert hear(turn, write("a")) == []
+    turn = start_turn(run_config("strict"))
+    add_reply(turn, plan_call("p", "Look", "Count"))
+    assert add_reply(turn, write("a")) == []
 
 
 @pytest.mark.parametrize(
     ("ui", "known"),
-    [(opened("x", "9"), "1, 2"), (moved("x", "9", "completed"), "1, 2")],
+    [(clarify_call("x", "9"), "1, 2"), (update_plan_call("x", "9", "completed"), "1, 2")],
 )
 def test_a_step_that_is_not_there_is_named(ui: ToolCall, known: str) -> None:
     turn = complex_plan()
-    assert hear(turn, ui) == []
-    assert results(turn)["x"].text == f"There is no step “9”. The steps are: {known}."
-    assert not results(turn)["x"].failed
+    assert add_reply(turn, ui) == []
+    assert last_results(turn)["x"].text == f"There is no step “9”. The steps are: {known}."
+    assert not last_results(turn)["x"].failed
 
 
 def test_a_correction_is_not_a_tool_failure() -> None:
-    turn = begin(terms("strict", limits=RunLimits(max_consecutive_tool_failures=1)))
-    events = hear(turn, write("a"))
-    assert not results(turn)["a"].failed
+    turn = start_turn(run_config("strict", limits=RunLimits(max_consecutive_tool_failures=1)))
+    events = add_reply(turn, write("a"))
+    assert not last_results(turn)["a"].failed
     assert not any(isinstance(event, ToolCompleted) for event in events)
-    assert not asked(turn).final
+    assert not next_ask(turn).final
 
 
 @pytest.mark.parametrize(
     ("gate", "reply"),
-    [("solo", (planned("p"), read("r"))), ("plan", (write("w"), write("v")))],
+    [("solo", (plan_call("p"), read("r"))), ("plan", (write("w"), write("v")))],
 )
 def test_a_gate_lets_go_after_two_corrections_in_a_row(
     gate: str, reply: tuple[ToolCall, ...]
 ) -> None:
-    turn = begin(terms("strict"))
-    hear(turn, *reply)
+    turn = start_turn(run_config("strict"))
+    add_reply(turn, *reply)
     assert turn.released_gates == frozenset()
-    events = hear(turn, *reply)
+    events = add_reply(turn, *reply)
     assert events[-1] == DiagnosticError(
         phase="gate",
         error=f"the gate “{gate}” is off after {MAX_CORRECTIONS} corrections in a row",
     )
     assert len(corrections(events)) == 2  # the second reply is still corrected
     assert turn.released_gates == {gate}
-    events = hear(turn, *reply)
+    events = add_reply(turn, *reply)
     assert corrections(events) == {}
-    act(turn)
-    hear(turn, *reply)
+    run_calls(turn)
+    add_reply(turn, *reply)
     assert turn.released_gates == {gate}
 
 
 def test_the_step_gate_lets_go_as_well() -> None:
     turn = complex_plan()
-    hear(turn, write("a"))
-    hear(turn, write("b"))
+    add_reply(turn, write("a"))
+    add_reply(turn, write("b"))
     assert turn.released_gates == {"step"}
-    assert hear(turn, write("c")) == []
+    assert add_reply(turn, write("c")) == []
 
 
 def test_corrections_are_counted_afresh_after_a_lawful_reply() -> None:
-    turn = begin(terms("strict"))
+    turn = start_turn(run_config("strict"))
     for _ in range(3):
-        hear(turn, write("w"))
-        hear(turn, moved("m", "1", "completed"))
+        add_reply(turn, write("w"))
+        add_reply(turn, update_plan_call("m", "1", "completed"))
     assert turn.released_gates == frozenset()
-    hear(turn, write("w"))
-    hear(turn, planned("p"), write("w"))  # another gate's correction
+    add_reply(turn, write("w"))
+    add_reply(turn, plan_call("p"), write("w"))  # another gate's correction
     assert turn.released_gates == frozenset()
     assert turn.corrections == {"solo": 1}
 
 
 def test_without_the_alone_rule_the_plan_counts_for_what_follows_it() -> None:
-    turn = begin(terms("strict"))
+    turn = start_turn(run_config("strict"))
     for _ in range(MAX_CORRECTIONS):
-        hear(turn, planned("p"), write("w"))
-    events = hear(turn, write("a"), planned("p"), write("b"))
+        add_reply(turn, plan_call("p"), write("w"))
+    events = add_reply(turn, write("a"), plan_call("p"), write("b"))
     assert corrections(events) == {"a": FIRST.format("write_file")}
     assert turn.next() == Act((turn.calls[2],))
 
@@ -284,12 +289,12 @@ def test_every_tool_of_the_turn_has_a_schema() -> None:
     ],
 )
 def test_bad_arguments_are_named(tool: str, arguments: dict[str, Any], complaint: str) -> None:
-    turn = begin(terms())
-    (event,) = hear(turn, ToolCall("x", tool, arguments))
+    turn = start_turn(run_config())
+    (event,) = add_reply(turn, ToolCall("x", tool, arguments))
     assert isinstance(event, ToolCompleted)
     assert str(event.error).startswith("Not done: ")
     assert complaint in str(event.error)
-    assert results(turn)["x"].failed
+    assert last_results(turn)["x"].failed
 
 
 def test_other_tools_are_not_the_turns_own() -> None:
@@ -309,7 +314,7 @@ _FIELDS = ["goal", "steps", "step_id", "status", "success_criteria", "question",
     st.dictionaries(st.sampled_from(_FIELDS) | st.text(max_size=3), _values),
 )
 def test_no_arguments_break_the_turn(tool: str, arguments: dict[str, Any]) -> None:
-    turn = begin(terms())
-    hear(turn, ToolCall("x", tool, arguments))
-    assert list(results(turn)) == ["x"]
-    asked(turn)
+    turn = start_turn(run_config())
+    add_reply(turn, ToolCall("x", tool, arguments))
+    assert list(last_results(turn)) == ["x"]
+    next_ask(turn)

@@ -9,16 +9,26 @@ from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.permissions.policy import Policy, call_hash
 from internal.agent.domain.react.steps import Act
 from internal.agent.domain.react.turn import Turn
-from tests.support.turn_driver import act, answer, asked, begin, call, hear, paused, results, terms
+from tests.support.turn_driver import (
+    add_reply,
+    call,
+    last_results,
+    make_answer,
+    next_ask,
+    next_question,
+    run_calls,
+    run_config,
+    start_turn,
+)
 
 COMMAND = "git push origin main"
 
 
 def agreed(*calls: ToolCall) -> Turn:
     """Return a Turn in which a person just said yes to these calls."""
-    turn = begin(terms(policy=Policy(), people=True))
-    hear(turn, *calls)
-    turn.resolve(answer(turn, "approve"))
+    turn = start_turn(run_config(policy=Policy(), people=True))
+    add_reply(turn, *calls)
+    turn.resolve(make_answer(turn, "approve"))
     return turn
 
 
@@ -28,32 +38,32 @@ def push(call_id: str, command: str = COMMAND) -> ToolCall:
 
 def test_a_yes_runs_the_call_once_and_the_same_call_is_asked_again() -> None:
     turn = agreed(push("a"))
-    assert act(turn) == ("a",)
-    asked(turn)
-    hear(turn, push("b"))
-    assert [asking.what for asking in paused(turn).calls] == [COMMAND]
+    assert run_calls(turn) == ("a",)
+    next_ask(turn)
+    add_reply(turn, push("b"))
+    assert [asking.what for asking in next_question(turn).calls] == [COMMAND]
     assert turn.started == frozenset()
 
 
 def test_a_yes_to_one_call_is_none_to_its_twin_in_the_same_reply() -> None:
-    turn = begin(terms(policy=Policy(), people=True))
-    hear(turn, push("a"), push("b"))
-    turn.resolve(answer(turn, "approve", b=False))
-    assert act(turn) == ("a",)
-    assert results(turn)["b"].failed
+    turn = start_turn(run_config(policy=Policy(), people=True))
+    add_reply(turn, push("a"), push("b"))
+    turn.resolve(make_answer(turn, "approve", b=False))
+    assert run_calls(turn) == ("a",)
+    assert last_results(turn)["b"].failed
 
 
 def test_a_yes_is_not_heard_twice() -> None:
-    turn = begin(terms(policy=Policy(), people=True))
-    hear(turn, push("a"))
-    yes = answer(turn, "approve")
+    turn = start_turn(run_config(policy=Policy(), people=True))
+    add_reply(turn, push("a"))
+    yes = make_answer(turn, "approve")
     turn.resolve(yes)
-    act(turn)
-    hear(turn, push("b"))
+    run_calls(turn)
+    add_reply(turn, push("b"))
     before = msgspec.json.encode(turn)
     assert turn.resolve(yes) == []
     assert msgspec.json.encode(turn) == before
-    paused(turn)
+    next_question(turn)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +79,9 @@ def test_a_yes_is_not_heard_twice() -> None:
 )
 def test_what_differs_in_anything_is_asked_again(other: ToolCall) -> None:
     turn = agreed(push("a"))
-    act(turn)
-    hear(turn, other)
-    (asking,) = paused(turn).calls
+    run_calls(turn)
+    add_reply(turn, other)
+    (asking,) = next_question(turn).calls
     assert asking.call_hash == call_hash(other.name, other.arguments, "/work")
     assert asking.call_hash != call_hash("shell", {"command": COMMAND}, "/work")
 
@@ -90,21 +100,21 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
 def test_a_call_that_changed_between_question_and_answer_is_not_run(
     tool: str, arguments: dict[str, Any], workspace: str
 ) -> None:
-    turn = begin(terms(policy=Policy(), people=True))
-    hear(turn, push("a"))
-    yes = answer(turn, "approve")
+    turn = start_turn(run_config(policy=Policy(), people=True))
+    add_reply(turn, push("a"))
+    yes = make_answer(turn, "approve")
     turn.calls = (ToolCall("a", tool, arguments),)
     turn.config = msgspec.structs.replace(turn.config, workspace=workspace)
     turn.resolve(yes)
     assert not isinstance(turn.next(), Act)
-    assert results(turn)["a"].text == "Not run: this is not the call that a person agreed to."
-    assert results(turn)["a"].failed
+    assert last_results(turn)["a"].text == "Not run: this is not the call that a person agreed to."
+    assert last_results(turn)["a"].failed
 
 
 def test_what_is_shown_is_what_the_yes_is_for() -> None:
-    turn = begin(terms(policy=Policy(), people=True))
-    hear(turn, push("a", "ls \u202e; rm x\u200b #"), push("b", "ls \\u202e; rm x\\u200b #"))
-    one, other = paused(turn).calls
+    turn = start_turn(run_config(policy=Policy(), people=True))
+    add_reply(turn, push("a", "ls \u202e; rm x\u200b #"), push("b", "ls \\u202e; rm x\\u200b #"))
+    one, other = next_question(turn).calls
     assert one.what == "ls \\u202e; rm x\\u200b #"
     assert other.what == "ls \\u005cu202e; rm x\\u005cu200b #"
     assert one.call_hash != other.call_hash

@@ -23,21 +23,31 @@ from internal.agent.domain.react.steps import Act, ModelSpending, TurnOutcome
 from internal.agent.domain.react.turn import INTERRUPTED, MAX_EMPTY_REPLIES, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
 from internal.agent.domain.usage import RunLimits, Usage
-from tests.support import turn_driver as rig
-from tests.support.strict_provider import check
-from tests.support.turn_driver import act, asked, begin, hear, outcome, read, results, terms, write
+from tests.support import turn_driver
+from tests.support.strict_provider import check_messages
+from tests.support.turn_driver import (
+    add_reply,
+    last_results,
+    next_ask,
+    outcome,
+    read,
+    run_calls,
+    run_config,
+    start_turn,
+    write,
+)
 
 
 def test_a_reply_without_calls_is_the_answer() -> None:
-    turn = begin(terms("strict"))
-    assert hear(turn, Thinking("Hm."), "  Seven", " herons.\n") == []
+    turn = start_turn(run_config("strict"))
+    assert add_reply(turn, Thinking("Hm."), "  Seven", " herons.\n") == []
     assert outcome(turn) == TurnOutcome("final_answer", "Seven herons.")
     assert turn.messages[-1] == Message("assistant", (Text("Seven herons."),))
 
 
 def test_results_are_given_back_in_the_order_of_the_calls() -> None:
-    turn = begin(terms())
-    hear(turn, "I look.", read("a"), write("b"), read("c"))
+    turn = start_turn(run_config())
+    add_reply(turn, "I look.", read("a"), write("b"), read("c"))
     move = turn.next()
     assert isinstance(move, Act)
     assert [call.call_id for call in move.calls] == ["a", "b", "c"]
@@ -45,40 +55,40 @@ def test_results_are_given_back_in_the_order_of_the_calls() -> None:
         turn.add_tool_result(ToolResult(call_id, call_id.upper()))
     assert turn.next() == Act((write("b"),))
     turn.add_tool_result(ToolResult("b", "B"))
-    assert asked(turn).messages[1:] == (
+    assert next_ask(turn).messages[1:] == (
         Message("assistant", (Text("I look."), read("a"), write("b"), read("c"))),
         Message("user", (ToolResult("a", "A"), ToolResult("b", "B"), ToolResult("c", "C"))),
     )
 
 
 def test_a_second_result_and_that_of_a_stranger_change_nothing() -> None:
-    turn = begin(terms())
-    hear(turn, read("a"), read("b"))
+    turn = start_turn(run_config())
+    add_reply(turn, read("a"), read("b"))
     turn.add_tool_result(ToolResult("a", "first"))
     turn.add_tool_result(ToolResult("a", "second"))
     turn.add_tool_result(ToolResult("z", "stranger"))
     turn.add_tool_result(ToolResult("b", ""))
     turn.add_tool_result(ToolResult("b", "too late"))
-    assert {key: each.text for key, each in results(turn).items()} == {"a": "first", "b": ""}
+    assert {key: each.text for key, each in last_results(turn).items()} == {"a": "first", "b": ""}
 
 
 def test_words_wait_until_every_call_is_answered() -> None:
-    turn = begin(terms())
-    hear(turn, read("a"))
+    turn = start_turn(run_config())
+    add_reply(turn, read("a"))
     turn.add_user_message("Also the egrets.")
     turn.add_user_message(" \n")
     turn.add_user_message("And the ibises.")
     assert turn.pending_user_messages == ("Also the egrets.", "And the ibises.")
-    act(turn)
+    run_calls(turn)
     turn.add_user_message("Thank you.")
-    last = asked(turn).messages[-1]
+    last = next_ask(turn).messages[-1]
     words = ("Also the egrets.", "And the ibises.", "Thank you.")
     assert last == Message("user", (ToolResult("a", "ok"), *map(Text, words)))
 
 
 def test_words_that_nobody_heard_are_kept_when_the_run_is_cut_short() -> None:
-    turn = begin(terms())
-    hear(turn, read("a"))
+    turn = start_turn(run_config())
+    add_reply(turn, read("a"))
     turn.add_user_message("Also the egrets.")
     turn.end("user_stop", "stopped")
     assert turn.run_messages()[2:] == [
@@ -90,113 +100,113 @@ def test_words_that_nobody_heard_are_kept_when_the_run_is_cut_short() -> None:
 def test_ids_that_repeat_are_told_apart() -> None:
     history = [user_message("Hi"), Message("assistant", (read("x"), read("call-1-1")))]
     history.append(Message("user", (ToolResult("x", ""), ToolResult("call-1-1", ""))))
-    turn = begin(terms(), history)
-    hear(turn, read("x"), read(""), read("call-1-2"), read("a b"), read("new"))
-    ids = act(turn)
+    turn = start_turn(run_config(), history)
+    add_reply(turn, read("x"), read(""), read("call-1-2"), read("a b"), read("new"))
+    ids = run_calls(turn)
     assert len(set(ids)) == 5
     assert ids[-1] == "new"
-    check(asked(turn).messages)
+    check_messages(next_ask(turn).messages)
 
 
 def test_nothing_is_said_three_times() -> None:
-    turn = begin(terms())
+    turn = start_turn(run_config())
     for _ in range(MAX_EMPTY_REPLIES - 1):
-        (event,) = hear(turn, " \n", Thinking("…"))
+        (event,) = add_reply(turn, " \n", Thinking("…"))
         assert event == DiagnosticError(phase="think", error="the model gave an empty reply")
-        assert asked(turn).messages[-1].text.endswith(EMPTY_REPLY_PROMPT)
-        assert not asked(turn).final
-    hear(turn)
+        assert next_ask(turn).messages[-1].text.endswith(EMPTY_REPLY_PROMPT)
+        assert not next_ask(turn).final
+    add_reply(turn)
     assert outcome(turn) == TurnOutcome("error", "", "the model gave 3 empty replies")
 
 
 def test_a_call_forgives_empty_replies() -> None:
-    turn = begin(terms())
+    turn = start_turn(run_config())
     for _ in range(4):
-        hear(turn)
-        hear(turn, read("a"))
-        act(turn)
+        add_reply(turn)
+        add_reply(turn, read("a"))
+        run_calls(turn)
     assert turn.empty_replies == 0
-    asked(turn)
+    next_ask(turn)
 
 
 def test_an_empty_reply_uses_an_iteration_up() -> None:
-    turn = begin(terms(limits=RunLimits(max_iterations=1)))
-    hear(turn)
-    assert asked(turn).final
+    turn = start_turn(run_config(limits=RunLimits(max_iterations=1)))
+    add_reply(turn)
+    assert next_ask(turn).final
     assert (
-        asked(turn).messages[-1].text
-        == f"{rig.TASK}{EMPTY_REPLY_PROMPT}{CLOSING_PROMPTS['max_iterations']}"
+        next_ask(turn).messages[-1].text
+        == f"{turn_driver.TASK}{EMPTY_REPLY_PROMPT}{CLOSING_PROMPTS['max_iterations']}"
     )
 
 
 @pytest.mark.parametrize(("words", "answer"), [("Seven.", "Seven."), (" ", NO_ANSWER)])
 def test_iterations_end_with_last_words(words: str, answer: str) -> None:
-    turn = begin(terms(limits=RunLimits(max_iterations=2)))
+    turn = start_turn(run_config(limits=RunLimits(max_iterations=2)))
     for call_id in ("a", "b"):
-        assert not asked(turn).final
-        hear(turn, read(call_id))
-        act(turn)
-    ask = asked(turn)
+        assert not next_ask(turn).final
+        add_reply(turn, read(call_id))
+        run_calls(turn)
+    ask = next_ask(turn)
     assert ask.final
     assert ask.messages[-1].text == CLOSING_PROMPTS["max_iterations"]
-    hear(turn, words, read("c"))
+    add_reply(turn, words, read("c"))
     assert outcome(turn) == TurnOutcome("max_iterations", answer)
     assert turn.iteration == 3
     assert all(call.call_id != "c" for message in turn.messages for call in message.calls)
 
 
 def test_failures_in_a_row_end_the_run() -> None:
-    turn = begin(terms(limits=RunLimits(max_consecutive_tool_failures=3)))
+    turn = start_turn(run_config(limits=RunLimits(max_consecutive_tool_failures=3)))
     for call_id, failed in (("a", True), ("b", True), ("c", False), ("d", True), ("e", True)):
-        hear(turn, read(call_id), read(f"{call_id}2"))
-        act(turn, failed=failed)
-        assert not asked(turn).final
-    hear(turn, read("f"), read("f2"))
-    act(turn, failed=True)
-    assert asked(turn).final
-    assert asked(turn).messages[-1].text == CLOSING_PROMPTS["error"]
-    hear(turn, "It cannot be done.")
+        add_reply(turn, read(call_id), read(f"{call_id}2"))
+        run_calls(turn, failed=failed)
+        assert not next_ask(turn).final
+    add_reply(turn, read("f"), read("f2"))
+    run_calls(turn, failed=True)
+    assert next_ask(turn).final
+    assert next_ask(turn).messages[-1].text == CLOSING_PROMPTS["error"]
+    add_reply(turn, "It cannot be done.")
     expected = TurnOutcome("error", "It cannot be done.", "the last tool calls all failed")
     assert outcome(turn) == expected
 
 
 def test_one_success_among_failures_is_a_success() -> None:
-    turn = begin(terms(limits=RunLimits(max_consecutive_tool_failures=1)))
-    hear(turn, read("a"), read("b"))
+    turn = start_turn(run_config(limits=RunLimits(max_consecutive_tool_failures=1)))
+    add_reply(turn, read("a"), read("b"))
     turn.add_tool_result(ToolResult("a", "no", failed=True))
     turn.add_tool_result(ToolResult("b", "yes"))
     assert turn.failures == 0
-    assert not asked(turn).final
+    assert not next_ask(turn).final
 
 
 def test_the_budget_ends_the_run_with_what_was_said() -> None:
-    turn = begin(terms(limits=RunLimits(max_cost=0.25)))
-    hear(turn, read("a"), cost=0.25)
-    act(turn)
-    hear(turn, "Four so far.", read("b"), cost=0.01)
+    turn = start_turn(run_config(limits=RunLimits(max_cost=0.25)))
+    add_reply(turn, read("a"), cost=0.25)
+    run_calls(turn)
+    add_reply(turn, "Four so far.", read("b"), cost=0.01)
     assert outcome(turn) == TurnOutcome("budget_exceeded", "Four so far.", "the budget is used up")
-    check([*turn.run_messages(), user_message("Go on")])
+    check_messages([*turn.run_messages(), user_message("Go on")])
 
 
 def test_what_is_known_to_be_spent_counts_beside_a_model_without_a_price() -> None:
-    turn = begin(terms(limits=RunLimits(max_cost=0.25)))
+    turn = start_turn(run_config(limits=RunLimits(max_cost=0.25)))
     turn.add_reply([read("a")], "fallback", Usage(1, 1), None)
-    act(turn)
+    run_calls(turn)
     assert turn.cost is None
-    hear(turn, read("b"), cost=0.2)
-    act(turn)
-    asked(turn)
-    hear(turn, read("c"), cost=0.2)
+    add_reply(turn, read("b"), cost=0.2)
+    run_calls(turn)
+    next_ask(turn)
+    add_reply(turn, read("c"), cost=0.2)
     assert outcome(turn).stop_reason == "budget_exceeded"
 
 
 def test_usage_and_cost_are_kept_by_model() -> None:
-    turn = begin(terms())
+    turn = start_turn(run_config())
     assert turn.cost == 0
     turn.add_reply([read("a")], "one", Usage(1, 2, 3, 4), 0.5)
-    act(turn)
+    run_calls(turn)
     turn.add_reply([read("b")], "two", Usage(10, 20), 0.25)
-    act(turn)
+    run_calls(turn)
     turn.add_reply([read("c")], "one", Usage(1, 1), 0.5)
     assert turn.spending == {
         "one": ModelSpending(Usage(2, 3, 3, 4), 1.0),
@@ -209,15 +219,15 @@ def test_usage_and_cost_are_kept_by_model() -> None:
 
 
 def test_only_what_may_be_repeated_runs_again() -> None:
-    turn = begin(terms())
-    hear(turn, read("a"), write("b"), read("c"), write("d"), read("e"))
+    turn = start_turn(run_config())
+    add_reply(turn, read("a"), write("b"), read("c"), write("d"), read("e"))
     turn.mark_started(["a", "b", "c", "d"])
     turn.add_tool_result(ToolResult("c", "done"))
     turn.add_tool_result(ToolResult("d", "done"))
     assert turn.settle_interrupted() == [read("a")]
     assert turn.next() == Act((read("a"), read("e")))
-    act(turn)
-    given = results(turn)
+    run_calls(turn)
+    given = last_results(turn)
     assert list(given) == ["a", "b", "c", "d", "e"]
     assert given["b"] == ToolResult("b", INTERRUPTED, failed=True)
     assert given["d"].text == "done"
@@ -225,40 +235,42 @@ def test_only_what_may_be_repeated_runs_again() -> None:
 
 
 def test_a_call_of_a_tool_that_is_gone_is_not_repeated() -> None:
-    turn = begin(terms())
-    hear(turn, read("a"))
+    turn = start_turn(run_config())
+    add_reply(turn, read("a"))
     turn.mark_started(["a"])
     turn.config = msgspec.structs.replace(turn.config, tools=())
     assert turn.settle_interrupted() == []
-    assert results(turn)["a"].text == INTERRUPTED
+    assert last_results(turn)["a"].text == INTERRUPTED
 
 
 @pytest.mark.parametrize("stop_reason", ["timeout", "error", "user_stop"])
 def test_an_end_from_outside_keeps_what_was_said_last(stop_reason: StopReason) -> None:
-    turn = begin(terms(), [user_message("Hi"), Message("assistant", (Text("Hello."),))])
+    turn = start_turn(run_config(), [user_message("Hi"), Message("assistant", (Text("Hello."),))])
     turn.end(stop_reason, "enough")
     assert outcome(turn) == TurnOutcome(stop_reason, "", "enough")
-    turn = begin(terms())
-    hear(turn, " Four so far.\n", read("a"))
-    act(turn)
-    hear(turn, read("b"))
+    turn = start_turn(run_config())
+    add_reply(turn, " Four so far.\n", read("a"))
+    run_calls(turn)
+    add_reply(turn, read("b"))
     turn.end(stop_reason, "enough")
     turn.end("error", "a second time")
     assert outcome(turn) == TurnOutcome(stop_reason, "Four so far.", "enough")
     assert STATUS_BY_STOP_REASON[stop_reason] in {"failed", "cancelled"}
-    check([*turn.run_messages(), Message("assistant", (Text("Go on."),)), user_message("Yes")])
+    check_messages(
+        [*turn.run_messages(), Message("assistant", (Text("Go on."),)), user_message("Yes")]
+    )
 
 
 def test_a_trim_says_what_it_left_out() -> None:
-    turn = begin(terms())
+    turn = start_turn(run_config())
     for n in range(6):
-        hear(turn, read(f"c{n}"))
-        act(turn, "x" * 3000)
+        add_reply(turn, read(f"c{n}"))
+        run_calls(turn, "x" * 3000)
     assert turn.fit_context(100_000) is None
     event = turn.fit_context(3000)
     assert event is not None
     assert (event.reason, event.budget_tokens, event.messages_before) == ("window", 3000, 13)
-    assert event.messages_after == len(asked(turn).messages) == 5
+    assert event.messages_after == len(next_ask(turn).messages) == 5
     assert event.tokens_after <= 0.7 * 3000 < 3000 < event.tokens_before
     harder = turn.fit_context(3000, refused=True)
     assert harder is not None
@@ -266,19 +278,19 @@ def test_a_trim_says_what_it_left_out() -> None:
     assert harder.tokens_after <= event.tokens_after // 2
     assert turn.fit_context(1, refused=True) is not None
     assert turn.fit_context(1, refused=True) is None
-    check(asked(turn).messages, [rig.TASK])
+    check_messages(next_ask(turn).messages, [turn_driver.TASK])
 
 
 def test_half_characters_stop_at_the_door() -> None:
-    turn = begin(terms(people=True))
+    turn = start_turn(run_config(people=True))
     path = {"path": "c\udc00", "x": ["\ud83d"]}
-    hear(turn, "a\ud83d", Thinking("b\ud83d"), ToolCall("a", "read_file", path))
+    add_reply(turn, "a\ud83d", Thinking("b\ud83d"), ToolCall("a", "read_file", path))
     turn.add_user_message("d\ud83d\ude00\ud83d")
     turn.add_tool_result(ToolResult("a", "e\udfff"))
-    hear(turn, rig.call("q", "request_user", question="f\udfff", options=["g\ud800"]))
-    turn.resolve(rig.answer(turn, "text", "h\udfff"))
-    hear(turn, ToolCall("m\ud800", "n\ud800", {}, "o\ud800"))
-    hear(turn, "p\ud800")
+    add_reply(turn, turn_driver.call("q", "request_user", question="f\udfff", options=["g\ud800"]))
+    turn.resolve(turn_driver.make_answer(turn, "text", "h\udfff"))
+    add_reply(turn, ToolCall("m\ud800", "n\ud800", {}, "o\ud800"))
+    add_reply(turn, "p\ud800")
     encoded = msgspec.json.encode(turn).decode()
     for letter in "abcefghop":
         assert f"{letter}�" in encoded
@@ -290,18 +302,18 @@ def test_arguments_nested_too_deep_are_malformed(depth: int) -> None:
     deep: list[Any] = []
     for _ in range(depth):
         deep = [deep]
-    turn = begin(terms())
-    (event,) = hear(turn, rig.call("a", "read_file", path=deep))
+    turn = start_turn(run_config())
+    (event,) = add_reply(turn, turn_driver.call("a", "read_file", path=deep))
     assert isinstance(event, ToolCompleted)
     assert "(it is nested more than 60 deep)" in str(event.error)
-    check(asked(turn).messages)
+    check_messages(next_ask(turn).messages)
 
 
 def test_it_is_stored_as_it_is() -> None:
-    turn = begin(terms("strict", people=True))
-    hear(turn, rig.planned("p", "Look", "Count", complexity="complex"))
-    hear(turn, rig.opened("o", "1"))
-    hear(turn, "Now.", read("a"), write("b"))
+    turn = start_turn(run_config("strict", people=True))
+    add_reply(turn, turn_driver.plan_call("p", "Look", "Count", complexity="complex"))
+    add_reply(turn, turn_driver.clarify_call("o", "1"))
+    add_reply(turn, "Now.", read("a"), write("b"))
     turn.mark_started(["a"])
     turn.add_user_message("Also the egrets.")
     stored = msgspec.json.encode(turn)

@@ -27,9 +27,9 @@ from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
 from internal.agent.domain.usage import RunLimits, Usage
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, decode_checkpoint
-from tests.support import turn_driver as rig
+from tests.support import turn_driver
 from tests.support.anthropic_server import signature_of
-from tests.support.strict_provider import check, check_on_the_wire
+from tests.support.strict_provider import check_messages, check_request_encoding
 
 IDEMPOTENT = {"read_file", "plan", "update_plan", "clarify", "request_user"}
 UI = IDEMPOTENT - {"read_file"}
@@ -101,12 +101,12 @@ histories: st.SearchStrategy[list[Message]] = st.sampled_from(
         [user_message("Stopped before a word")],
         [
             Message("user", (pictures, Text("What is it?"))),
-            Message("assistant", (rig.read("call-1-1"), rig.read("a"))),
+            Message("assistant", (turn_driver.read("call-1-1"), turn_driver.read("a"))),
             Message("user", (ToolResult("call-1-1", ""), ToolResult("a", "x" * 2000))),
             user_message("Go on"),
             Message("assistant", (Text("A heron."),)),
             user_message("And now?"),
-            Message("assistant", (rig.write("call-2-1"),)),
+            Message("assistant", (turn_driver.write("call-2-1"),)),
             Message("user", (ToolResult("call-2-1", "not run", failed=True),)),
         ],
     ]
@@ -134,9 +134,9 @@ class Life:
         draw = self.draw = data.draw
         policy = Policy(draw(modes), allow=("shell(ls)",), deny=("shell(rm *)",))
         people = draw(st.sampled_from([True, True, False]))
-        given_terms = rig.terms(draw(gate_modes), policy, draw(limits), people=people)
-        self.turn = rig.begin(given_terms, draw(histories))
-        self.said = [rig.TASK]
+        given_terms = turn_driver.run_config(draw(gate_modes), policy, draw(limits), people=people)
+        self.turn = turn_driver.start_turn(given_terms, draw(histories))
+        self.said = [turn_driver.TASK]
         self.agreed: set[str] = set()
         self.ran: Counter[str] = Counter()
         self.running: set[str] = set()
@@ -282,8 +282,8 @@ class Life:
         assert all(times <= 1 for times in self.ran.values())
         match move:
             case Ask(messages, final):
-                check(messages, self.said)
-                check_on_the_wire(messages, self.turn.config, final=final)
+                check_messages(messages, self.said)
+                check_request_encoding(messages, self.turn.config, final=final)
                 assert not self.turn.pending_user_messages
             case Act(to_run):
                 assert to_run
@@ -298,7 +298,9 @@ class Life:
             case Done(outcome):
                 assert outcome == self.turn.outcome
         said = [] if isinstance(move, Done) else self.said
-        check(merge_messages([*self.turn.run_messages(), user_message("the next task")]), said)
+        check_messages(
+            merge_messages([*self.turn.run_messages(), user_message("the next task")]), said
+        )
 
     def comes_to_an_end(self) -> None:
         """Reply on and on: the Turn closes by itself, and its last reply is the answer."""
@@ -309,7 +311,7 @@ class Life:
                     assert self.turn.outcome is not None
                     assert self.turn.outcome.answer == "the end"
                 case Ask():
-                    self.model_replies([rig.read("a"), rig.write("b")])
+                    self.model_replies([turn_driver.read("a"), turn_driver.write("b")])
                 case Act():
                     self.tools_run(all_of_them=True)
                 case Pause(question):

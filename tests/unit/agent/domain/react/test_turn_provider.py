@@ -3,7 +3,7 @@
 import pytest
 
 from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolResult, user_message
-from tests.support.strict_provider import Objection, check
+from tests.support.strict_provider import ProviderRejection, check_messages
 from tests.support.turn_driver import read
 
 HI = user_message("Hi")
@@ -14,8 +14,10 @@ RESULTS = Message("user", GIVEN)
 
 def test_it_takes_what_is_right() -> None:
     picture = Image("image/png", "aGVyb24=")
-    check([Message("user", (picture, Text("Hi"))), CALL, Message("user", (*GIVEN, Text("And?")))])
-    check([HI, Message("assistant", (Thinking("Hm."), *CALL.parts)), RESULTS], ["Hi"])
+    check_messages(
+        [Message("user", (picture, Text("Hi"))), CALL, Message("user", (*GIVEN, Text("And?")))]
+    )
+    check_messages([HI, Message("assistant", (Thinking("Hm."), *CALL.parts)), RESULTS], ["Hi"])
 
 
 @pytest.mark.parametrize(
@@ -46,16 +48,16 @@ def test_it_takes_what_is_right() -> None:
     ],
 )
 def test_it_objects(messages: list[Message], objection: str) -> None:
-    with pytest.raises(Objection, match=objection):
-        check(messages)
+    with pytest.raises(ProviderRejection, match=objection):
+        check_messages(messages)
 
 
 @pytest.mark.parametrize("said", [["Ho"], ["Hi", "Hi"], ["there", "Hi"]])
 def test_it_misses_words(said: list[str]) -> None:
-    with pytest.raises(Objection, match="missing or out of order"):
-        check([user_message("Hi there")], said)
+    with pytest.raises(ProviderRejection, match="missing or out of order"):
+        check_messages([user_message("Hi there")], said)
 
 
 def test_it_sees_half_characters() -> None:
     with pytest.raises(UnicodeEncodeError):
-        check([user_message("x\ud83d")])
+        check_messages([user_message("x\ud83d")])
