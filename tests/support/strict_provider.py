@@ -1,4 +1,4 @@
-"""A provider that takes a conversation only when it keeps every rule that any provider has."""
+"""The strictest provider: rejects a conversation that any known provider would reject."""
 
 from collections.abc import Sequence
 
@@ -14,57 +14,62 @@ HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
 
 
 class ProviderRejection(AssertionError):
-    """Why the conversation is refused."""
+    """The conversation is rejected; the message says why."""
 
 
 def check_messages(messages: Sequence[Message], said: Sequence[str] = ()) -> None:
-    """Raise Objection for what a strict provider refuses, or when words of `said` are not there."""
-    _need(messages, "there are no messages")
+    """Raise ProviderRejection for an invalid conversation, or if texts of `said` are missing."""
+    _require(messages, "there are no messages")
     seen: set[str] = set()
-    opened: tuple[str, ...] = ()
+    open_calls: tuple[str, ...] = ()
     for at, message in enumerate(messages):
         role = "assistant" if at % 2 else "user"
-        _need(message.role == role, f"message {at} is of the role {message.role}, not {role}")
-        _need(message.parts, f"message {at} is empty")
-        _check_results(at, message, opened)
+        _require(message.role == role, f"message {at} is of the role {message.role}, not {role}")
+        _require(message.parts, f"message {at} is empty")
+        _check_results(at, message, open_calls)
         for part in message.parts:
             _check_part(at, message, part)
-        opened = tuple(call.call_id for call in message.calls)
-        _need(len(opened) == len(set(opened)), f"message {at} has an id twice: {opened}")
-        _need(not seen.intersection(opened), f"message {at} has an id of an earlier one: {opened}")
-        seen.update(opened)
-    _need(not opened, f"calls without results: {opened}")
-    _need(messages[-1].role == "user", "the last message is the model's own")
-    heard = "\n".join(message.text for message in messages if message.role == "user")
-    place = 0
-    for words in said:
-        place = heard.find(words, place)
-        _need(place >= 0, f"words are missing or out of order: {words!r}")
-        place += len(words)
+        open_calls = tuple(call.call_id for call in message.calls)
+        _require(
+            len(open_calls) == len(set(open_calls)), f"message {at} has an id twice: {open_calls}"
+        )
+        _require(
+            not seen.intersection(open_calls),
+            f"message {at} has an id of an earlier one: {open_calls}",
+        )
+        seen.update(open_calls)
+    _require(not open_calls, f"calls without results: {open_calls}")
+    _require(messages[-1].role == "user", "the last message is the model's own")
+    received = "\n".join(message.text for message in messages if message.role == "user")
+    position = 0
+    for text in said:
+        position = received.find(text, position)
+        _require(position >= 0, f"texts are missing or out of order: {text!r}")
+        position += len(text)
 
 
-def check_request_encoding(messages: Sequence[Message], terms: RunConfig, *, final: bool) -> None:
-    """Raise Refusal when Anthropic's API would refuse the request that is made of it."""
+def check_request_encoding(messages: Sequence[Message], config: RunConfig, *, final: bool) -> None:
+    """Raise an error if Anthropic's API would reject the encoded request."""
     request = ModelRequest(
         model="claude-x",
-        system=terms.system,
+        system=config.system,
         messages=tuple(messages),
-        tools=terms.tools,
+        tools=config.tools,
         tool_choice="none" if final else "auto",
         max_output_tokens=1000,
     )
     check_request(HEADERS, msgspec.json.decode(encode_request(request)))
 
 
-def _check_results(at: int, message: Message, opened: tuple[str, ...]) -> None:
+def _check_results(at: int, message: Message, open_calls: tuple[str, ...]) -> None:
     results = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
     first = message.parts[: len(results)]
-    _need(
+    _require(
         all(isinstance(part, ToolResult) for part in first), f"message {at}: results are not first"
     )
-    _need(
-        tuple(results) == opened,
-        f"message {at} answers {results}, the calls before it are {opened}",
+    _require(
+        tuple(results) == open_calls,
+        f"message {at} answers {results}, the calls before it are {open_calls}",
     )
 
 
@@ -72,23 +77,23 @@ def _check_part(at: int, message: Message, part: object) -> None:
     user = message.role == "user"
     match part:
         case Text(text):
-            _need(text.strip(), f"message {at} has an empty text")
+            _require(text.strip(), f"message {at} has an empty text")
             text.encode()
         case Thinking(text, signature, redacted):
-            _need(not user, f"message {at}: a person's message has thinking")
-            _need(text or signature or redacted, f"message {at} has empty thinking")
+            _require(not user, f"message {at}: a user message has thinking")
+            _require(text or signature or redacted, f"message {at} has empty thinking")
             f"{text}{signature}{redacted}".encode()
         case ToolCall(call_id, _, arguments):
-            _need(not user, f"message {at}: a person's message has calls")
-            _need(call_id.strip(), f"message {at} has a call without id")
+            _require(not user, f"message {at}: a user message has calls")
+            _require(call_id.strip(), f"message {at} has a call without id")
             msgspec.json.encode(arguments)
         case ToolResult(text=text):
-            _need(user, f"message {at}: a model's message has results")
+            _require(user, f"message {at}: a model's message has results")
             text.encode()
         case _:
-            _need(user, f"message {at}: a model's message has a picture")
+            _require(user, f"message {at}: a model's message has a picture")
 
 
-def _need(condition: object, objection: str) -> None:
+def _require(condition: object, reason: str) -> None:
     if not condition:
-        raise ProviderRejection(objection)
+        raise ProviderRejection(reason)

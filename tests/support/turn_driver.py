@@ -1,4 +1,4 @@
-"""What tests of the Turn begin with: a few tools, terms, a Turn at its task, short calls."""
+"""Helpers for tests of the Turn: tools, a configuration, calls, replies and steps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,8 +48,8 @@ def run_config(
     )
 
 
-def start_turn(given: RunConfig, history: Sequence[Message] = ()) -> Turn:
-    return Turn(config=given, messages=[*history, user_message(TASK)], task_index=len(history))
+def start_turn(config: RunConfig, history: Sequence[Message] = ()) -> Turn:
+    return Turn(config=config, messages=[*history, user_message(TASK)], task_index=len(history))
 
 
 def call(call_id: str, tool: str, **arguments: Any) -> ToolCall:
@@ -77,16 +77,16 @@ def update_plan_call(call_id: str, step_id: str, status: str) -> ToolCall:
 
 
 def add_reply(turn: Turn, *parts: Part | str, cost: float | None = 0.0) -> list[Event]:
-    """Let the model say and call this."""
+    """Add a reply of the model with these texts and calls; return its events."""
     reply = [Text(part) if isinstance(part, str) else part for part in parts]
     return turn.add_reply(reply, "claude-x", Usage(10, 5), cost)
 
 
 def run_calls(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[str, ...]:
-    """Run what is to be run; return the ids."""
-    move = turn.next()
-    assert isinstance(move, Act), move
-    ids = tuple(each.call_id for each in move.calls)
+    """Run the requested calls with this result; return their ids."""
+    step = turn.next()
+    assert isinstance(step, Act), step
+    ids = tuple(each.call_id for each in step.calls)
     turn.mark_started(ids)
     for call_id in ids:
         turn.add_tool_result(ToolResult(call_id, text, failed))
@@ -94,21 +94,21 @@ def run_calls(turn: Turn, text: str = "ok", *, failed: bool = False) -> tuple[st
 
 
 def next_ask(turn: Turn) -> Ask:
-    move = turn.next()
-    assert isinstance(move, Ask), move
-    return move
+    step = turn.next()
+    assert isinstance(step, Ask), step
+    return step
 
 
 def next_question(turn: Turn) -> Question:
-    move = turn.next()
-    assert isinstance(move, Pause), move
-    return move.question
+    step = turn.next()
+    assert isinstance(step, Pause), step
+    return step.question
 
 
 def outcome(turn: Turn) -> TurnOutcome:
-    move = turn.next()
-    assert isinstance(move, Done), move
-    return move.outcome
+    step = turn.next()
+    assert isinstance(step, Done), step
+    return step.outcome
 
 
 def last_results(turn: Turn) -> dict[str, ToolResult]:

@@ -1,4 +1,4 @@
-"""Answers: what fits which question, and how a text is understood as one."""
+"""Answers: validation by question, and parsing from text."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
         (CALLS, AnswerInput("reject", grant="session"), AnswerInput("reject")),
     ],
 )
-def test_what_fits_is_taken_as_it_counts(
+def test_a_valid_answer_is_normalized(
     question: Question, given: AnswerInput, fitted: AnswerInput
 ) -> None:
     assert normalize_answer(question, given) == fitted
@@ -115,7 +115,7 @@ def test_what_fits_is_taken_as_it_counts(
         (CALLS, AnswerInput("approve", grant="rule", rules=("(",)), "is not a rule"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_a_sentence(
+def test_an_invalid_answer_is_rejected_with_a_message(
     question: Question, given: AnswerInput, sentence: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=sentence):
@@ -146,21 +146,21 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
         (SOME_OF, "both", AnswerInput("text", "both")),
     ],
 )
-def test_a_text_is_understood_as_an_answer_or_not_at_all(
+def test_a_text_is_parsed_as_an_answer_or_rejected(
     question: Question, text: str, understood: AnswerInput | None
 ) -> None:
     assert read_answer(question, text, YES, NO) == understood
 
 
 @given(st.sampled_from([ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS]), st.text(max_size=40))
-def test_whatever_is_understood_fits(question: Question, text: str) -> None:
+def test_every_parsed_answer_is_valid(question: Question, text: str) -> None:
     understood = read_answer(question, text, YES, NO)
     if understood is not None:
         normalize_answer(question, understood)
 
 
 @pytest.mark.parametrize("question", [ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS])
-def test_the_schema_names_the_fields_that_have_a_meaning(question: Question) -> None:
+def test_the_schema_lists_the_fields_that_apply_to_the_question(question: Question) -> None:
     fields: dict[str, Any] = answer_schema(question)["properties"]
     more = {
         "plan": {"edit"}, "clarify": {"choices"}, "approval": {"items", "grant", "rules"},
@@ -169,7 +169,7 @@ def test_the_schema_names_the_fields_that_have_a_meaning(question: Question) -> 
     assert answer_schema(question)["additionalProperties"] is False
 
 
-def test_steps_are_read_as_people_write_them() -> None:
+def test_steps_are_read_from_numbered_and_bulleted_lines() -> None:
     text = "1. look\n 2) act twice\n\n- rest\n（3 times) stay\n3、走\n2024 was fine"  # noqa: RUF001 - so they write
     assert read_steps(text) == (
         "look", "act twice", "rest", "（3 times) stay", "走", "2024 was fine",  # noqa: RUF001 - so they write

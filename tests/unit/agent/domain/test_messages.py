@@ -1,4 +1,4 @@
-"""Messages: how they are joined, named apart and kept."""
+"""Messages: merging, unique ids and normalization."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from internal.agent.domain.messages import (
 PICTURE = Image("image/png", "aGVyb24=")
 
 
-def test_a_message_has_words_and_calls() -> None:
+def test_a_message_has_text_and_calls() -> None:
     calls = (ToolCall("a", "x", {}), ToolCall("b", "y", {}))
     message = Message("assistant", (Thinking("Hm."), Text("One "), calls[0], Text("two"), calls[1]))
     assert message.text == "One two"
@@ -40,11 +40,13 @@ def test_a_message_has_words_and_calls() -> None:
         ("", (), ()),
     ],
 )
-def test_a_persons_message(text: str, images: tuple[Image, ...], parts: tuple[Part, ...]) -> None:
+def test_a_user_message_omits_empty_text(
+    text: str, images: tuple[Image, ...], parts: tuple[Part, ...]
+) -> None:
     assert user_message(text, images) == Message("user", parts)
 
 
-def test_neighbours_are_joined_results_first_and_nothing_is_empty() -> None:
+def test_adjacent_messages_of_a_role_are_merged_with_results_first() -> None:
     result = ToolResult("a", "x")
     joined = merge_messages(
         [
@@ -64,7 +66,7 @@ def test_neighbours_are_joined_results_first_and_nothing_is_empty() -> None:
     ]
 
 
-def test_ids_are_kept_when_they_can_be() -> None:
+def test_valid_ids_are_kept() -> None:
     calls = [ToolCall(name, "x", {}) for name in ("toolu_01-A", "b", "b", "", "n-3", "c d", "é")]
     calls.append(ToolCall("x" * 65, "x", {}))
     named = assign_call_ids(calls, {"n-4", "n-5"}, "n")
@@ -73,7 +75,7 @@ def test_ids_are_kept_when_they_can_be() -> None:
 
 
 @given(st.lists(st.sampled_from(["", "n-1", "n-2", "n-3", "a", "a b"])), st.sets(st.text()))
-def test_ids_are_never_shared(ids: list[str], used: set[str]) -> None:
+def test_ids_are_unique(ids: list[str], used: set[str]) -> None:
     before = set(used)
     named = assign_call_ids([ToolCall(each, "x", {}) for each in ids], used, "n")
     ours = [call.call_id for call in named]
@@ -82,7 +84,7 @@ def test_ids_are_never_shared(ids: list[str], used: set[str]) -> None:
     assert used == before | set(ours)
 
 
-def test_a_call_is_kept_as_it_can_be_stored() -> None:
+def test_a_call_is_normalized_for_storage() -> None:
     deep: dict[str, Any] = {}
     for _ in range(70):
         deep = {"x": deep}
@@ -106,7 +108,7 @@ def test_a_call_is_kept_as_it_can_be_stored() -> None:
     msgspec.json.encode((odd, too_deep, raw))
 
 
-def test_of_a_reply_its_words_and_thoughts_are_kept() -> None:
+def test_the_text_and_thinking_of_a_reply_are_kept() -> None:
     parts: list[Part] = [
         Thinking("Hm\ud800", "s"),
         Thinking(""),

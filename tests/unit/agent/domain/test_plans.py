@@ -15,7 +15,7 @@ def test_a_step_is_found_by_its_id() -> None:
     assert PLAN.step("3") is None
 
 
-def test_marking_makes_another_plan() -> None:
+def test_marking_a_step_returns_a_new_plan() -> None:
     marked = PLAN.marked("2", "completed")
     assert [step.status for step in marked.steps] == ["pending", "completed"]
     assert [step.status for step in PLAN.steps] == ["pending", "pending"]

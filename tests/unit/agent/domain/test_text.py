@@ -1,4 +1,4 @@
-"""Clipping: whole characters, and no more of them than fit."""
+"""Text: surrogates, truncation and invisible characters."""
 
 import re
 import unicodedata
@@ -57,17 +57,17 @@ def size(value: Any) -> int:
         ("\ud83d\ud83d\ude00\ude00", "�😀�"),
     ],
 )
-def test_halves_are_joined_or_replaced(text: str, made: str) -> None:
+def test_surrogates_are_joined_or_replaced(text: str, made: str) -> None:
     assert replace_surrogates(text) == made
 
 
 @given(any_text)
-def test_what_is_whole_can_be_encoded(text: str) -> None:
+def test_text_without_surrogates_can_be_encoded(text: str) -> None:
     made = replace_surrogates(text)
     assert made.encode().decode() == made == replace_surrogates(made)
 
 
-def test_values_are_made_whole_all_the_way_down() -> None:
+def test_surrogates_are_replaced_in_nested_values() -> None:
     given = {"a\ud800": [("\udfff", 1, 2.5, None, True), {"b": float("nan")}], "c": -float("inf")}
     assert replace_surrogates_in(given) == {
         "a�": [["�", 1, 2.5, None, True], {"b": None}],
@@ -75,7 +75,7 @@ def test_values_are_made_whole_all_the_way_down() -> None:
     }
 
 
-def test_values_may_be_nested_so_deep() -> None:
+def test_values_nested_too_deeply_are_rejected() -> None:
     value: Any = "x"
     for _ in range(MAX_NESTING):
         value = [value]
@@ -84,7 +84,7 @@ def test_values_may_be_nested_so_deep() -> None:
         replace_surrogates_in({"x": value})
 
 
-def test_a_clipped_text_keeps_its_head_and_its_tail() -> None:
+def test_a_truncated_text_keeps_its_head_and_tail() -> None:
     text = "".join(map(str, range(2000)))
     short = truncate(text, 100)
     assert len(short) <= 100
@@ -98,21 +98,21 @@ def test_a_clipped_text_keeps_its_head_and_its_tail() -> None:
 
 
 @given(st.text(max_size=300), st.integers(60, 200))
-def test_a_clipped_text_is_never_longer(text: str, most: int) -> None:
+def test_a_truncated_text_is_never_longer_than_the_limit(text: str, most: int) -> None:
     short = truncate(text, most)
     assert len(short) <= most
     assert (short == text) == (len(text) <= most)
 
 
 @pytest.mark.parametrize("most", [0, 1, 31])
-def test_without_room_only_the_note_is_left(most: int) -> None:
+def test_a_tiny_limit_leaves_only_the_note(most: int) -> None:
     assert truncate("x" * 5000, most) == "\n… 5,000 characters left out …\n"
     assert truncate_json("x" * 5000, most) == "\n… 5,000 characters left out …\n"
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("most", [100, 8000, MAX_JSON_BYTES])
-def test_a_fitted_text_fits_and_uses_its_room(text: str, most: int) -> None:
+def test_a_text_truncated_for_json_uses_most_of_its_limit(text: str, most: int) -> None:
     short = truncate_json(text, most)
     assert most * 0.6 - 80 <= size(short) - 2 <= most
     assert "characters left out" in short
@@ -122,7 +122,7 @@ def test_a_fitted_text_fits_and_uses_its_room(text: str, most: int) -> None:
 
 
 @given(any_text, st.integers(50, 400))
-def test_a_text_that_fits_is_left_alone(text: str, most: int) -> None:
+def test_a_text_that_fits_is_unchanged(text: str, most: int) -> None:
     short = truncate_json(text, most)
     assert size(short) - 2 <= most
     assert (short == replace_surrogates(text)) == (size(replace_surrogates(text)) - 2 <= most)
@@ -147,13 +147,13 @@ def test_arguments_fit_into_an_event(text: str, count: int) -> None:
         assert size(truncate_arguments(arguments, 20_000)) <= 22_000
 
 
-def test_small_arguments_stay_as_they_are() -> None:
+def test_small_arguments_are_unchanged() -> None:
     arguments = {"path": "a.txt", "lines": [1, 2, {"to": None}], "all": True, "ratio": 0.5}
     assert truncate_arguments(arguments) == arguments
     assert truncate_arguments({}) == {}
 
 
-def test_what_does_not_fit_is_told() -> None:
+def test_omitted_arguments_are_described() -> None:
     deep: Any = 1
     for _ in range(MAX_NESTING + 1):
         deep = [deep]
@@ -178,7 +178,7 @@ _COUNTED = re.compile(r"\{(\d+)\}")
 
 
 def meant(shown: str) -> str:
-    """Read an escaped text back: only a reader that gets each text back proves them distinct."""
+    """Return the original of an escaped text; it exists only if the escapes are unambiguous."""
     text, place = "", 0
     while place < len(shown):
         found = _ESCAPES.match(shown, place)
@@ -193,19 +193,19 @@ def meant(shown: str) -> str:
 
 
 @given(_SHORT | _ANY)
-def test_every_text_can_be_read_back(text: str) -> None:
+def test_escaped_text_can_be_read_back(text: str) -> None:
     assert meant(escape_invisible(text)) == text
 
 
 @given(_SHORT | _ANY, _SHORT | _ANY)
-def test_different_texts_never_show_alike(one: str, other: str) -> None:
+def test_different_texts_are_never_displayed_alike(one: str, other: str) -> None:
     shown = (escape_invisible(one), escape_invisible(other))
     alike = unicodedata.normalize("NFC", shown[0]) == unicodedata.normalize("NFC", shown[1])
     assert alike is (one == other)
 
 
 @given(_SHORT | _ANY)
-def test_nothing_hidden_is_left(text: str) -> None:
+def test_no_invisible_character_is_left(text: str) -> None:
     shown = escape_invisible(text)
     assert not any(is_invisible(char) for char in shown if char not in " \t\n")
     assert not re.search(r"[ \t]$", shown, re.MULTILINE)
@@ -225,7 +225,7 @@ def test_nothing_hidden_is_left(text: str) -> None:
         "x" + " " * 80 + "# far to the right",
     ],
 )
-def test_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert escape_invisible(text) == text
 
 
@@ -254,11 +254,11 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
         ("a" + "\u0332" * 6, "a" + "\u0332" * 4 + "\\u0332\\u0332"),
     ],
 )
-def test_tricks_become_visible(text: str, shown: str) -> None:
+def test_deceptive_characters_are_escaped(text: str, shown: str) -> None:
     assert escape_invisible(text) == shown
 
 
 @pytest.mark.parametrize("flood", [" x", "\\u", "\u0301", "a\u0301", "\t ", "\u202e", "\n \n"])
-def test_a_flood_is_shown_whole(flood: str) -> None:
+def test_long_runs_of_invisible_characters_are_escaped_completely(flood: str) -> None:
     text = flood * 30_000
     assert meant(escape_invisible(text)) == text

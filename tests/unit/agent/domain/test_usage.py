@@ -1,4 +1,4 @@
-"""Budgets: tokens are added up, prices are found by a model's name."""
+"""Usage, prices and limits."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ TABLE = PriceTable(
 
 
 @given(usages, usages, usages)
-def test_usage_adds_up(one: Usage, two: Usage, three: Usage) -> None:
+def test_usage_is_summed_by_kind(one: Usage, two: Usage, three: Usage) -> None:
     assert one + Usage() == one
     assert one + two == two + one
     assert (one + two) + three == one + (two + three)
@@ -52,14 +52,14 @@ def test_each_kind_of_token_has_its_price() -> None:
         ("offline", None),
     ],
 )
-def test_a_name_falls_back_to_the_longest_that_it_extends(model: str, known: str | None) -> None:
+def test_a_model_is_priced_by_the_longest_matching_prefix(model: str, known: str | None) -> None:
     price = None if known is None else TABLE.prices[known]
     assert TABLE.price(model) == price
     used = Usage(1_000_000, 1_000_000)
     assert TABLE.cost(model, used) == (None if price is None else price.cost(used))
 
 
-def test_without_prices_nothing_is_known() -> None:
+def test_without_prices_the_cost_is_unknown() -> None:
     assert PriceTable().cost("claude-x", Usage(1, 1)) is None
 
 

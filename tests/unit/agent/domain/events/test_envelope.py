@@ -74,5 +74,5 @@ def test_an_event_without_a_node() -> None:
         ),
     ],
 )
-def test_moments_are_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
+def test_timestamps_are_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
     assert rfc3339(moment) == text

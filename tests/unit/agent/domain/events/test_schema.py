@@ -1,4 +1,4 @@
-"""The generated description of the events is fresh and complete."""
+"""The generated description of the events is current and complete."""
 
 import json
 from typing import Any
@@ -16,13 +16,13 @@ DOCS = ROOT / "docs"
 AGAIN = "stale: run `larkspur events schema [--markdown]` into docs/ again"
 
 
-def test_the_files_in_docs_are_fresh() -> None:
+def test_the_generated_files_are_current() -> None:
     assert (DOCS / "events.md").read_text(encoding="utf-8") == markdown(), AGAIN
     stored = json.loads((DOCS / "events.schema.json").read_text(encoding="utf-8"))
     assert stored == json.loads(json.dumps(json_schema())), AGAIN
 
 
-def test_everything_that_can_be_sent_is_described() -> None:
+def test_every_event_and_control_frame_is_described() -> None:
     schema, page = json_schema(), markdown()
     envelope = schema["$defs"]["WorkflowEventEnvelope"]
     assert envelope["properties"]["event"]["enum"] == [event.name for event in EVENTS]
@@ -38,7 +38,7 @@ def test_everything_that_can_be_sent_is_described() -> None:
         assert title in schema["$defs"]
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_is_defined() -> None:
     schema = json_schema()
     targets = set(_references(schema))
     assert targets <= {f"#/$defs/{name}" for name in schema["$defs"]}

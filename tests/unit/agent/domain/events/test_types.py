@@ -1,4 +1,4 @@
-"""Events: the roster is whole, every event survives JSON, every node has its id."""
+"""Events: the list is complete, every event survives JSON, every node has an id."""
 
 import json
 from typing import Any
@@ -191,17 +191,17 @@ def all_below(kind: type[Any]) -> set[type[Any]]:
     return {each for sub in kind.__subclasses__() for each in {sub, *all_below(sub)}}
 
 
-def test_every_event_is_in_the_roster() -> None:
+def test_every_event_is_listed_in_events() -> None:
     assert set(EVENTS) == {each for each in all_below(Event) if each.__module__.startswith("inter")}
     assert [type(event) for event in EXAMPLES] == list(EVENTS)
 
 
-def test_names_are_unique_and_told_apart_from_controls() -> None:
+def test_event_and_control_names_are_unique() -> None:
     names = [event.name for event in EVENTS] + [control.name for control in CONTROLS]
     assert len(names) == len(set(names))
 
 
-def test_what_is_stored_what_ends_a_run_and_what_is_inner() -> None:
+def test_the_durable_terminal_and_inner_flags() -> None:
     def named(flag: str, *, value: bool) -> set[str]:
         return {event.name for event in EVENTS if getattr(event, flag) is value}
 
@@ -219,7 +219,7 @@ def test_what_is_stored_what_ends_a_run_and_what_is_inner() -> None:
 
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: event.name)
-def test_an_event_comes_back_from_json_as_it_was(event: Event) -> None:
+def test_an_event_survives_json(event: Event) -> None:
     fields = msgspec.structs.fields(event)
     assert all(getattr(event, field.name) is not UNSET for field in fields)
     needed = {field.name for field in fields if field.required}
@@ -238,12 +238,14 @@ def test_an_event_comes_back_from_json_as_it_was(event: Event) -> None:
 
 
 @pytest.mark.parametrize(("event", "node"), FULL, ids=[event.name for event in EXAMPLES])
-def test_an_event_names_its_node(event: Event, node: tuple[str, NodeKind] | None) -> None:
+def test_an_event_has_the_node_of_its_subject(
+    event: Event, node: tuple[str, NodeKind] | None
+) -> None:
     assert event.node() == node
 
 
 @pytest.mark.parametrize("sign", ["\x01", "鹭", "🪶", '"', "\ud83d"])
-def test_what_producers_put_in_fits_and_is_whole(sign: str) -> None:
+def test_large_and_broken_texts_fit_into_an_event(sign: str) -> None:
     text = truncate_json(sign * 1_000_000)
     arguments = {f"{sign * 300}{n}": sign * 1_000_000 for n in range(3)}
     for event in (

@@ -33,7 +33,7 @@ def shell(policy: Policy, command: str) -> Verdict:
 
 
 def evaluate(policy: Policy, tool: str, risk: Risk, arguments: dict[str, Any]) -> Verdict:
-    """Evaluate a call of a tool as if it had this risk."""
+    """Evaluate a call of a tool with this risk in place of its own."""
     spec = SPECS.get(tool) or ToolSpec(tool, "", {}, risk)
     return evaluate_call(policy, msgspec.structs.replace(spec, risk=risk), arguments)
 
@@ -54,14 +54,14 @@ def test_deny_rules_win_even_in_full_mode(row: Row) -> None:
     assert _LETTERS[type(verdict)] == row.expected, verdict
 
 
-def test_the_table_is_long_enough_and_has_no_doubles() -> None:
+def test_the_table_is_large_and_has_no_duplicates() -> None:
     assert len(ALLOWING) + len(DENYING) >= 250
     for table in (ALLOWING, DENYING):
         assert len({row.command for row in table}) == len(table)
 
 
 @pytest.mark.parametrize("row", [r for r in ALLOWING if r.expected == "N"], ids=named)
-def test_what_is_suggested_is_enough(row: Row) -> None:
+def test_the_suggested_rules_allow_the_command(row: Row) -> None:
     verdict = shell(Policy(allow=ALLOW), row.command)
     assert isinstance(verdict, ApprovalNeeded)
     if verdict.rules:
@@ -104,7 +104,7 @@ def test_the_narrowest_rules_are_suggested(command: str, rules: tuple[str, ...])
         assert isinstance(shell(Policy(allow=rules), command), Allowed)
 
 
-def test_reasons_show_what_is_hidden_and_how_much_is_left_out() -> None:
+def test_reasons_escape_invisible_characters_and_count_omitted_parts() -> None:
     verdict = shell(Policy(), "rm \u202ex\x1b")
     assert isinstance(verdict, ApprovalNeeded)
     assert "\\u202e" in verdict.reason
@@ -161,7 +161,7 @@ def test_deny_wins_in_every_mode() -> None:
             assert isinstance(evaluate(policy, tool, risk, ARGUMENTS), Denied)
 
 
-def test_plan_mode_stands_above_allow_rules() -> None:
+def test_plan_mode_overrides_allow_rules() -> None:
     verdict = shell(Policy(mode=Mode.PLAN, allow=("shell",)), "ls")
     assert isinstance(verdict, Denied)
     assert verdict.reason.startswith("plan mode: ")
@@ -259,7 +259,7 @@ def test_path_deny(glob: str, path: str, denied: bool) -> None:
     assert isinstance(verdict, Denied) is denied
 
 
-def test_a_search_does_not_begin_above_a_denied_place() -> None:
+def test_a_search_is_denied_above_a_denied_folder() -> None:
     policy = Policy(mode=Mode.FULL, deny=("search_files(a/secret/*)",))
     for path, denied in [(".", 1), ("a", 1), ("./a", 1), ("..", 1), ("b", 0), ("a/b", 0)]:
         verdict = evaluate(policy, "search_files", "read", {"path": path})
@@ -414,7 +414,7 @@ def test_host_suggestions(url: str, rule: str) -> None:
     ("tool", "rule"),
     [("shell", "shell(a)"), ("write_file", "write_file(a)"), ("web_fetch", "web_fetch(a)")],
 )
-def test_odd_arguments_are_never_allowed_by_a_pattern(tool: str, rule: str) -> None:
+def test_arguments_of_a_wrong_type_are_never_allowed_by_a_pattern(tool: str, rule: str) -> None:
     for odd in (None, 1, ["a"], {"a": "a"}, True):
         arguments = {"command": odd, "path": odd, "url": odd}
         asked = evaluate(Policy(allow=(rule,)), tool, "exec", arguments)
@@ -424,7 +424,7 @@ def test_odd_arguments_are_never_allowed_by_a_pattern(tool: str, rule: str) -> N
         assert isinstance(vague, ApprovalNeeded)
 
 
-def test_other_tools_are_judged_whole() -> None:
+def test_a_tool_without_targets_is_allowed_as_a_whole() -> None:
     verdict = evaluate(Policy(), "crm.update", "write", {"path": "x"})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.rules == ("crm.update",)
@@ -452,7 +452,7 @@ def test_other_tools_are_judged_whole() -> None:
         ("shell(> /tmp/x)", "> /tmp/x"),
     ],
 )
-def test_who_writes_a_rule_out_means_it(rule: str, command: str) -> None:
+def test_an_exact_rule_allows_even_a_wrapper_or_interpreter(rule: str, command: str) -> None:
     assert shell(Policy(allow=(rule,)), command) == Allowed(rule)
 
 
@@ -471,7 +471,7 @@ def test_verdicts_survive_storage(verdict: Verdict) -> None:
     assert msgspec.json.decode(stored, type=Allowed | Denied | ApprovalNeeded) == verdict
 
 
-def test_call_hash_names_the_call() -> None:
+def test_the_call_hash_identifies_tool_arguments_and_workspace() -> None:
     one = call_hash("shell", {"command": "ls", "timeout": 1}, "ws")
     assert one == call_hash("shell", {"timeout": 1, "command": "ls"}, "ws")
     assert len(one) == 64
@@ -507,9 +507,7 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
         ("if true", "shell if true cannot be checked: it is not valid shell syntax."),
     ],
 )
-def test_whoever_sees_the_call_is_told_what_else_there_is_to_know(
-    command: str, detail: str
-) -> None:
+def test_the_reason_detail_omits_what_the_call_shows(command: str, detail: str) -> None:
     verdict = evaluate(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.reason_detail == detail

@@ -1,4 +1,4 @@
-"""Laws of the permission rules that hold for any command, not only for those in the table."""
+"""Properties of the permission rules that hold for every command."""
 
 import shlex
 import subprocess
@@ -157,7 +157,7 @@ def test_the_parser_sees_no_sign_beyond_its_tables_and_nothing_is_lost(text: str
 
 @pytest.fixture(scope="module")
 def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of programs that only note that they were run."""
+    """A folder of programs that only record that they were run."""
     folder = tmp_path_factory.mktemp("stubs")
     for name in ("git", "make", "sort", "wc", "cat", "grep", "find", "rm", "sudo", "sh", "xargs"):
         (folder / name).write_text(f"#!/bin/bash\nprintf '{name}\\n' >> '{folder}/ran'\n")

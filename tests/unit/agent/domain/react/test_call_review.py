@@ -1,4 +1,4 @@
-"""What becomes of calls before they run: refused, asked for, answered by the Turn itself."""
+"""Reviewed calls: denied, submitted for approval, or handled by the Turn."""
 
 import msgspec
 import pytest
@@ -53,7 +53,7 @@ def asking(*calls: ToolCall, policy: Policy = ASK) -> Turn:
     return turn
 
 
-def test_an_unknown_tool_is_answered_with_those_that_there_are() -> None:
+def test_an_unknown_tool_is_answered_with_the_known_tools() -> None:
     turn = start_turn(run_config())
     (event,) = add_reply(turn, call("a", "x" * 100_000))
     assert isinstance(event, ToolCompleted)
@@ -63,7 +63,7 @@ def test_an_unknown_tool_is_answered_with_those_that_there_are() -> None:
     assert last_results(turn)["a"].failed
 
 
-def test_malformed_arguments_go_back_to_the_model() -> None:
+def test_malformed_arguments_are_returned_to_the_model() -> None:
     turn = start_turn(run_config())
     (event,) = add_reply(turn, ToolCall("a", "read_file", {}, '{"path": ' + "x" * 9000))
     assert isinstance(event, ToolCompleted)
@@ -74,7 +74,7 @@ def test_malformed_arguments_go_back_to_the_model() -> None:
     next_ask(turn)
 
 
-def test_denied_by_a_rule() -> None:
+def test_a_call_is_denied_by_a_rule() -> None:
     turn = start_turn(run_config(policy=Policy(Mode.FULL, deny=("shell(ls)",)), people=True))
     (event,) = add_reply(turn, ls("a"))
     sentence = "shell ls is denied by the rule shell(ls)."
@@ -88,7 +88,7 @@ def test_denied_by_a_rule() -> None:
     assert last_results(turn) == {"a": ToolResult("a", sentence, failed=True)}
 
 
-def test_without_people_a_need_is_a_no_with_the_rule_that_would_allow_it() -> None:
+def test_without_people_a_call_that_needs_approval_is_denied_with_the_missing_rule() -> None:
     turn = start_turn(run_config(policy=ASK))
     events = add_reply(turn, read("a"), ls("b"), write("c"))
     assert turn.next() == Act((read("a"),))
@@ -106,7 +106,7 @@ def test_without_people_a_need_is_a_no_with_the_rule_that_would_allow_it() -> No
     assert event.metadata["what"] == 'write_file {"path": "c.txt", "content": "x"}'
 
 
-def test_half_a_rule_is_never_offered() -> None:
+def test_rules_that_cover_only_a_part_are_not_offered() -> None:
     turn = start_turn(run_config(policy=ASK))
     path = "a/" * 100_000 + "b"
     (event,) = add_reply(turn, call("a", "write_file", path=path, content=""))
@@ -115,7 +115,7 @@ def test_half_a_rule_is_never_offered() -> None:
     assert "The rule that would allow it" not in last_results(turn)["a"].text
 
 
-def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
+def test_one_question_lists_all_calls_that_need_approval_after_the_others_ran() -> None:
     turn = asking(write("a"), read("b"), ls("c"), read("d"))
     assert turn.next() == Act((read("b"), read("d")))
     turn.add_tool_result(ToolResult("a", "never run"))  # nobody agreed to it yet
@@ -133,7 +133,7 @@ def test_one_question_lists_all_in_need_when_the_others_have_run() -> None:
     assert all(len(each.call_hash) == 64 and not each.reason for each in question.calls)
 
 
-def test_a_yes_runs_all_and_the_results_are_in_call_order() -> None:
+def test_an_approval_runs_all_calls_and_keeps_their_order() -> None:
     turn = asking(write("a"), read("b"), ls("c"))
     run_calls(turn, "early")
     assert turn.resolve(make_answer(turn, "approve")) == []
@@ -146,7 +146,7 @@ def test_a_yes_runs_all_and_the_results_are_in_call_order() -> None:
     ]
 
 
-def test_an_answer_may_be_given_item_by_item() -> None:
+def test_calls_can_be_approved_one_by_one() -> None:
     turn = asking(write("a"), ls("b"), write("c"))
     events = turn.resolve(make_answer(turn, "approve", "not that one ", b=False, zzz=True))
     assert turn.next() == Act((write("a"), write("c")))
@@ -164,7 +164,7 @@ def test_an_answer_may_be_given_item_by_item() -> None:
     assert last_results(turn)["b"] == ToolResult("b", sentence, failed=True)
 
 
-def test_a_no_with_one_yes_among_it() -> None:
+def test_a_rejection_with_one_approved_call_runs_only_that_call() -> None:
     turn = asking(write("a"), ls("b"))
     turn.resolve(make_answer(turn, "reject", b=True))
     assert run_calls(turn) == ("b",)
@@ -180,7 +180,9 @@ def test_a_no_with_one_yes_among_it() -> None:
         ("expired", "", "Not run: nobody answered in time, so the answer is no."),
     ],
 )
-def test_all_but_a_yes_is_a_no(decision: Decision, by: str, sentence: str) -> None:
+def test_every_decision_except_approve_rejects_the_calls(
+    decision: Decision, by: str, sentence: str
+) -> None:
     turn = asking(write("a"), ls("b"))
     turn.resolve(Answer(next_question(turn).id, decision, by, "web"))
     assert {each.text for each in last_results(turn).values()} == {sentence}
@@ -188,7 +190,7 @@ def test_all_but_a_yes_is_a_no(decision: Decision, by: str, sentence: str) -> No
     next_ask(turn)
 
 
-def test_too_late_is_too_late_for_every_item() -> None:
+def test_an_expired_question_rejects_every_call() -> None:
     turn = asking(write("a"))
     turn.resolve(make_answer(turn, "expired", a=True))
     assert last_results(turn)["a"].failed
@@ -206,14 +208,14 @@ def test_a_call_that_changed_is_not_run() -> None:
     assert [event.error for event in events if isinstance(event, ToolCompleted)] == [sentence]
 
 
-def test_a_call_in_another_workspace_is_another_call() -> None:
+def test_an_approval_does_not_hold_in_another_workspace() -> None:
     turn = asking(ls("a"))
     turn.config = msgspec.structs.replace(turn.config, workspace="/elsewhere")
     turn.resolve(make_answer(turn, "approve"))
     assert last_results(turn)["a"].failed
 
 
-def test_an_answer_holds_for_what_was_stored() -> None:
+def test_an_answer_applies_to_the_stored_question() -> None:
     big = call("a", "write_file", path="a", content="鹭", size=10**30, ratio=0.1, none=None)
     turn = asking(big, ToolCall("b", "write_file", {"path": "b", "odd": float("inf")}))
     point = CheckpointEncoder().encode(turn)
@@ -234,7 +236,7 @@ def test_an_answer_to_another_question_is_ignored() -> None:
     assert turn.resolve(mine) == []
 
 
-def test_questions_of_a_run_have_numbers() -> None:
+def test_the_questions_of_a_run_are_numbered() -> None:
     turn = asking(write("a"))
     turn.resolve(make_answer(turn, "reject"))
     add_reply(turn, call("q", "request_user", question="Why?"))
@@ -245,7 +247,7 @@ def test_questions_of_a_run_have_numbers() -> None:
     assert next_question(turn).title == "Allow write_file?"
 
 
-def test_too_many_calls_in_need_are_asked_for_in_turn() -> None:
+def test_more_calls_than_fit_into_a_question_are_returned_for_later() -> None:
     turn = start_turn(run_config(policy=ASK, people=True))
     events = add_reply(turn, *(write(f"w{n}") for n in range(MAX_APPROVAL_ITEMS + 2)))
     assert [event.call_id for event in events if isinstance(event, DiagnosticError)] == [
@@ -268,7 +270,7 @@ def test_too_many_calls_in_need_are_asked_for_in_turn() -> None:
         ("expired", "\n", "The person gave no answer.", True),
     ],
 )
-def test_a_question_to_the_person_is_the_calls_result(
+def test_the_answer_to_a_question_is_the_result_of_the_call(
     decision: Decision, text: str, result: str, failed: bool
 ) -> None:
     turn = asking(call("q", "request_user", question="Which pond?", options=["N", "S"]))
@@ -283,7 +285,7 @@ def test_a_question_to_the_person_is_the_calls_result(
     assert last_results(turn) == {"q": ToolResult("q", result, failed)}
 
 
-def test_clarify_may_ask_while_it_opens_the_step() -> None:
+def test_clarify_can_open_a_step_and_ask() -> None:
     turn = asking(plan_call("p", "Look", complexity="complex"))
     ask = {"step_id": "1", "goal": "Which?", "success_criteria": "c", "needs_user_input": True}
     add_reply(turn, call("q", "clarify", **ask))
@@ -295,7 +297,7 @@ def test_clarify_may_ask_while_it_opens_the_step() -> None:
 
 
 @pytest.mark.parametrize("tool", ["request_user", "clarify"])
-def test_nobody_can_be_asked(tool: str) -> None:
+def test_without_people_a_question_is_answered_at_once(tool: str) -> None:
     turn = start_turn(run_config())
     asked_for = {"question": "Which?", "goal": "g", "success_criteria": "c", "step_id": "1"}
     add_reply(turn, call("q", tool, needs_user_input=True, **asked_for))
@@ -322,7 +324,7 @@ def test_one_question_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_no_event_of_a_judgement_is_too_big(text: str) -> None:
+def test_every_event_of_a_review_fits_into_the_event_limit(text: str) -> None:
     replies: list[list[ToolCall]] = [
         [call("a", text, path=text)],
         [ToolCall("a", "read_file", {}, text)],
@@ -346,7 +348,7 @@ def test_no_event_of_a_judgement_is_too_big(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("count", [1, MAX_APPROVAL_ITEMS, 40])
-def test_no_question_is_too_big(text: str, count: int) -> None:
+def test_every_question_fits_into_the_event_limit(text: str, count: int) -> None:
     many = [call(f"c{n}", "shell", command=f"{n} {text[:10_000]}") for n in range(count)]
     turn = asking(*many)
     question = next_question(turn)
@@ -357,7 +359,7 @@ def test_no_question_is_too_big(text: str, count: int) -> None:
     assert len(msgspec.json.encode(next_question(turn))) <= LIMIT - 1000
 
 
-def test_a_plan_with_hostile_steps_is_shown_in_events_that_fit() -> None:
+def test_a_plan_with_large_steps_fits_into_the_event_limit() -> None:
     turn = start_turn(run_config("strict"))
     steps = ["\x01" * 4000] * 50
     add_reply(turn, call("p", "plan", goal="\x01" * 4000, steps=steps, complexity="complex"))
@@ -367,7 +369,7 @@ def test_a_plan_with_hostile_steps_is_shown_in_events_that_fit() -> None:
             assert not isinstance(event, PlanUpdated) or len(event.steps) == 50
 
 
-def test_a_call_among_history_is_never_judged_again() -> None:
+def test_a_call_in_the_history_is_not_reviewed_again() -> None:
     history = [user_message("Hi"), Message("assistant", (write("old"),))]
     history += [Message("user", (ToolResult("old", "done"),)), Message("assistant", (Text("."),))]
     turn = start_turn(run_config(policy=ASK, people=True), history)
@@ -375,7 +377,7 @@ def test_a_call_among_history_is_never_judged_again() -> None:
     assert [each.call_id for each in next_question(turn).calls] == ["call-1-1"]
 
 
-def test_a_tool_of_a_door_is_run_like_any_other() -> None:
+def test_a_tool_of_a_channel_runs_like_any_other() -> None:
     given = run_config("strict", policy=ASK)
     show = ToolSpec("show", "Show a picture.", {"type": "object"}, "ui")
     turn = start_turn(msgspec.structs.replace(given, tools=(*given.tools, show)))

@@ -1,4 +1,4 @@
-"""Context: what a request weighs, and what is left out first when it is too much."""
+"""The context window: token estimates and the order of trimming."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def exchange(call_id: str, text: str, count: int = 1) -> list[Message]:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[list[Message], int, list[str]]:
-    """Return messages, where the task is, and what the person said from there on."""
+    """Return messages, the index of the task, and the user messages from there on."""
     history: list[Message] = []
     for n in range(draw(st.integers(0, 4))):
         history.append(user_message(draw(texts)))
@@ -64,12 +64,12 @@ def conversations(draw: st.DrawFn) -> tuple[list[Message], int, list[str]]:
     ("text", "tokens"),
     [("", 1), ("abc", 2), ("a" * 3000, 1001), ("鹭" * 300, 302), ("é" * 200, 135), ("🪶", 3)],
 )
-def test_a_text_weighs(text: str, tokens: int) -> None:
+def test_a_text_is_estimated_in_tokens(text: str, tokens: int) -> None:
     assert text_tokens(text) == tokens
 
 
 @given(st.text(), st.text())
-def test_more_text_never_weighs_less(text: str, more: str) -> None:
+def test_more_text_never_has_fewer_tokens(text: str, more: str) -> None:
     assert text_tokens(text) <= text_tokens(text + more)
     assert text_tokens(more) <= text_tokens(text + more)
 
@@ -84,24 +84,24 @@ def test_more_text_never_weighs_less(text: str, more: str) -> None:
         (ToolCall("a", "read", {"path": "a" * 19}), 2 + 11),
     ],
 )
-def test_every_part_weighs(part: Part, tokens: int) -> None:
+def test_every_part_is_estimated_in_tokens(part: Part, tokens: int) -> None:
     assert message_tokens(Message("user", (part,))) == OVERHEAD_TOKENS + tokens
     assert message_tokens(Message("user", (part, part))) == OVERHEAD_TOKENS + 2 * tokens
 
 
-def test_schemas_weigh() -> None:
+def test_tool_schemas_count_as_tokens() -> None:
     each = [tools_tokens([tool]) for tool in TOOLS]
     assert all(one > 0 for one in each)
     assert tools_tokens(TOOLS) == sum(each)
 
 
-def test_nothing_is_left_out_of_what_fits() -> None:
+def test_a_request_that_fits_is_not_trimmed() -> None:
     messages = [user_message("The task."), *exchange("a", "x" * 3000), *exchange("b", "x")]
     window = ContextWindow()
     assert fit_window(messages, 0, window, window_tokens(messages, 0, window)) is window
 
 
-def test_the_oldest_conversation_goes_first() -> None:
+def test_the_oldest_conversation_is_dropped_first() -> None:
     history: list[Message] = []
     for n in range(4):
         history += [user_message(f"{n}" * 900), *exchange(f"h{n}", "x" * 900)]
@@ -114,7 +114,7 @@ def test_the_oldest_conversation_goes_first() -> None:
     assert window_tokens(messages, 16, window) <= 1400
 
 
-def test_then_the_oldest_work_but_never_the_persons_words() -> None:
+def test_old_tool_exchanges_are_dropped_next_but_never_user_messages() -> None:
     messages = [user_message("Hi"), Message("assistant", (Text("Hello."),)), user_message("Task.")]
     for n in range(5):
         messages += [*exchange(f"w{n}", "x" * 1500), user_message(f"Steering {n}.")]
@@ -125,7 +125,7 @@ def test_then_the_oldest_work_but_never_the_persons_words() -> None:
     assert [call.call_id for message in kept for call in message.calls] == ["w3-0", "w4-0"]
 
 
-def test_last_of_all_results_are_shortened() -> None:
+def test_results_are_shortened_last() -> None:
     messages = [user_message("Task."), *exchange("a", "b" * 90), *exchange("c", "d" * 90_000, 2)]
     window = fit_window(messages, 0, ContextWindow(), 5000)
     assert window == ContextWindow(0, 3, 4096)
@@ -139,7 +139,7 @@ def test_last_of_all_results_are_shortened() -> None:
     check_messages(select_messages(messages, 0, harder), ["Task."])
 
 
-def test_a_result_a_little_too_long_is_not_made_heavier() -> None:
+def test_shortening_never_makes_a_result_longer() -> None:
     messages = [user_message("Task."), *exchange("a", "x" * (MIN_RESULT_CHARS + 1))]
     assert window_tokens(messages, 0, ContextWindow(0, 0, MIN_RESULT_CHARS)) <= window_tokens(
         messages, 0, ContextWindow()
@@ -148,7 +148,7 @@ def test_a_result_a_little_too_long_is_not_made_heavier() -> None:
 
 @given(conversations(), st.integers(-10, 4000), st.integers(0, 4000))
 @settings(max_examples=150, deadline=None)
-def test_any_trim_is_lawful(
+def test_any_trim_leaves_a_valid_conversation(
     conversation: tuple[list[Message], int, list[str]], budget: int, second: int
 ) -> None:
     messages, task_at, said = conversation
@@ -174,7 +174,7 @@ def test_any_trim_is_lawful(
 
 
 def is_smallest(window: ContextWindow, messages: Sequence[Message], task_at: int) -> bool:
-    """Say whether nothing more can be left out."""
+    """Return True if nothing more can be left out."""
     work = [at for at in range(task_at, len(messages)) if messages[at].role == "assistant"]
     return (
         window.history_from == task_at
@@ -185,7 +185,7 @@ def is_smallest(window: ContextWindow, messages: Sequence[Message], task_at: int
 
 @given(conversations(), st.integers(0, 40), st.sampled_from([None, 32768, 2000, 1000, 500]))
 @settings(max_examples=100, deadline=None)
-def test_estimates_only_grow(
+def test_corrected_estimates_only_grow(
     conversation: tuple[list[Message], int, list[str]], more: int, limit: int | None
 ) -> None:
     messages, task_at, _ = conversation

@@ -1,4 +1,4 @@
-"""Gates guide the model: strict, advisory and off, and when they let go."""
+"""The gates of the modes strict, advisory and off, and their release."""
 
 from typing import Any
 
@@ -77,7 +77,9 @@ def test_the_modes_have_their_gates() -> None:
 @pytest.mark.parametrize("mode", ["strict", "advisory"])
 @pytest.mark.parametrize("tool", SOLO)
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_what_speaks_alone_corrects_the_whole_reply(mode: GateMode, tool: str, at: int) -> None:
+def test_an_exclusive_tool_among_others_corrects_the_whole_reply(
+    mode: GateMode, tool: str, at: int
+) -> None:
     turn = start_turn(run_config(mode))
     calls: list[ToolCall] = [read("a"), write("b")]
     calls.insert(at, SOLO[tool])
@@ -89,26 +91,26 @@ def test_what_speaks_alone_corrects_the_whole_reply(mode: GateMode, tool: str, a
     next_ask(turn)
 
 
-def test_two_of_those_that_speak_alone_are_not_alone() -> None:
+def test_two_exclusive_tools_in_one_reply_are_corrected() -> None:
     turn = start_turn(run_config("advisory"))
     add_reply(turn, plan_call("a"), plan_call("b"))
     assert turn.plan is None
 
 
-def test_off_lets_everything_through() -> None:
+def test_off_corrects_nothing() -> None:
     turn = start_turn(run_config("off"))
     events = add_reply(turn, read("a"), plan_call("b", "Look", complexity="complex"), write("c"))
     assert corrections(events) == {}
     assert turn.next() == Act((read("a"), write("c")))
 
 
-def test_advisory_wants_no_plan() -> None:
+def test_advisory_requires_no_plan() -> None:
     turn = start_turn(run_config("advisory"))
     assert add_reply(turn, write("a")) == []
     assert turn.next() == Act((write("a"),))
 
 
-def test_strict_wants_a_plan_before_any_action() -> None:
+def test_strict_requires_a_plan_before_any_action() -> None:
     turn = start_turn(run_config("strict"))
     events = add_reply(turn, read("a"), update_plan_call("u", "1", "completed"), write("b"))
     assert corrections(events) == {
@@ -153,14 +155,14 @@ def test_clarify_opens_each_step_of_a_complex_plan() -> None:
     assert add_reply(turn, write("e")) == []
 
 
-def test_a_step_set_to_work_by_update_plan_is_not_open() -> None:
+def test_update_plan_does_not_open_a_step() -> None:
     turn = complex_plan()
     add_reply(turn, update_plan_call("m", "1", "completed"))
     add_reply(turn, update_plan_call("n", "2", "in_progress"))
     assert "step_id “2”" in corrections(add_reply(turn, write("a")))["a"]
 
 
-def test_a_step_that_is_open_stays_open_when_another_one_moves() -> None:
+def test_an_open_step_stays_open_when_another_step_changes() -> None:
     turn = complex_plan()
     add_reply(turn, clarify_call("o", "1"))
     assert [type(event) for event in add_reply(turn, update_plan_call("m", "2", "failed"))] == [
@@ -190,7 +192,7 @@ def test_a_simple_plan_has_no_steps_to_open() -> None:
     ("ui", "known"),
     [(clarify_call("x", "9"), "1, 2"), (update_plan_call("x", "9", "completed"), "1, 2")],
 )
-def test_a_step_that_is_not_there_is_named(ui: ToolCall, known: str) -> None:
+def test_an_unknown_step_is_named_in_the_correction(ui: ToolCall, known: str) -> None:
     turn = complex_plan()
     assert add_reply(turn, ui) == []
     assert last_results(turn)["x"].text == f"There is no step “9”. The steps are: {known}."
@@ -209,7 +211,7 @@ def test_a_correction_is_not_a_tool_failure() -> None:
     ("gate", "reply"),
     [("solo", (plan_call("p"), read("r"))), ("plan", (write("w"), write("v")))],
 )
-def test_a_gate_lets_go_after_two_corrections_in_a_row(
+def test_a_gate_is_released_after_two_corrections_in_a_row(
     gate: str, reply: tuple[ToolCall, ...]
 ) -> None:
     turn = start_turn(run_config("strict"))
@@ -229,7 +231,7 @@ def test_a_gate_lets_go_after_two_corrections_in_a_row(
     assert turn.released_gates == {gate}
 
 
-def test_the_step_gate_lets_go_as_well() -> None:
+def test_the_step_gate_is_released_after_two_corrections() -> None:
     turn = complex_plan()
     add_reply(turn, write("a"))
     add_reply(turn, write("b"))
@@ -237,7 +239,7 @@ def test_the_step_gate_lets_go_as_well() -> None:
     assert add_reply(turn, write("c")) == []
 
 
-def test_corrections_are_counted_afresh_after_a_lawful_reply() -> None:
+def test_a_valid_reply_resets_the_count_of_corrections() -> None:
     turn = start_turn(run_config("strict"))
     for _ in range(3):
         add_reply(turn, write("w"))
@@ -249,7 +251,7 @@ def test_corrections_are_counted_afresh_after_a_lawful_reply() -> None:
     assert turn.corrections == {"solo": 1}
 
 
-def test_without_the_alone_rule_the_plan_counts_for_what_follows_it() -> None:
+def test_without_the_exclusive_gate_a_plan_covers_the_calls_after_it() -> None:
     turn = start_turn(run_config("strict"))
     for _ in range(MAX_CORRECTIONS):
         add_reply(turn, plan_call("p"), write("w"))
@@ -297,7 +299,7 @@ def test_bad_arguments_are_named(tool: str, arguments: dict[str, Any], complaint
     assert last_results(turn)["x"].failed
 
 
-def test_other_tools_are_not_the_turns_own() -> None:
+def test_other_tools_are_not_control_calls() -> None:
     assert parse_control_call("read_file", {}) is None
 
 
@@ -313,7 +315,7 @@ _FIELDS = ["goal", "steps", "step_id", "status", "success_criteria", "question",
     st.sampled_from([kind.tool for kind in CONTROL_CALLS]),
     st.dictionaries(st.sampled_from(_FIELDS) | st.text(max_size=3), _values),
 )
-def test_no_arguments_break_the_turn(tool: str, arguments: dict[str, Any]) -> None:
+def test_no_arguments_of_a_control_tool_raise(tool: str, arguments: dict[str, Any]) -> None:
     turn = start_turn(run_config())
     add_reply(turn, ToolCall("x", tool, arguments))
     assert list(last_results(turn)) == ["x"]

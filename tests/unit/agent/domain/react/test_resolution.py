@@ -1,4 +1,4 @@
-"""What a person said yes to is one call: this tool, these arguments, in this folder, once."""
+"""An approval covers one call: one tool, one set of arguments, one workspace, once."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ from tests.support.turn_driver import (
 COMMAND = "git push origin main"
 
 
-def agreed(*calls: ToolCall) -> Turn:
-    """Return a Turn in which a person just said yes to these calls."""
+def approved_turn(*calls: ToolCall) -> Turn:
+    """Return a Turn in which a person has just approved these calls."""
     turn = start_turn(run_config(policy=Policy(), people=True))
     add_reply(turn, *calls)
     turn.resolve(make_answer(turn, "approve"))
@@ -36,8 +36,8 @@ def push(call_id: str, command: str = COMMAND) -> ToolCall:
     return call(call_id, "shell", command=command)
 
 
-def test_a_yes_runs_the_call_once_and_the_same_call_is_asked_again() -> None:
-    turn = agreed(push("a"))
+def test_an_approval_covers_one_call_and_a_repeat_needs_another() -> None:
+    turn = approved_turn(push("a"))
     assert run_calls(turn) == ("a",)
     next_ask(turn)
     add_reply(turn, push("b"))
@@ -45,7 +45,7 @@ def test_a_yes_runs_the_call_once_and_the_same_call_is_asked_again() -> None:
     assert turn.started == frozenset()
 
 
-def test_a_yes_to_one_call_is_none_to_its_twin_in_the_same_reply() -> None:
+def test_an_approval_does_not_cover_an_equal_call_in_the_same_reply() -> None:
     turn = start_turn(run_config(policy=Policy(), people=True))
     add_reply(turn, push("a"), push("b"))
     turn.resolve(make_answer(turn, "approve", b=False))
@@ -53,15 +53,15 @@ def test_a_yes_to_one_call_is_none_to_its_twin_in_the_same_reply() -> None:
     assert last_results(turn)["b"].failed
 
 
-def test_a_yes_is_not_heard_twice() -> None:
+def test_a_repeated_approval_has_no_effect() -> None:
     turn = start_turn(run_config(policy=Policy(), people=True))
     add_reply(turn, push("a"))
-    yes = make_answer(turn, "approve")
-    turn.resolve(yes)
+    approval = make_answer(turn, "approve")
+    turn.resolve(approval)
     run_calls(turn)
     add_reply(turn, push("b"))
     before = msgspec.json.encode(turn)
-    assert turn.resolve(yes) == []
+    assert turn.resolve(approval) == []
     assert msgspec.json.encode(turn) == before
     next_question(turn)
 
@@ -77,8 +77,8 @@ def test_a_yes_is_not_heard_twice() -> None:
         call("b", "write_file", command=COMMAND),
     ],
 )
-def test_what_differs_in_anything_is_asked_again(other: ToolCall) -> None:
-    turn = agreed(push("a"))
+def test_a_call_that_differs_in_any_detail_needs_another_approval(other: ToolCall) -> None:
+    turn = approved_turn(push("a"))
     run_calls(turn)
     add_reply(turn, other)
     (asking,) = next_question(turn).calls
@@ -102,16 +102,16 @@ def test_a_call_that_changed_between_question_and_answer_is_not_run(
 ) -> None:
     turn = start_turn(run_config(policy=Policy(), people=True))
     add_reply(turn, push("a"))
-    yes = make_answer(turn, "approve")
+    approval = make_answer(turn, "approve")
     turn.calls = (ToolCall("a", tool, arguments),)
     turn.config = msgspec.structs.replace(turn.config, workspace=workspace)
-    turn.resolve(yes)
+    turn.resolve(approval)
     assert not isinstance(turn.next(), Act)
     assert last_results(turn)["a"].text == "Not run: this is not the call that a person agreed to."
     assert last_results(turn)["a"].failed
 
 
-def test_what_is_shown_is_what_the_yes_is_for() -> None:
+def test_calls_with_invisible_characters_are_displayed_differently() -> None:
     turn = start_turn(run_config(policy=Policy(), people=True))
     add_reply(turn, push("a", "ls \u202e; rm x\u200b #"), push("b", "ls \\u202e; rm x\\u200b #"))
     one, other = next_question(turn).calls

@@ -45,7 +45,7 @@ def test_a_reply_without_calls_is_the_answer() -> None:
     assert turn.messages[-1] == Message("assistant", (Text("Seven herons."),))
 
 
-def test_results_are_given_back_in_the_order_of_the_calls() -> None:
+def test_results_are_sent_in_the_order_of_the_calls() -> None:
     turn = start_turn(run_config())
     add_reply(turn, "I look.", read("a"), write("b"), read("c"))
     move = turn.next()
@@ -61,7 +61,7 @@ def test_results_are_given_back_in_the_order_of_the_calls() -> None:
     )
 
 
-def test_a_second_result_and_that_of_a_stranger_change_nothing() -> None:
+def test_a_second_result_and_a_result_without_a_call_are_ignored() -> None:
     turn = start_turn(run_config())
     add_reply(turn, read("a"), read("b"))
     turn.add_tool_result(ToolResult("a", "first"))
@@ -72,7 +72,7 @@ def test_a_second_result_and_that_of_a_stranger_change_nothing() -> None:
     assert {key: each.text for key, each in last_results(turn).items()} == {"a": "first", "b": ""}
 
 
-def test_words_wait_until_every_call_is_answered() -> None:
+def test_user_messages_are_sent_after_the_pending_results() -> None:
     turn = start_turn(run_config())
     add_reply(turn, read("a"))
     turn.add_user_message("Also the egrets.")
@@ -86,7 +86,7 @@ def test_words_wait_until_every_call_is_answered() -> None:
     assert last == Message("user", (ToolResult("a", "ok"), *map(Text, words)))
 
 
-def test_words_that_nobody_heard_are_kept_when_the_run_is_cut_short() -> None:
+def test_unsent_user_messages_are_kept_when_the_run_is_stopped() -> None:
     turn = start_turn(run_config())
     add_reply(turn, read("a"))
     turn.add_user_message("Also the egrets.")
@@ -97,7 +97,7 @@ def test_words_that_nobody_heard_are_kept_when_the_run_is_cut_short() -> None:
     ]
 
 
-def test_ids_that_repeat_are_told_apart() -> None:
+def test_repeated_call_ids_are_made_unique() -> None:
     history = [user_message("Hi"), Message("assistant", (read("x"), read("call-1-1")))]
     history.append(Message("user", (ToolResult("x", ""), ToolResult("call-1-1", ""))))
     turn = start_turn(run_config(), history)
@@ -108,7 +108,7 @@ def test_ids_that_repeat_are_told_apart() -> None:
     check_messages(next_ask(turn).messages)
 
 
-def test_nothing_is_said_three_times() -> None:
+def test_three_empty_replies_end_the_run() -> None:
     turn = start_turn(run_config())
     for _ in range(MAX_EMPTY_REPLIES - 1):
         (event,) = add_reply(turn, " \n", Thinking("…"))
@@ -119,7 +119,7 @@ def test_nothing_is_said_three_times() -> None:
     assert outcome(turn) == TurnOutcome("error", "", "the model gave 3 empty replies")
 
 
-def test_a_call_forgives_empty_replies() -> None:
+def test_a_call_resets_the_count_of_empty_replies() -> None:
     turn = start_turn(run_config())
     for _ in range(4):
         add_reply(turn)
@@ -129,7 +129,7 @@ def test_a_call_forgives_empty_replies() -> None:
     next_ask(turn)
 
 
-def test_an_empty_reply_uses_an_iteration_up() -> None:
+def test_an_empty_reply_uses_an_iteration() -> None:
     turn = start_turn(run_config(limits=RunLimits(max_iterations=1)))
     add_reply(turn)
     assert next_ask(turn).final
@@ -140,7 +140,7 @@ def test_an_empty_reply_uses_an_iteration_up() -> None:
 
 
 @pytest.mark.parametrize(("words", "answer"), [("Seven.", "Seven."), (" ", NO_ANSWER)])
-def test_iterations_end_with_last_words(words: str, answer: str) -> None:
+def test_a_final_answer_is_requested_after_the_last_iteration(words: str, answer: str) -> None:
     turn = start_turn(run_config(limits=RunLimits(max_iterations=2)))
     for call_id in ("a", "b"):
         assert not next_ask(turn).final
@@ -179,7 +179,7 @@ def test_one_success_among_failures_is_a_success() -> None:
     assert not next_ask(turn).final
 
 
-def test_the_budget_ends_the_run_with_what_was_said() -> None:
+def test_an_exhausted_budget_ends_the_run_with_the_last_text() -> None:
     turn = start_turn(run_config(limits=RunLimits(max_cost=0.25)))
     add_reply(turn, read("a"), cost=0.25)
     run_calls(turn)
@@ -188,7 +188,7 @@ def test_the_budget_ends_the_run_with_what_was_said() -> None:
     check_messages([*turn.run_messages(), user_message("Go on")])
 
 
-def test_what_is_known_to_be_spent_counts_beside_a_model_without_a_price() -> None:
+def test_known_costs_count_although_another_model_has_no_price() -> None:
     turn = start_turn(run_config(limits=RunLimits(max_cost=0.25)))
     turn.add_reply([read("a")], "fallback", Usage(1, 1), None)
     run_calls(turn)
@@ -218,7 +218,7 @@ def test_usage_and_cost_are_kept_by_model() -> None:
     assert turn.spending["two"].cost is None
 
 
-def test_only_what_may_be_repeated_runs_again() -> None:
+def test_only_idempotent_calls_run_again_after_a_crash() -> None:
     turn = start_turn(run_config())
     add_reply(turn, read("a"), write("b"), read("c"), write("d"), read("e"))
     turn.mark_started(["a", "b", "c", "d"])
@@ -234,7 +234,7 @@ def test_only_what_may_be_repeated_runs_again() -> None:
     assert turn.started == frozenset()
 
 
-def test_a_call_of_a_tool_that_is_gone_is_not_repeated() -> None:
+def test_a_call_of_a_removed_tool_is_not_repeated() -> None:
     turn = start_turn(run_config())
     add_reply(turn, read("a"))
     turn.mark_started(["a"])
@@ -244,7 +244,7 @@ def test_a_call_of_a_tool_that_is_gone_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("stop_reason", ["timeout", "error", "user_stop"])
-def test_an_end_from_outside_keeps_what_was_said_last(stop_reason: StopReason) -> None:
+def test_an_external_end_keeps_the_last_text(stop_reason: StopReason) -> None:
     turn = start_turn(run_config(), [user_message("Hi"), Message("assistant", (Text("Hello."),))])
     turn.end(stop_reason, "enough")
     assert outcome(turn) == TurnOutcome(stop_reason, "", "enough")
@@ -261,7 +261,7 @@ def test_an_end_from_outside_keeps_what_was_said_last(stop_reason: StopReason) -
     )
 
 
-def test_a_trim_says_what_it_left_out() -> None:
+def test_a_trim_reports_what_was_left_out() -> None:
     turn = start_turn(run_config())
     for n in range(6):
         add_reply(turn, read(f"c{n}"))
@@ -281,7 +281,7 @@ def test_a_trim_says_what_it_left_out() -> None:
     check_messages(next_ask(turn).messages, [turn_driver.TASK])
 
 
-def test_half_characters_stop_at_the_door() -> None:
+def test_lone_surrogates_are_replaced_on_input() -> None:
     turn = start_turn(run_config(people=True))
     path = {"path": "c\udc00", "x": ["\ud83d"]}
     add_reply(turn, "a\ud83d", Thinking("b\ud83d"), ToolCall("a", "read_file", path))
@@ -309,7 +309,7 @@ def test_arguments_nested_too_deep_are_malformed(depth: int) -> None:
     check_messages(next_ask(turn).messages)
 
 
-def test_it_is_stored_as_it_is() -> None:
+def test_a_turn_survives_storage() -> None:
     turn = start_turn(run_config("strict", people=True))
     add_reply(turn, turn_driver.plan_call("p", "Look", "Count", complexity="complex"))
     add_reply(turn, turn_driver.clarify_call("o", "1"))

@@ -1,4 +1,4 @@
-"""Any sequence of replies, results, steers, answers, trims and crashes leaves a lawful Turn."""
+"""Properties of the Turn under random replies, results, messages, answers, trims and crashes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -127,8 +127,8 @@ modes = st.sampled_from([*Mode, *[Mode.ASK] * 5, Mode.FULL])
 stop_reasons: st.SearchStrategy[StopReason] = st.sampled_from(["timeout", "error", "user_stop"])
 
 
-class Life:
-    """A Turn, its store, and what must be true of the world around it."""
+class TurnSimulation:
+    """A Turn with its checkpoints, driven by random steps."""
 
     def __init__(self, data: st.DataObject) -> None:
         draw = self.draw = data.draw
@@ -145,7 +145,7 @@ class Life:
         self.save()
 
     def save(self) -> None:
-        """Store a checkpoint, as the stream does, and what belongs into its transaction."""
+        """Store a checkpoint together with the state of its transaction."""
         point = self.checkpoints.encode(self.turn)
         assert point.offset == len(self.rows)
         self.rows += point.messages
@@ -156,38 +156,38 @@ class Life:
         )
 
     def step(self) -> None:
-        """Let one thing happen."""
+        """Take one random step."""
         match self.draw(st.sampled_from("gggggggggsctte")):
             case "s":
-                self.person_speaks()
+                self.steer()
             case "c":
-                self.process_dies()
+                self.crash_and_recover()
             case "t":
-                self.context_is_trimmed()
+                self.trim_context()
             case "e" if len(self.turn.messages) > 12:
                 self.turn.end(self.draw(stop_reasons), "enough")
             case _:
-                self.goes_on()
+                self.advance()
         if self.draw(st.booleans()):
             self.save()
 
-    def goes_on(self) -> None:
+    def advance(self) -> None:
         match self.turn.next():
             case Ask():
-                self.model_replies(self.draw(replies))
+                self.add_random_reply(self.draw(replies))
             case Act():
-                self.tools_run(all_of_them=self.draw(st.booleans()))
+                self.run_tools(finish_all=self.draw(st.booleans()))
             case Pause(question):
-                self.person_answers(question)
+                self.answer_question(question)
             case Done():
                 pass
 
-    def model_replies(self, parts: list[Part]) -> None:
+    def add_random_reply(self, parts: list[Part]) -> None:
         cost = self.draw(st.sampled_from([0.0, 0.1, None]))
-        fits_into_the_log(self.turn.add_reply(parts, "claude-x", Usage(1, 1), cost))
+        check_event_sizes(self.turn.add_reply(parts, "claude-x", Usage(1, 1), cost))
 
-    def tools_run(self, *, all_of_them: bool) -> None:
-        """Run calls: results out of order, doubled, of nobody's; perhaps not all of them."""
+    def run_tools(self, *, finish_all: bool) -> None:
+        """Run the calls, with results out of order, repeated, unknown or missing."""
         move = self.turn.next()
         assert isinstance(move, Act)
         ids = [call.call_id for call in move.calls]
@@ -196,29 +196,29 @@ class Life:
         for call in move.calls:
             if call.call_id not in self.running:
                 self.ran[call.call_id] += call.name not in IDEMPOTENT
-            self.may_run(call)
+            self.check_permission(call)
         self.running.update(ids)
-        finished = len(ids) if all_of_them else self.draw(st.integers(0, len(ids)))
+        finished = len(ids) if finish_all else self.draw(st.integers(0, len(ids)))
         for call_id in self.draw(st.permutations(ids))[:finished]:
             text = self.draw(texts)
             self.turn.add_tool_result(ToolResult(call_id, text, self.draw(st.booleans())))
             first = self.turn.results.get(call_id)
             self.turn.add_tool_result(ToolResult(call_id, "a second result"))
-            self.turn.add_tool_result(ToolResult("nobody's", "x"))
+            self.turn.add_tool_result(ToolResult("unknown", "x"))
             assert self.turn.results.get(call_id) == first
             if self.draw(st.booleans()):
                 self.save()
-        if not all_of_them and self.draw(st.booleans()):
-            self.process_dies()
+        if not finish_all and self.draw(st.booleans()):
+            self.crash_and_recover()
 
-    def may_run(self, call: ToolCall) -> None:
+    def check_permission(self, call: ToolCall) -> None:
         policy, agreed = self.turn.config.policy, call.call_id in self.agreed
         free = {Mode.ACCEPT_EDITS: {"write_file"}, Mode.FULL: RISKY}.get(policy.mode, set())
         listed = call.arguments.get("command") == "ls"
         assert call.name == "read_file" or call.name in free or listed or agreed
         assert call.arguments.get("command") != "rm -rf /"
 
-    def person_speaks(self) -> None:
+    def steer(self) -> None:
         text = self.draw(texts)
         if isinstance(self.turn.next(), Done):
             return
@@ -226,7 +226,7 @@ class Life:
         if text.strip():
             self.said.append(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
-    def person_answers(self, question: Question) -> None:
+    def answer_question(self, question: Question) -> None:
         decision, text = self.draw(decisions), self.draw(texts)
         self.save()
         yes = self.draw(st.lists(st.booleans(), max_size=12))
@@ -234,9 +234,9 @@ class Life:
         other = question_id(self.turn.config.run_id, 1000)
         assert self.turn.resolve(Answer(other, decision, "ada", "web", text, items)) == []
         assert self.turn.next() == Pause(question)
-        self.crash()  # a pause frees the process: another one reads the answer
+        self.crash()  # another process may receive the answer
         answer = Answer(question.id, decision, "ada", "web", text, items)
-        fits_into_the_log(self.turn.resolve(answer))
+        check_event_sizes(self.turn.resolve(answer))
         assert self.turn.resolve(answer) == []
         if decision != "expired":
             self.agreed |= {
@@ -245,17 +245,17 @@ class Life:
                 if items.get(each.call_id, decision == "approve")
             }
 
-    def context_is_trimmed(self) -> None:
+    def trim_context(self) -> None:
         budget, refused = self.draw(st.integers(0, 3000)), self.draw(st.booleans())
         if not isinstance(self.turn.next(), Ask):
             return
         event = self.turn.fit_context(budget, refused=refused)
         if event is not None:
-            fits_into_the_log([event])
+            check_event_sizes([event])
             assert event.tokens_after <= event.tokens_before
         assert self.turn.fit_context(budget) is None
 
-    def process_dies(self) -> None:
+    def crash_and_recover(self) -> None:
         self.crash()
         names = {call.call_id: call.name for call in self.turn.calls}
         begun, known = self.turn.started, {*self.turn.results}
@@ -266,14 +266,14 @@ class Life:
         self.save()
 
     def crash(self) -> None:
-        """Begin again with what is stored: the rest was never said, never heard."""
+        """Restart from the stored checkpoint; everything after it is lost."""
         point, said, agreed = self.stored
         self.turn = decode_checkpoint(point.turn, self.rows)
         self.said, self.agreed, self.running = [*said], {*agreed}, set()
         self.checkpoints = CheckpointEncoder(len(self.rows))
 
-    def is_lawful(self) -> None:
-        """Check all that is true after every step."""
+    def check_invariants(self) -> None:
+        """Check the invariants that hold after every step."""
         before = msgspec.json.encode(self.turn)
         move = self.turn.next()
         assert self.turn.next() == move
@@ -302,8 +302,8 @@ class Life:
             merge_messages([*self.turn.run_messages(), user_message("the next task")]), said
         )
 
-    def comes_to_an_end(self) -> None:
-        """Reply on and on: the Turn closes by itself, and its last reply is the answer."""
+    def run_to_end(self) -> None:
+        """Reply until the Turn ends by its limits; its last reply is the answer."""
         for _ in range(5 * self.turn.config.limits.max_iterations + 8):
             match self.turn.next():
                 case Ask(final=True):
@@ -311,18 +311,18 @@ class Life:
                     assert self.turn.outcome is not None
                     assert self.turn.outcome.answer == "the end"
                 case Ask():
-                    self.model_replies([turn_driver.read("a"), turn_driver.write("b")])
+                    self.add_random_reply([turn_driver.read("a"), turn_driver.write("b")])
                 case Act():
-                    self.tools_run(all_of_them=True)
+                    self.run_tools(finish_all=True)
                 case Pause(question):
-                    self.person_answers(question)
+                    self.answer_question(question)
                 case Done():
                     return
-            self.is_lawful()
-        raise AssertionError("it goes on for ever")
+            self.check_invariants()
+        raise AssertionError("the Turn does not end")
 
 
-def fits_into_the_log(events: Iterable[Event]) -> None:
+def check_event_sizes(events: Iterable[Event]) -> None:
     for event in events:
         assert len(msgspec.json.encode(event)) <= 2**16
 
@@ -333,9 +333,9 @@ def fits_into_the_log(events: Iterable[Event]) -> None:
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-def test_whatever_happens_the_turn_stays_lawful(data: st.DataObject) -> None:
-    life = Life(data)
+def test_any_sequence_of_steps_keeps_the_invariants(data: st.DataObject) -> None:
+    simulation = TurnSimulation(data)
     for _ in range(data.draw(st.integers(3, 30))):
-        life.step()
-        life.is_lawful()
-    life.comes_to_an_end()
+        simulation.step()
+        simulation.check_invariants()
+    simulation.run_to_end()

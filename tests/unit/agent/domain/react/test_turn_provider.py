@@ -1,4 +1,4 @@
-"""The strict provider of these tests objects to what it should."""
+"""The strict provider rejects every invalid conversation."""
 
 import pytest
 
@@ -12,7 +12,7 @@ GIVEN = (ToolResult("a", ""), ToolResult("b", ""))
 RESULTS = Message("user", GIVEN)
 
 
-def test_it_takes_what_is_right() -> None:
+def test_valid_conversations_are_accepted() -> None:
     picture = Image("image/png", "aGVyb24=")
     check_messages(
         [Message("user", (picture, Text("Hi"))), CALL, Message("user", (*GIVEN, Text("And?")))]
@@ -21,7 +21,7 @@ def test_it_takes_what_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "objection"),
+    ("messages", "reason"),
     [
         ([], "there are no messages"),
         ([Message("assistant", (Text("Hi"),))], "role"),
@@ -47,17 +47,19 @@ def test_it_takes_what_is_right() -> None:
         ([HI, Message("assistant", (Image("image/png", "x"),)), HI], "has a picture"),
     ],
 )
-def test_it_objects(messages: list[Message], objection: str) -> None:
-    with pytest.raises(ProviderRejection, match=objection):
+def test_invalid_conversations_are_rejected_with_a_reason(
+    messages: list[Message], reason: str
+) -> None:
+    with pytest.raises(ProviderRejection, match=reason):
         check_messages(messages)
 
 
 @pytest.mark.parametrize("said", [["Ho"], ["Hi", "Hi"], ["there", "Hi"]])
-def test_it_misses_words(said: list[str]) -> None:
+def test_missing_or_reordered_user_messages_are_rejected(said: list[str]) -> None:
     with pytest.raises(ProviderRejection, match="missing or out of order"):
         check_messages([user_message("Hi there")], said)
 
 
-def test_it_sees_half_characters() -> None:
+def test_lone_surrogates_are_rejected() -> None:
     with pytest.raises(UnicodeEncodeError):
         check_messages([user_message("x\ud83d")])
