@@ -1,7 +1,7 @@
 """The table of commands against the permission rules. One row: command, verdict.
 
-`A` allowed, `N` needs a person, `D` denied. `ALLOWING` is evaluated in mode ask with many allow rules,
-`DENYING` in mode full with deny rules, where everything that is not denied is allowed.
+`A` allowed, `N` needs a person, `D` denied. `ALLOWING` is evaluated in mode ask with many allow
+rules, `DENYING` in mode full with deny rules, where everything that is not denied is allowed.
 """
 
 from typing import Literal, NamedTuple

@@ -66,7 +66,7 @@ def openness(verdict: Verdict) -> int:
 
 @given(texts, modes, allow_rules, deny_rules)
 @settings(max_examples=600, deadline=None)
-def test_judge_never_raises(
+def test_evaluation_never_raises(
     text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...]
 ) -> None:
     verdict = shell(Policy(mode=mode, allow=allow, deny=deny), text)
@@ -81,7 +81,7 @@ def test_judge_never_raises(
 
 @given(texts, modes, allow_rules, allow_rules, deny_rules)
 @settings(max_examples=400, deadline=None)
-def test_an_allow_rule_never_opens_what_is_denied(
+def test_an_allow_rule_never_overrides_a_denial(
     text: str, mode: Mode, allow: tuple[str, ...], more: tuple[str, ...], deny: tuple[str, ...]
 ) -> None:
     before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
@@ -93,7 +93,7 @@ def test_an_allow_rule_never_opens_what_is_denied(
 
 @given(texts, modes, allow_rules, deny_rules, deny_rules)
 @settings(max_examples=400, deadline=None)
-def test_a_deny_rule_never_opens_anything(
+def test_a_deny_rule_never_allows_anything(
     text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
@@ -127,7 +127,7 @@ def test_quoting_changes_nothing(
 
 @given(st.lists(words, min_size=1, max_size=6))
 @settings(max_examples=300, deadline=None)
-def test_quoted_words_are_read_as_they_are(parts: list[str]) -> None:
+def test_quoted_words_keep_their_value(parts: list[str]) -> None:
     script = parse_script(shlex.join(parts))
     assert not script.problem
     (command,) = script.parts
@@ -138,7 +138,7 @@ def test_quoted_words_are_read_as_they_are(parts: list[str]) -> None:
 
 @given(texts, st.sampled_from(["; {}", "\n{}", " && {}", " | {}", " & {}"]))
 @settings(max_examples=300, deadline=None)
-def test_what_follows_is_always_judged(text: str, joint: str) -> None:
+def test_every_joined_command_is_evaluated(text: str, joint: str) -> None:
     policy = Policy(allow=ALLOW)
     longer = text + joint.format("rm -rf x")
     if isinstance(shell(policy, text), Allowed):
@@ -149,7 +149,7 @@ def test_what_follows_is_always_judged(text: str, joint: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_the_parser_sees_no_sign_beyond_its_tables_and_nothing_is_lost(text: str) -> None:
+def test_the_parser_encoding_is_lossless_and_within_its_table(text: str) -> None:
     seen = encode_for_parser(text)
     assert all(ord(sign) < 256 and ord(sign) not in {0x85, 0xA0} for sign in seen.decode())
     assert decode_from_parser(seen) == text
@@ -186,7 +186,7 @@ def ends(command: str) -> bool:
 
 @given(texts.filter(ends))
 @settings(max_examples=150, deadline=None)
-def test_bash_runs_nothing_that_was_not_judged(stubs: Path, text: str) -> None:
+def test_bash_runs_only_evaluated_programs(stubs: Path, text: str) -> None:
     if isinstance(shell(Policy(allow=ALLOW), text), Allowed):
         with tempfile.TemporaryDirectory() as folder:
             ran = run_by_bash(stubs, folder, text)
@@ -194,7 +194,7 @@ def test_bash_runs_nothing_that_was_not_judged(stubs: Path, text: str) -> None:
         assert "sh" not in ran or "sh scripts/a.sh" in text
 
 
-def test_bash_runs_of_the_table_only_what_was_judged(stubs: Path, tmp_path: Path) -> None:
+def test_bash_runs_only_evaluated_programs_of_the_table(stubs: Path, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "a").write_text("x\n")
     allowed = [row.command for row in ALLOWING if row.expected == "A" and ends(row.command)]
