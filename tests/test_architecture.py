@@ -10,8 +10,7 @@ from pathlib import Path
 import yaml
 
 from internal.agent.domain.events.control import CONTROLS, ControlFrame
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import EVENTS
+from internal.agent.domain.events.types import EVENTS, Event
 from internal.agent.domain.react.gates import CONTROL_CALLS, CONTROL_SPECS, GATES
 from internal.tools.registry import TOOLS
 from tests import ROOT

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
+    Event,
     NodeCompleted,
     NodeStarted,
     OutputSummary,

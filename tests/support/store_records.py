@@ -3,8 +3,7 @@
 from typing import Any
 
 from internal.agent.domain.events.envelope import EventRecord, RunIds
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import LifecycleUpdated
+from internal.agent.domain.events.types import Event, LifecycleUpdated
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Origin, Run, RunSpec, Session, Task
 from internal.agent.store.database import Database, Write

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Mode, Policy

@@ -18,7 +18,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339, wrap_event
-from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.profiles import Profile

@@ -5,9 +5,7 @@
 - `task_commands`: submit, steer, interrupt, stop and recall.
 - `queries`: what a principal may read.
 - `access`: roles of people and the pairing codes that grant them.
-- `chats`: settings and current session of a chat.
-- `chat_delivery`: the inbox and the outbox of chat channels.
-- `run_displays`: displays of runs in chats.
+- `chats`: chats, the delivery of their messages and the displays of runs in them.
 - `runs`: the life of a run.
 - `events`: the event stream.
 - `background_task`: a task that runs in the background of a block.

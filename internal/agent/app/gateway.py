@@ -6,12 +6,10 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access
-from internal.agent.app.chat_delivery import ChatDelivery
-from internal.agent.app.chats import Chats
+from internal.agent.app.chats import ChatDelivery, Chats, RunDisplays
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
-from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.creation import (
     Submission,
     Submitted,

@@ -24,8 +24,8 @@ from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import ENDED, Channel, Origin, Status, StopRequest, Task
+from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Write
-from internal.agent.store.inbox import InboxState
 from internal.agent.store.stores import Stores
 
 INTERRUPTED_REASON = "interrupted by a new message"

@@ -8,10 +8,9 @@ Every store method returns a generator of named statements; the SQL stands in
 - `sessions`, `tasks`: conversations and the work in them
 - `checkpoints`, `runs`: Turns as they are stored, and the runs that execute them
 - `events`: the event log
-- `inbox`, `outbox`: messages received from and promised to channels
 - `questions`: questions to people, and plans
 - `access`: permission rules, roles and the audit log
 - `usage`: tokens and cost
-- `chats`, `run_displays`: chat settings and the display of runs in channels
+- `chats`: chat settings, received and outgoing messages, displays of runs
 - `encoding`: text and JSON as databases accept them
 """

@@ -1,7 +1,22 @@
-"""Settings that the people of a chat chose for its tasks."""
+"""Chat channels: settings of chats, received and outgoing messages, and displays of runs."""
 
-from internal.agent.domain.chats import ChatSettings
-from internal.agent.store.database import Read, Statement, Write
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from internal.agent.domain.chats import (
+    ChatSettings,
+    DeadLetter,
+    InboundMessage,
+    OutgoingMessage,
+    PendingMessage,
+    RunDisplay,
+)
+from internal.agent.domain.errors import Conflict
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.tasks import Channel
+from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable
 
 
@@ -17,3 +32,251 @@ class ChatStore:
         """Insert or replace the settings of a chat."""
         values = (chat, settings.plan_review or "", storable(settings.model))
         yield Statement("upsert_chat_settings", values)
+
+
+class Steering(NamedTuple):
+    """A message for a running run. `number` identifies its inbox row."""
+
+    number: int
+    text: str
+    principal: str
+    channel: Channel
+    app: str
+    chat_id: str
+    message_id: str
+
+
+class InboxState(NamedTuple):
+    """The state of a received message.
+
+    `run_id` is the run it was assigned to ("" for none) and `other_messages` the number of other
+    messages that started this run.
+    """
+
+    number: int
+    status: Literal["accepted", "assigned", "delivered", "handled"]
+    steer: bool
+    run_id: RunId
+    other_messages: int
+
+
+class _Text(msgspec.Struct):
+    text: str = ""
+
+
+_text = msgspec.json.Decoder(_Text)
+
+
+class InboxStore:
+    """Received messages.
+
+    A message is accepted, then assigned to a run. Steering is delivered to the run's model before
+    it is handled; a message that starts a run is handled when the run ends.
+    """
+
+    def accept(self, message: InboundMessage, /) -> Write[bool]:
+        """Insert a message. False when its (channel, app, message_id) exists."""
+        rows = yield Statement(
+            "accept_message",
+            (
+                message.channel,
+                message.app,
+                message.message_id,
+                message.chat_id,
+                message.principal,
+                message.received,
+                storable(message.raw),
+            ),
+        )
+        return bool(rows)
+
+    def list_accepted(
+        self, channel: Channel, app: str, limit: int, /
+    ) -> Read[list[InboundMessage]]:
+        """Return accepted messages in order of arrival."""
+        rows = yield Statement("accepted_messages", (channel, app, limit))
+        return [InboundMessage(*row) for row in rows]
+
+    def dismiss(self, channel: Channel, app: str, message_id: str, /) -> Write[bool]:
+        """Mark an accepted message as handled without a run. False when it is not accepted."""
+        rows = yield Statement("dismiss_message", (channel, app, message_id))
+        return bool(rows)
+
+    def assign(
+        self, message: InboundMessage, session_id: SessionId, run_id: RunId, *, steer: bool
+    ) -> Write[None]:
+        """Assign a new or accepted message to a run.
+
+        The text for the model is the member `text` of `message.raw`. An accepted row keeps the raw
+        message that it was inserted with.
+
+        Raises:
+            Conflict: the message was assigned before.
+        """
+        raw = storable(message.raw)
+        rows = yield Statement(
+            "assign_message",
+            (
+                message.channel,
+                message.app,
+                message.message_id,
+                message.chat_id,
+                message.principal,
+                message.received,
+                storable(_text.decode(raw).text),
+                raw,
+                session_id,
+                run_id,
+                int(steer),
+            ),
+        )
+        if not rows:
+            raise Conflict(f"The message {message.message_id} was processed before.")
+
+    def list_undelivered(self, run_id: RunId, /) -> Read[list[Steering]]:
+        """Return the steering of a run that was not delivered yet, in order of arrival."""
+        rows = yield Statement("undelivered_messages", (run_id,))
+        return [Steering(*row) for row in rows]
+
+    def mark_delivered(self, numbers: Sequence[int], /) -> Write[None]:
+        """Mark steering as delivered to its run."""
+        yield Batch("mark_message_delivered", [(number,) for number in numbers])
+
+    def mark_handled(self, run_id: RunId, /) -> Write[None]:
+        """Mark the messages that started a run, and its delivered steering, as handled."""
+        yield Statement("mark_messages_handled", (run_id,))
+
+    def reassign(self, numbers: Sequence[int], run_id: RunId, /) -> Write[None]:
+        """Make undelivered steering the start of another run."""
+        yield Batch("reassign_message", [(number, run_id) for number in numbers])
+
+    def get_state(self, channel: Channel, app: str, message_id: str, /) -> Read[InboxState | None]:
+        """Return the state of a message."""
+        rows = yield Statement("message_state", (channel, app, message_id))
+        if not rows:
+            return None
+        number, status, steer, run_id, other_messages = rows[0]
+        return InboxState(number, status, bool(steer), RunId(run_id or ""), other_messages)
+
+    def withdraw(self, number: int, /) -> Write[None]:
+        """Mark steering that was not delivered as handled."""
+        yield Statement("withdraw_message", (number,))
+
+    def withdraw_all(self, run_id: RunId, /) -> Write[None]:
+        """Mark all undelivered steering of a run as handled."""
+        yield Statement("withdraw_messages_of_run", (run_id,))
+
+
+class OutboxStore:
+    """Messages to send. A message is pending until it is settled: sent, dead or unconfirmed."""
+
+    def add(self, outgoing: OutgoingMessage, now: str, /) -> Write[bool]:
+        """Insert a message. False when its key exists."""
+        rows = yield Statement(
+            "insert_outgoing_message",
+            (
+                outgoing.key,
+                outgoing.channel,
+                outgoing.app,
+                outgoing.chat_id,
+                outgoing.reply_to,
+                outgoing.run_id,
+                outgoing.stop_reason,
+                now,
+                storable(outgoing.error),
+                storable(outgoing.body),
+                outgoing.question_id,
+            ),
+        )
+        return bool(rows)
+
+    def list_due(
+        self, channel: Channel, app: str, *, now: str, limit: int
+    ) -> Read[list[PendingMessage]]:
+        """Return the oldest pending message of each chat whose next attempt is due."""
+        rows = yield Statement("due_messages", (channel, app, now, limit))
+        return [PendingMessage(row[0], _outgoing(row), row[11], row[12]) for row in rows]
+
+    def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
+        """Count an attempt before it is made. Return the count, None when already settled."""
+        rows = yield Statement("begin_attempt", (number, now))
+        return rows[0][0] if rows else None
+
+    def postpone(self, number: int, next_attempt: str, failure: str, /) -> Write[None]:
+        """Store why an attempt failed and when the next one is due."""
+        yield Statement("postpone_message", (number, next_attempt, storable(failure)))
+
+    def mark_sent(self, number: int, remote_id: str, now: str, /) -> Write[bool]:
+        """Settle a message as sent. `remote_id` is its id in the channel."""
+        rows = yield Statement("settle_message", (number, "sent", remote_id, "", now))
+        return bool(rows)
+
+    def give_up(self, number: int, failure: str, now: str, /, *, unconfirmed: bool) -> Write[bool]:
+        """Settle a message as not sent, or as `unconfirmed` when it may have been sent."""
+        status = "unconfirmed" if unconfirmed else "dead"
+        rows = yield Statement("settle_message", (number, status, "", storable(failure), now))
+        return bool(rows)
+
+    def get_remote_id(self, key: str, /) -> Read[str]:
+        """Return the channel's id of a sent message, "" for any other."""
+        rows = yield Statement("remote_id", (key,))
+        return str(rows[0][0]) if rows else ""
+
+    def find_question(self, remote_id: str, /) -> Read[str]:
+        """Return the id of the question that a sent message shows, "" when it shows none."""
+        rows = yield Statement("question_of_message", (remote_id,))
+        return str(rows[0][0]) if rows else ""
+
+    def list_dead_letters(self, limit: int, /) -> Read[list[DeadLetter]]:
+        """Return the messages that were given up, newest first."""
+        rows = yield Statement("dead_letters", (limit,))
+        return [
+            DeadLetter(row[0], _outgoing(row), row[11] == "unconfirmed", row[12], row[13])
+            for row in rows
+        ]
+
+
+def _outgoing(row: Row) -> OutgoingMessage:
+    _, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, question = row[:11]
+    return OutgoingMessage(
+        key, channel, app, chat_id, reply_to, body, run_id, stop_reason, error, question
+    )
+
+
+class RunDisplayStore:
+    """Run displays. A lease makes sure that one process at a time writes to a display."""
+
+    def claim(
+        self, run_id: RunId, channel: str, owner: str, *, lease_until: str, now: str
+    ) -> Write[RunDisplay | None]:
+        """Take the display of a run. None when it is closed or leased by another owner."""
+        rows = yield Statement("claim_run_display", (run_id, channel, owner, lease_until, now))
+        return RunDisplay(run_id, *rows[0]) if rows else None
+
+    def save(
+        self, display: RunDisplay, channel: str, owner: str, *, lease_until: str
+    ) -> Write[bool]:
+        """Store what was shown and extend the lease. False when another owner has it."""
+        rows = yield Statement(
+            "save_run_display",
+            (
+                display.run_id,
+                channel,
+                owner,
+                display.last_position,
+                storable(display.state),
+                lease_until,
+            ),
+        )
+        return bool(rows)
+
+    def close(self, display: RunDisplay, channel: str, owner: str, /) -> Write[bool]:
+        """Mark a display as finished. False when another owner has it."""
+        values = (display.run_id, channel, owner, storable(display.state))
+        rows = yield Statement("close_run_display", values)
+        return bool(rows)
+
+    def list_abandoned(self, channel: str, now: str, /) -> Read[list[RunDisplay]]:
+        """Return the unfinished displays whose lease has expired."""
+        rows = yield Statement("abandoned_run_displays", (channel, now))
+        return [RunDisplay(RunId(run_id), position, state) for run_id, position, state in rows]

@@ -13,7 +13,7 @@ from internal.agent.domain.events.envelope import (
     encode_envelope,
     wrap_event,
 )
-from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 

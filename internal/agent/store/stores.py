@@ -1,12 +1,9 @@
 """All stores of one database."""
 
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
-from internal.agent.store.chats import ChatStore
+from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
-from internal.agent.store.inbox import InboxStore
-from internal.agent.store.outbox import OutboxStore
 from internal.agent.store.questions import QuestionStore
-from internal.agent.store.run_displays import RunDisplayStore
 from internal.agent.store.runs import RunStore
 from internal.agent.store.sessions import SessionStore
 from internal.agent.store.tasks import TaskStore

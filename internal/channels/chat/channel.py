@@ -13,7 +13,7 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.action_answers import ActionAnswers
+from internal.channels.chat.answers import ActionAnswers
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
 from internal.channels.chat.policy import ChatUsers

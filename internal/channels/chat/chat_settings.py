@@ -7,9 +7,9 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.text_answers import MessageContext
 from internal.i18n.chat import find_switch
 
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")

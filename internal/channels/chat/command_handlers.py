@@ -10,16 +10,16 @@ from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.chat_settings import SettingsCommands
-from internal.channels.chat.command_parser import ChatCommand, UnknownCommand, format_help
-from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.text_answers import (
+from internal.channels.chat.answers import (
     CommandResult,
     MessageContext,
     TextAnswers,
     matches_id,
     short_id,
 )
+from internal.channels.chat.chat_settings import SettingsCommands
+from internal.channels.chat.command_parser import ChatCommand, UnknownCommand, format_help
+from internal.channels.chat.policy import ChatUsers
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 

@@ -22,6 +22,7 @@ from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import chat_name
+from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import (
@@ -35,7 +36,6 @@ from internal.channels.chat.policy import (
 )
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.task_router import TaskRouter
-from internal.channels.chat.text_answers import ChatRef, CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.transport import (
     ChatTransport,
     IncomingMessage,

@@ -5,7 +5,7 @@ import logging
 import random
 from datetime import datetime, timedelta
 
-from internal.agent.app.chat_delivery import ChatDelivery
+from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.task_commands import INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import StoreError

@@ -8,8 +8,8 @@ from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.tasks import RunSpec
+from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.command_handlers import active_run
-from internal.channels.chat.text_answers import MessageContext
 from internal.config.chat import BusyMode, ChatChannelSettings
 
 

@@ -12,9 +12,8 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.questions import Question
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import ActionResult, ChatAction, OnAction
-from internal.channels.lark.card_elements import ButtonAction
 from internal.channels.lark.question_card import question_card
-from internal.channels.lark.question_form import InvalidAnswer, read_card_answer
+from internal.channels.lark.question_form import ButtonAction, InvalidAnswer, read_card_answer
 from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)

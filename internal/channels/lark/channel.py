@@ -31,11 +31,20 @@ from internal.channels.lark.api import (
 from internal.channels.lark.card_actions import CardActionHandler
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
 from internal.channels.lark.directory import BotIdentity
-from internal.channels.lark.events import LarkMessage, LarkRecall, message_text, read_event
-from internal.channels.lark.message_format import send_uuid
-from internal.channels.lark.progress_card import MAX_TEXT_EDITS, progress_card, progress_text
+from internal.channels.lark.events import (
+    EventReceiver,
+    LarkMessage,
+    LarkRecall,
+    message_text,
+    read_event,
+)
+from internal.channels.lark.message_format import (
+    MAX_TEXT_EDITS,
+    progress_card,
+    progress_text,
+    send_uuid,
+)
 from internal.channels.lark.question_card import question_card
-from internal.channels.lark.receiver import EventReceiver
 from internal.channels.lark.replies import ReplySender
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings

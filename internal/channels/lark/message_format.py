@@ -1,10 +1,11 @@
-"""Formats of outgoing messages: card, rich text, text, or a summary with a file. Pure."""
+"""Formats of outgoing messages: card, rich text, text, file and progress. Pure."""
 
 import hashlib
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from internal.channels.chat.transport import RunContent, RunPhase
 from internal.channels.lark.api import as_json
 from internal.i18n.chat import ChatPhrases
 
@@ -131,3 +132,29 @@ def split_bytes(text: str, max_bytes: int) -> list[str]:
         pieces.append(truncate_bytes(text, max_bytes))
         text = text[len(pieces[-1]) :].lstrip()
     return pieces
+
+
+PROGRESS_MARK = "⏳\u200b"
+"""The beginning of a text that shows progress."""
+MAX_TEXT_EDITS = 18
+"""Lark accepts 20 edits of a text; the last two are kept for the final state."""
+
+_COLORS: dict[RunPhase, str] = {
+    "queued": "grey",
+    "working": "blue",
+    "waiting": "orange",
+    "done": "green",
+    "failed": "red",
+    "cancelled": "grey",
+}
+
+
+def progress_card(content: RunContent) -> str:
+    """Return the card as JSON."""
+    body = "\n".join(content.lines) or content.phrases("progress_thinking")
+    return as_json(markdown_card(body, content.title, _COLORS[content.phase]))
+
+
+def progress_text(content: RunContent) -> str:
+    """Return the text."""
+    return "\n".join([f"{PROGRESS_MARK} {content.title}", *content.lines])

@@ -19,7 +19,6 @@ from internal.channels.chat.question_text import (
     is_allowed,
 )
 from internal.channels.lark.api import as_json
-from internal.channels.lark.card_elements import Element, markdown, plain_text
 from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
     MAX_TEXT_BYTES,
@@ -30,7 +29,14 @@ from internal.channels.lark.message_format import (
     post_part,
     text_parts,
 )
-from internal.channels.lark.question_form import MAX_CALLS, answer_controls, has_option_buttons
+from internal.channels.lark.question_form import (
+    MAX_CALLS,
+    Element,
+    answer_controls,
+    has_option_buttons,
+    markdown,
+    plain_text,
+)
 from internal.i18n.chat import ChatPhrases
 
 QUESTION_MARK = "❓\u200b"

@@ -15,8 +15,13 @@ from internal.channels.chat.transport import (
     TransportRejected,
 )
 from internal.channels.lark.api import LarkApi, LarkRejected, as_json
-from internal.channels.lark.message_format import MessagePart, Rendering, render_answer, send_uuid
-from internal.channels.lark.progress_card import PROGRESS_MARK
+from internal.channels.lark.message_format import (
+    PROGRESS_MARK,
+    MessagePart,
+    Rendering,
+    render_answer,
+    send_uuid,
+)
 from internal.channels.lark.question_card import QUESTION_MARK, render_outcome, render_question
 
 log = logging.getLogger(__name__)

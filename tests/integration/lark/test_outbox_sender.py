@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.chat_delivery import ChatDelivery
+from internal.agent.app.chats import ChatDelivery
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord

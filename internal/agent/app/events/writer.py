@@ -17,7 +17,7 @@ from internal.agent.domain.events.envelope import (
     rfc3339,
     wrap_event,
 )
-from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, merge_deltas

@@ -26,8 +26,8 @@ from internal.agent.app.runs.questions import queue_question_notice
 from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
+    Event,
     LifecycleUpdated,
     QuestionAsked,
     ResultCancelled,

@@ -8,8 +8,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
 from internal.agent.domain.errors import LeaseLost, StoreError
 from internal.agent.domain.events.envelope import RunIds
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import NodeCompleted, NodeFailed, NodeStarted
+from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.ports.runtime import Clock

@@ -33,8 +33,8 @@ from internal.agent.ports.llm import (
     StreamRestarted,
     TextDelta,
 )
+from internal.agent.store.chats import Steering
 from internal.agent.store.database import Write
-from internal.agent.store.inbox import Steering
 
 CONTEXT_MARGIN = 0.95
 """Share of the context window that is filled; token counts are estimates."""

@@ -10,10 +10,11 @@ from internal.agent.app.runs.questions import close_question
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, RunIds
-from internal.agent.domain.events.event import Event, NodeKind
 from internal.agent.domain.events.types import (
+    Event,
     LifecycleUpdated,
     NodeFailed,
+    NodeKind,
     ResultCancelled,
     ToolCompleted,
 )

@@ -12,7 +12,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.questions import Preview
-from internal.agent.domain.react.review_state import byte_budget, call_text
+from internal.agent.domain.react.call_review import byte_budget, call_text
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment

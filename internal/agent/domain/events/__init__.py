@@ -2,8 +2,7 @@
 
 Reading order:
 
-- `event`: the base class
-- `types`: every event
+- `types`: the base class and every event
 - `envelope`: the envelope that carries an event
 - `control`: frames about the stream itself
 - `schema`: JSON Schema, documentation and TypeScript types of all of them

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from internal.agent.domain import ids
-from internal.agent.domain.events.event import Event, NodeKind
-from internal.agent.domain.events.types import EVENTS
+from internal.agent.domain.events.types import EVENTS, Event, NodeKind
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run
 

@@ -13,8 +13,7 @@ import msgspec
 
 from internal.agent.domain.events.control import CONTROLS, ControlFrame
 from internal.agent.domain.events.envelope import VERSION, WorkflowEventEnvelope
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import EVENTS
+from internal.agent.domain.events.types import EVENTS, Event
 
 _DEFS = "#/$defs/"
 _ENVELOPE = WorkflowEventEnvelope.__name__

@@ -1,4 +1,4 @@
-"""The events of a run: one small struct each, and the list of all of them.
+"""The events of a run: the base class, one struct for each event, and the list of all of them.
 
 Optional fields are UNSET and omitted from the JSON. `docs/events.md`, `docs/events.schema.json` and
 the types of the page are generated from this list.
@@ -6,13 +6,40 @@ the types of the page are generated from this list.
 
 from typing import Any, ClassVar, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from internal.agent.domain.events.event import Event, NodeKind
 from internal.agent.domain.plans import Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
 from internal.agent.domain.usage import Usage
+
+NodeKind = Literal[
+    "step",
+    "iteration",
+    "plan",
+    "tool",
+    "subflow",
+    "result",
+    "diagnostic",
+    "generation",
+    "artifact",
+    "question",
+]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of a run. A `durable` event is numbered and stored before delivery."""
+
+    name: ClassVar[str]
+    durable: ClassVar[bool] = True
+    terminal: ClassVar[bool] = False
+    inner: ClassVar[bool] = False
+    """Sent on a stream only with `debug=1`."""
+
+    def node(self) -> tuple[str, NodeKind] | None:
+        """Return the id and the kind of the node of the event, None without a node."""
+        return None
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True):

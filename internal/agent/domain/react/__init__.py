@@ -6,8 +6,7 @@ Reading order:
 - `steps`: what a Turn asks for next, and its outcome
 - `run_config`: what does not change during a Turn
 - `gates`: rules on the order of calls, and the control tools that satisfy them
-- `call_review`, `review_state`: what happens to the calls of a reply
-- `control_tools`: handling of the control tools
+- `call_review`: what happens to the calls of a reply, control calls included
 - `resolution`: what follows from the answer to a question
 - `context_window`: which messages fit into a request
 - `closing_prompts`: prompts and texts at the end of a run

@@ -3,11 +3,20 @@
 Gates come first, then permissions. Control tools are handled here.
 """
 
+import json
 from collections.abc import Sequence
 
 import msgspec
 
-from internal.agent.domain.events.types import DiagnosticError, ToolCompleted
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    Event,
+    NodeCompleted,
+    NodeStarted,
+    PlanUpdated,
+    ToolCompleted,
+)
+from internal.agent.domain.ids import question_id
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import (
     Allowed,
@@ -16,23 +25,226 @@ from internal.agent.domain.permissions.policy import (
     call_hash,
     evaluate_call,
 )
-from internal.agent.domain.questions import ApprovalItem
+from internal.agent.domain.plans import Plan, needs_review, number_steps
+from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
-from internal.agent.domain.react.control_tools import ControlToolHandler
-from internal.agent.domain.react.gates import GateContext
-from internal.agent.domain.react.review_state import (
-    MAX_APPROVAL_ITEMS,
-    MAX_SENTENCE_BYTES,
-    PLAN_NOT_APPROVED,
-    CallReview,
-    ReviewState,
-    byte_budget,
-    denied_event,
-    display_call,
+from internal.agent.domain.react.gates import (
+    ClarifyCall,
+    ControlCall,
+    GateContext,
+    PlanCall,
+    RequestUserCall,
+    UpdatePlanCall,
 )
 from internal.agent.domain.react.run_config import RunConfig
-from internal.agent.domain.text import truncate, truncate_json
+from internal.agent.domain.text import escape_invisible, truncate, truncate_json
 from internal.agent.domain.tools import ToolSpec
+
+MAX_APPROVAL_ITEMS = 16
+"""Calls in one approval question. The other calls are returned to the model for a later reply."""
+
+MAX_SHOWN_CHARS = 60_000
+"""Characters of a call that are processed for display; an event carries fewer."""
+
+MAX_SENTENCE_BYTES = 8000
+"""Bytes of the message about a call that is not run."""
+
+NOBODY_TO_ASK = (
+    "Nobody can be asked in this run. Decide yourself, go on, and say in your answer what you"
+    " assumed."
+)
+ONE_AT_A_TIME = "Not asked: one question at a time. Ask again when the first is answered."
+PLAN_NOT_APPROVED = (
+    "Not run: a person must agree to the plan before anything is done. Call plan alone, with your"
+    " goal and steps."
+)
+PLAN_NOT_REVIEWED = (
+    "A person must agree to the plan, and nobody can be asked in this run: nothing may be done. Say"
+    " so in your answer."
+)
+
+
+def byte_budget(calls: int) -> int:
+    """Return how many bytes each call may take in an approval question of so many calls."""
+    return min(48_000 // min(max(calls, 1), MAX_APPROVAL_ITEMS), 24_000)
+
+
+class ReviewState(msgspec.Struct, frozen=True):
+    """The part of a Turn's state that a review starts from."""
+
+    plan: Plan | None
+    open_step: str | None
+    approved_plan: int
+    """The version of the approved plan, 0 for none."""
+    plan_reviewed: bool
+    """True if a plan of this run was reviewed: every later one is reviewed as well."""
+    corrections: dict[str, int]
+    released_gates: frozenset[str]
+    question_count: int
+
+
+class CallReview(msgspec.Struct):
+    """The result. A call without a result and without a pending approval may run."""
+
+    plan: Plan | None
+    open_step: str | None
+    corrections: dict[str, int]
+    released_gates: frozenset[str]
+    results: dict[str, ToolResult] = {}
+    pending_approvals: dict[str, ApprovalItem] = {}
+    question: Question | None = None
+    events: list[Event] = []
+
+
+def plan_updated(plan: Plan) -> PlanUpdated:
+    """Return the event for the current state of a plan."""
+    return PlanUpdated(
+        version=plan.version,
+        goal=plan.goal,
+        complexity=plan.complexity,
+        steps=plan.steps,
+        title=plan.title or msgspec.UNSET,
+    )
+
+
+def denied_event(
+    call: ToolCall, spec: ToolSpec | None, sentence: str, rules: tuple[str, ...] = ()
+) -> ToolCompleted:
+    """Return the event of a denied call; `rules` together would allow it."""
+    return ToolCompleted(
+        call_id=call.call_id,
+        tool_name=call.name,
+        duration_ms=0,
+        error=truncate_json(sentence, 2 * MAX_SENTENCE_BYTES),
+        metadata={
+            "denied": True,
+            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+            "rules": list(rules),
+        },
+    )
+
+
+def display_call(call: ToolCall, spec: ToolSpec | None) -> str:
+    """Return a call for display: the command, or the tool with its arguments.
+
+    Invisible characters are escaped. Truncated first, because escaping megabytes takes seconds.
+    """
+    return escape_invisible(truncate(call_text(call, spec), MAX_SHOWN_CHARS))
+
+
+def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
+    """Return the full text of a call: the command, or the tool with its arguments as JSON."""
+    command = None if spec is None else spec.command(call.arguments)
+    if command is not None:
+        return command
+    return f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}"
+
+
+class ControlToolHandler:
+    """Handles the control calls of one reply and records the effects in its review."""
+
+    def __init__(self, config: RunConfig, state: ReviewState, review: CallReview) -> None:
+        self._config = config
+        self._state = state
+        self._review = review
+
+    def handle(self, call: ToolCall, parsed: ControlCall) -> str | None:
+        """Return the result for the model, None if a person is asked."""
+        match parsed:
+            case PlanCall():
+                return self._plan(call, parsed)
+            case UpdatePlanCall():
+                return self._update_step(parsed)
+            case ClarifyCall() if not parsed.needs_user_input:
+                return self._open_step(parsed)
+            case ClarifyCall():
+                self._open_step(parsed)
+                words = parsed.question or parsed.goal
+                return self._ask(call, words, parsed)
+            case RequestUserCall():
+                return self._ask(call, parsed.question, parsed)
+
+    def _plan(self, call: ToolCall, parsed: PlanCall) -> str | None:
+        """Set the plan; return None if a person reviews it first."""
+        if self._review.question is not None:
+            return ONE_AT_A_TIME
+        version = 1 if self._review.plan is None else self._review.plan.version + 1
+        max_bytes = min(
+            44_000 // len(parsed.steps) - 60, 4000
+        )  # the whole plan must fit into an event
+        steps = number_steps([truncate_json(step, max_bytes) for step in parsed.steps])
+        goal, title = truncate_json(parsed.goal, 4000), truncate_json(parsed.title, 500)
+        plan = Plan(version, goal, parsed.complexity, steps, title)
+        self._review.open_step = None
+        self._set_plan(plan)
+        if not self._needs_review(plan):
+            return f"Plan {version} is noted. The steps and their ids:\n{plan.listed}"
+        if not self._config.people:
+            return PLAN_NOT_REVIEWED
+        new_id = question_id(self._config.run_id, self._state.question_count + 1)
+        self._review.question = plan_question(new_id, plan, call.call_id)
+        return None
+
+    def _needs_review(self, plan: Plan) -> bool:
+        return self._state.plan_reviewed or needs_review(self._config.plan_review, plan.complexity)
+
+    def is_plan_approved(self) -> bool:
+        """Return True if calls may run: a plan that needs review is approved."""
+        plan = self._review.plan
+        if plan is None:
+            return self._config.plan_review != "always"
+        return plan.version == self._state.approved_plan or not self._needs_review(plan)
+
+    def _update_step(self, parsed: UpdatePlanCall) -> str:
+        plan = self._review.plan
+        step = plan.step(parsed.step_id) if plan else None
+        if plan is None or step is None:
+            known = ", ".join(each.id for each in plan.steps) if plan else "none, there is no plan"
+            return f"There is no step “{parsed.step_id[:80]}”. The steps are: {known}."
+        self._set_plan(plan.marked(step.id, parsed.status))
+        if parsed.status != "in_progress" and self._review.open_step == step.id:
+            self._review.open_step = None
+            self._review.events.append(NodeCompleted(node_id=f"step:{step.id}", duration_ms=0))
+        return f"Step {step.id} is {parsed.status}."
+
+    def _open_step(self, parsed: ClarifyCall) -> str:
+        plan = self._review.plan
+        step = plan.step(parsed.step_id) if plan else None
+        if plan is None or step is None:
+            known = ", ".join(each.id for each in plan.steps) if plan else "none, there is no plan"
+            return f"There is no step “{parsed.step_id[:80]}”. The steps are: {known}."
+        self._review.open_step = step.id
+        self._review.events.append(
+            NodeStarted(
+                node_id=f"step:{step.id}",
+                step_index=plan.steps.index(step) + 1,
+                step_description=step.description,
+            )
+        )
+        self._set_plan(plan.marked(step.id, "in_progress"))
+        return f"Step {step.id} is open: go on."
+
+    def _ask(self, call: ToolCall, words: str, parsed: ClarifyCall | RequestUserCall) -> str | None:
+        if not self._config.people:
+            return NOBODY_TO_ASK
+        if self._review.question is not None:
+            return ONE_AT_A_TIME
+        new_id = question_id(self._config.run_id, self._state.question_count + 1)
+        title = truncate_json(words, 8000)
+        shown_options = tuple(truncate_json(option, 1500) for option in parsed.options)
+        self._review.question = Question(
+            new_id,
+            "clarify",
+            title,
+            options=shown_options,
+            call_id=call.call_id,
+            multiple=parsed.multiple and bool(shown_options),
+        )
+        return None
+
+    def _set_plan(self, plan: Plan) -> None:
+        self._review.plan = plan
+        self._review.events.append(plan_updated(plan))
 
 
 def review_calls(config: RunConfig, state: ReviewState, calls: Sequence[ToolCall]) -> CallReview:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import call_hash
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Answer, Question, refusal_reason
-from internal.agent.domain.react.review_state import denied_event, plan_updated
+from internal.agent.domain.react.call_review import denied_event, plan_updated
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import StopReason

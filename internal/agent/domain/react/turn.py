@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import ContextCompression, DiagnosticError
+from internal.agent.domain.events.types import ContextCompression, DiagnosticError, Event
 from internal.agent.domain.ids import QuestionId, question_id
 from internal.agent.domain.messages import (
     Message,
@@ -33,7 +32,7 @@ from internal.agent.domain.questions import (
     plan_question,
 )
 from internal.agent.domain.react import context_window
-from internal.agent.domain.react.call_review import review_calls
+from internal.agent.domain.react.call_review import ReviewState, review_calls
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     EMPTY_REPLY_PROMPT,
@@ -42,7 +41,6 @@ from internal.agent.domain.react.closing_prompts import (
 )
 from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.resolution import resolve
-from internal.agent.domain.react.review_state import ReviewState
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
     Act,

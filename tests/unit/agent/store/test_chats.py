@@ -1,11 +1,26 @@
-"""Chat settings."""
+"""Settings of chats, received and outgoing messages, and displays of runs are stored."""
 
+from collections.abc import Callable
 from functools import partial
 
-from internal.agent.domain.chats import ChatSettings
-from internal.agent.store.database import Database
+import msgspec
+import pytest
+
+from internal.agent.domain.chats import (
+    ChatSettings,
+    DeadLetter,
+    InboundMessage,
+    OutgoingMessage,
+    PendingMessage,
+    RunDisplay,
+)
+from internal.agent.domain.errors import Conflict
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.tasks import Channel
+from internal.agent.store.chats import Steering
+from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
-from tests.support.store_records import CLEANED, HOSTILE
+from tests.support.store_records import CLEANED, HOSTILE, T0, T1, T2, T3
 
 CHAT, OTHER = "lark:cli_a:oc_1", "lark:cli_a:oc_2"
 
@@ -23,3 +38,255 @@ async def test_chat_settings_are_replaced(database: Database, stores: Stores) ->
             model=CLEANED if settings.model == HOSTILE else settings.model
         )
     assert await database.read(partial(stores.chats.get_settings, OTHER)) == ChatSettings()
+
+
+SESSION, RUN, NEXT = SessionId("session-1"), RunId("run-1"), RunId("run-2")
+
+
+def said(
+    text: str, message_id: str = "", channel: Channel = "web", app: str = ""
+) -> InboundMessage:
+    raw = msgspec.json.encode({"text": text, "more": 1}).decode()
+    return InboundMessage(channel, app, message_id or f"msg-{text}", "chat", "ana", raw, T0)
+
+
+async def take(
+    database: Database,
+    stores: Stores,
+    message: InboundMessage,
+    run: RunId = RUN,
+    *,
+    steer: bool = True,
+) -> None:
+    await database.write(lambda: stores.inbox.assign(message, SESSION, run, steer=steer))
+
+
+async def untold(database: Database, stores: Stores, run: RunId = RUN) -> list[Steering]:
+    return await database.read(lambda: stores.inbox.list_undelivered(run))
+
+
+async def test_a_message_is_accepted_once(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    message = said("hi", "om_1", "lark", "app")
+
+    async def accept(message: InboundMessage) -> bool:
+        return await database.write(lambda: stores.inbox.accept(message))
+
+    assert await accept(message)
+    assert not await accept(msgspec.structs.replace(message, raw="{}"))
+    assert await accept(msgspec.structs.replace(message, app="another"))
+    assert await accept(msgspec.structs.replace(message, channel="web"))
+    assert select("select raw, status from inbox order by number")[0] == (message.raw, "accepted")
+
+
+async def test_steering_is_delivered_in_order_of_arrival(
+    database: Database, stores: Stores
+) -> None:
+    for text in ("c", "a", "b"):
+        await take(database, stores, said(text))
+    await take(database, stores, said("start"), steer=False)
+    await take(database, stores, said("other"), NEXT)
+
+    waiting = await untold(database, stores)
+    assert [words[1:] for words in waiting] == [
+        (text, "ana", "web", "", "chat", f"msg-{text}") for text in ("c", "a", "b")
+    ]
+
+    await database.write(
+        lambda: stores.inbox.mark_delivered([waiting[0].number, waiting[1].number])
+    )
+    assert await untold(database, stores) == [waiting[2]]
+    await database.write(lambda: stores.inbox.mark_delivered([]))
+    assert await untold(database, stores) == [waiting[2]]
+
+
+async def test_an_accepted_message_is_assigned_once(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    raw = '{"content": "{}"}'
+    message = msgspec.structs.replace(said("hello", "om_1", "lark"), raw=raw)
+    await database.write(lambda: stores.inbox.accept(message))
+    understood = said("hello", "om_1", "lark")
+
+    await take(database, stores, understood)
+
+    assert [words.text for words in await untold(database, stores)] == ["hello"]
+    assert select("select raw from inbox") == [(raw,)], "what came stays as it came"
+    with pytest.raises(Conflict):
+        await take(database, stores, understood, NEXT)
+    assert await untold(database, stores, NEXT) == []
+
+
+async def test_invalid_characters_of_a_message_are_replaced(
+    database: Database, stores: Stores
+) -> None:
+    raw = '{"text":"' + HOSTILE.replace("\0", "\\u0000").replace("\a", "\\u0007") + '"}'
+    await take(database, stores, InboundMessage("web", "", "msg-1", "", "ana", raw, T0))
+
+    assert [words.text for words in await untold(database, stores)] == [CLEANED]
+
+
+async def test_delivered_steering_is_handled_and_undelivered_steering_is_reassigned(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    await take(database, stores, said("start"), steer=False)
+    for text in ("delivered", "late"):
+        await take(database, stores, said(text))
+    told, late = await untold(database, stores)
+    await database.write(lambda: stores.inbox.mark_delivered([told.number]))
+
+    await database.write(lambda: stores.inbox.reassign([late.number], NEXT))
+    await database.write(lambda: stores.inbox.mark_handled(RUN))
+
+    assert await untold(database, stores) == []
+    assert await untold(database, stores, NEXT) == [], "it starts the next run, it does not steer"
+    rows = select("select text, run_id, status from inbox order by number")
+    assert rows == [
+        ("start", RUN, "handled"), ("delivered", RUN, "handled"), ("late", NEXT, "assigned"),
+    ]  # fmt: skip
+    await database.write(lambda: stores.inbox.mark_handled(NEXT))
+    assert select("select distinct status from inbox") == [("handled",)]
+
+
+async def test_undelivered_steering_is_not_handled(database: Database, stores: Stores) -> None:
+    await take(database, stores, said("late"))
+
+    await database.write(lambda: stores.inbox.mark_handled(RUN))
+
+    assert [words.text for words in await untold(database, stores)] == ["late"]
+
+
+async def test_accepted_messages_are_listed_until_assigned(
+    database: Database, stores: Stores
+) -> None:
+    messages = [said(text, channel="lark", app="a") for text in ("one", "two", "three")]
+    for message in (*messages, said("other", channel="lark", app="b"), said("web")):
+        await database.write(partial(stores.inbox.accept, message))
+
+    async def waiting(limit: int = 9) -> list[InboundMessage]:
+        return await database.read(lambda: stores.inbox.list_accepted("lark", "a", limit))
+
+    assert await waiting() == messages
+    assert await waiting(1) == messages[:1]
+    await take(database, stores, messages[0])
+    assert await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-two"))
+    assert not await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-two"))
+    assert not await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-one"))
+    assert await waiting() == messages[2:]
+
+
+def reply(number: int, chat: str = "chat", app: str = "app") -> OutgoingMessage:
+    return OutgoingMessage(
+        f"run-{number}:answer", "lark", app, chat, f"om_{number}", "body", f"run-{number}"
+    )
+
+
+async def add_messages(database: Database, stores: Stores, *replies: OutgoingMessage) -> None:
+    for each in replies:
+        assert await database.write(partial(stores.outbox.add, each, T0))
+
+
+async def due(database: Database, stores: Stores, now: str = T1) -> list[PendingMessage]:
+    return await database.read(lambda: stores.outbox.list_due("lark", "app", now=now, limit=10))
+
+
+async def test_a_message_is_added_once(database: Database, stores: Stores) -> None:
+    first = msgspec.structs.replace(
+        reply(1), body=HOSTILE, error=HOSTILE, stop_reason="final_answer"
+    )
+    await add_messages(database, stores, first)
+    assert not await database.write(lambda: stores.outbox.add(first, T1))
+    ((number, outgoing, attempts, first_attempt),) = await due(database, stores)
+    assert outgoing == msgspec.structs.replace(first, body=CLEANED, error=CLEANED)
+    assert (number, attempts, first_attempt) == (1, 0, None)
+
+
+async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: Stores) -> None:
+    await add_messages(
+        database, stores, reply(1), reply(2), reply(3, "other"), reply(4, app="app-2")
+    )
+
+    async def numbers(now: str = T1) -> list[int]:
+        return [pending.number for pending in await due(database, stores, now)]
+
+    assert await numbers() == [1, 3]
+    assert await database.write(lambda: stores.outbox.begin_attempt(1, T1)) == 1
+    await database.write(lambda: stores.outbox.postpone(1, T2, "busy"))
+    assert await numbers() == [3]
+    assert await numbers(T2) == [1, 3]
+    assert await database.write(lambda: stores.outbox.begin_attempt(1, T2)) == 2
+    first = (await due(database, stores, T2))[0]
+    assert (first.attempts, first.first_attempt) == (2, T1)
+    assert await database.write(lambda: stores.outbox.mark_sent(1, "om_reply", T2))
+    assert not await database.write(lambda: stores.outbox.mark_sent(1, "om_again", T2))
+    assert await database.write(lambda: stores.outbox.begin_attempt(1, T3)) is None
+    assert await numbers(T2) == [2, 3]
+
+
+async def test_dead_letters_are_listed_and_do_not_block(database: Database, stores: Stores) -> None:
+    await add_messages(database, stores, reply(1), reply(2), reply(3))
+    assert await database.write(
+        lambda: stores.outbox.give_up(1, "no such chat", T1, unconfirmed=False)
+    )
+    assert await database.write(lambda: stores.outbox.give_up(2, "no answer", T2, unconfirmed=True))
+    assert not await database.write(lambda: stores.outbox.give_up(2, "again", T2, unconfirmed=True))
+    assert [pending.number for pending in await due(database, stores)] == [3]
+    assert await database.read(lambda: stores.outbox.list_dead_letters(9)) == [
+        DeadLetter(2, reply(2), unconfirmed=True, failure="no answer", settled=T2),
+        DeadLetter(1, reply(1), unconfirmed=False, failure="no such chat", settled=T1),
+    ]
+
+
+async def test_the_question_of_a_sent_message_is_found(database: Database, stores: Stores) -> None:
+    question = OutgoingMessage(
+        "question-1:asked", "lark", "cli_a", "oc_1", "om_0", "May I?", question_id="question-1"
+    )
+    answer = msgspec.structs.replace(question, key="run-1:answer", question_id="")
+    for number, outgoing in enumerate((question, answer), 1):
+        await database.write(partial(stores.outbox.add, outgoing, T0))
+        assert await database.read(partial(stores.outbox.find_question, f"om_{number}")) == ""
+        await database.write(partial(stores.outbox.mark_sent, number, f"om_{number}", T1))
+    assert await database.read(partial(stores.outbox.find_question, "om_1")) == "question-1"
+    assert await database.read(partial(stores.outbox.find_question, "om_2")) == ""
+    assert await database.read(partial(stores.outbox.find_question, "")) == ""
+
+
+CHANNEL = "lark:app"
+SHOWN_RUN = RunId("run-1")
+
+
+async def test_a_run_display_has_one_owner(database: Database, stores: Stores) -> None:
+    async def claim(owner: str, now: str, until: str = T2) -> RunDisplay | None:
+        return await database.write(
+            lambda: stores.run_displays.claim(SHOWN_RUN, CHANNEL, owner, lease_until=until, now=now)
+        )
+
+    assert await claim("one", T0) == RunDisplay(SHOWN_RUN, 0, "")
+    assert await claim("two", T1) is None
+    shown = RunDisplay(SHOWN_RUN, 7, '{"card": "om_1"}')
+    assert await database.write(
+        lambda: stores.run_displays.save(shown, CHANNEL, "one", lease_until=T2)
+    )
+    assert not await database.write(
+        lambda: stores.run_displays.save(shown, CHANNEL, "two", lease_until=T2)
+    )
+    assert await claim("one", T1) == shown
+    assert await claim("two", T3, "2027") == shown
+    assert not await database.write(
+        lambda: stores.run_displays.save(shown, CHANNEL, "one", lease_until=T2)
+    )
+    assert not await database.write(lambda: stores.run_displays.close(shown, CHANNEL, "one"))
+    assert await database.write(lambda: stores.run_displays.close(shown, CHANNEL, "two"))
+    assert await claim("two", T3, "2028") is None
+
+
+async def test_an_abandoned_run_display_is_listed(database: Database, stores: Stores) -> None:
+    for run, owner, until in (("run-1", "dead", T1), ("run-2", "alive", T3)):
+        claim = partial(
+            stores.run_displays.claim, RunId(run), CHANNEL, owner, lease_until=until, now=T0
+        )
+        await database.write(claim)
+    found = await database.read(lambda: stores.run_displays.list_abandoned(CHANNEL, T2))
+    assert found == [RunDisplay(SHOWN_RUN, 0, "")]
+    assert await database.read(lambda: stores.run_displays.list_abandoned("elsewhere", T2)) == []

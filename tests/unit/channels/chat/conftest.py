@@ -16,9 +16,9 @@ from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
+from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.task_router import TaskRouter
-from internal.channels.chat.text_answers import ChatRef, MessageContext, TextAnswers
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.observability.clock import SystemClock

@@ -1,8 +1,8 @@
 """The state of a run as a chat shows it."""
 
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
+    Event,
     LifecycleUpdated,
     PlanUpdated,
     ResultFinal,

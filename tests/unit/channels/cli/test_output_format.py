@@ -8,8 +8,8 @@ import pytest
 
 from internal.agent.domain.events.control import Connected, ControlFrame, Heartbeat
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
+    Event,
     InputReceived,
     LifecycleUpdated,
     OutputDelta,

@@ -1,17 +1,24 @@
-"""Replies are rendered in forms that Lark accepts."""
+"""Replies and progress are rendered in formats that Lark accepts."""
 
 import json
 
+import pytest
+
 from internal.agent.domain.text import truncate_line
+from internal.channels.chat.transport import RunContent, RunPhase
 from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
+    PROGRESS_MARK,
     byte_length,
+    progress_card,
+    progress_text,
     render_answer,
     send_uuid,
     split_bytes,
     tables_as_code,
     truncate_bytes,
 )
+from internal.channels.lark.replies import is_auxiliary
 from internal.i18n.chat import ChatPhrases
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
@@ -62,3 +69,31 @@ def test_text_is_truncated_at_sentences_and_never_inside_a_character() -> None:
     assert "".join(split_bytes("a b. " * 100, 64)).replace(" ", "") == "ab." * 100
     assert split_bytes("  ", 10) == []
     assert truncate_line("a  b\nc", 4) == "a b…"
+
+
+PHRASES = ChatPhrases("en")
+
+
+@pytest.mark.parametrize(
+    ("phase", "color"), [("working", "blue"), ("waiting", "orange"), ("failed", "red")]
+)
+def test_a_card_has_the_title_and_color_of_its_phase(phase: RunPhase, color: str) -> None:
+    text = progress_card(RunContent(phase, "Title", ("☐ read", "✓ look"), PHRASES))
+    card = json.loads(text)
+    assert card["header"] == {
+        "title": {"tag": "plain_text", "content": "Title"},
+        "template": color,
+    }
+    assert card["body"]["elements"][0]["content"] == "☐ read\n✓ look"
+    assert is_auxiliary("interactive", text)
+
+
+def test_a_card_without_lines_shows_that_the_model_works() -> None:
+    card = json.loads(progress_card(RunContent("working", "Title", (), PHRASES)))
+    assert card["body"]["elements"][0]["content"] == PHRASES("progress_thinking")
+
+
+def test_a_text_begins_with_the_mark() -> None:
+    text = progress_text(RunContent("working", "Title", ("☐ read",), PHRASES))
+    assert text == f"{PROGRESS_MARK} Title\n☐ read"
+    assert is_auxiliary("text", json.dumps({"text": text}))

@@ -1,8 +1,9 @@
-"""Buttons and form values become answers, or the key of the message that says why not."""
+"""Cards show text safely; buttons and form values become answers or the reason why not."""
 
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,15 +13,26 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.plans import Plan, PlanEdit, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question
-from internal.channels.lark.card_elements import ActionName, ButtonAction
 from internal.channels.lark.question_form import (
+    MAX_FIELD_LENGTH,
+    ActionName,
+    ButtonAction,
     InvalidAnswer,
     answer_controls,
+    button,
+    button_row,
+    checkbox,
+    form,
     has_option_buttons,
+    markdown,
+    plain_text,
     read_card_answer,
+    select,
     steps_as_lines,
+    text_input,
 )
 from internal.i18n.chat import ChatPhrases
+from internal.simulators.lark.cards.card_json import check_card
 
 EN = ChatPhrases("en")
 NAME = QuestionId("question-abc-1")
@@ -111,3 +123,39 @@ def test_options_get_buttons_only_if_they_fit() -> None:
     assert not has_option_buttons(CLARIFY)
     assert not has_option_buttons(Question(NAME, "clarify", "?", options=("x" * 80,)))
     assert not has_option_buttons(Question(NAME, "clarify", "?", options=("x",) * 9))
+
+
+ACTION = ButtonAction("question-abc-1", "say", 2)
+
+
+def test_all_elements_together_are_a_valid_card() -> None:
+    submit = button("Send", ACTION, submits=True)
+    fields = [
+        text_input("words", "hint", "a\nb", "label"),
+        checkbox("call_1", "one"),
+        select("chosen", "hint", ["one", "two"], multiple=True),
+    ]
+    elements = [
+        plain_text("text", soft=True),
+        markdown("**bold**"),
+        button_row([button("Yes", ACTION, "primary")]),
+        form("say", [*fields, submit]),
+    ]
+    check_card({"schema": "2.0", "body": {"elements": elements}})
+
+
+def test_a_button_carries_its_action() -> None:
+    behavior = button("Yes", ACTION)["behaviors"][0]
+    assert msgspec.convert(behavior["value"], ButtonAction) == ACTION
+
+
+def test_a_text_input_with_a_value_has_several_lines() -> None:
+    field = text_input("steps", "hint", "\n".join("abcde"))
+    assert (field["input_type"], field["rows"]) == ("multiline_text", 5)
+    assert field["max_length"] == MAX_FIELD_LENGTH
+    assert "rows" not in text_input("words", "hint")
+
+
+def test_options_are_numbered_from_one() -> None:
+    options = select("chosen", "hint", ["a", "b"], multiple=False)["options"]
+    assert [option["value"] for option in options] == ["1", "2"]

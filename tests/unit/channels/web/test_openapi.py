@@ -3,9 +3,8 @@
 import pytest
 
 from internal.agent.domain.events.control import CONTROLS, ControlFrame
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.schema import typescript
-from internal.agent.domain.events.types import EVENTS
+from internal.agent.domain.events.types import EVENTS, Event
 from internal.channels.web import openapi
 from internal.channels.web.routes.table import ENDPOINTS
 from tests import ROOT

@@ -2,8 +2,8 @@
 
 from internal.agent.app.events.partials import MAX_CHARACTERS, PartialOutputs
 from internal.agent.domain.events.envelope import RunIds, wrap_event
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
+    Event,
     NodeFailed,
     OutputDelta,
     OutputSummary,

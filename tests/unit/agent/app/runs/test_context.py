@@ -7,8 +7,7 @@ import pytest
 
 from internal.agent.app.runs.context import STAGES, describe_error, stage, stage_started
 from internal.agent.domain.errors import LeaseLost
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import NodeFailed
+from internal.agent.domain.events.types import Event, NodeFailed
 from internal.observability.clock import SystemClock
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from internal.agent.app.runs.engine import ReplyStream
 from internal.agent.domain.errors import ModelUnreachable
-from internal.agent.domain.events.event import Event
-from internal.agent.domain.events.types import OutputDelta, Partial
+from internal.agent.domain.events.types import Event, OutputDelta, Partial
 from internal.agent.domain.messages import Text
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse, ModelStreamEvent, StreamRestarted, TextDelta

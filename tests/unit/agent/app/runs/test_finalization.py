@@ -2,8 +2,8 @@
 
 from internal.agent.app.runs.finalization import INTERRUPTED, UNKNOWN, find_unfinished_work
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
+    Event,
     LifecycleUpdated,
     NodeCompleted,
     NodeFailed,

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from internal.agent.domain.events.control import CONTROLS
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.schema import json_schema, markdown
-from internal.agent.domain.events.types import EVENTS
+from internal.agent.domain.events.types import EVENTS, Event
 from tests import ROOT
 
 DOCS = ROOT / "docs"

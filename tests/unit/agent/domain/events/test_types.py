@@ -9,16 +9,17 @@ from msgspec import UNSET
 
 from internal.agent.domain.events.control import CONTROLS
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
-from internal.agent.domain.events.event import Event, NodeKind
 from internal.agent.domain.events.types import (
     EVENTS,
     ContextCompression,
     ContextSnapshot,
     DiagnosticError,
+    Event,
     InputReceived,
     LifecycleUpdated,
     NodeCompleted,
     NodeFailed,
+    NodeKind,
     NodeStarted,
     OutputDelta,
     OutputSummary,
@@ -262,3 +263,7 @@ def test_large_and_broken_texts_fit_into_an_event(sign: str) -> None:
         DiagnosticError(phase="think", error=text),
     ):
         assert len(msgspec.json.encode(event)) <= 2**16
+
+
+def test_an_event_has_no_node_by_default() -> None:
+    assert Event().node() is None

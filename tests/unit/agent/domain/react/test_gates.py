@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.events.event import Event
 from internal.agent.domain.events.types import (
     DiagnosticError,
+    Event,
     NodeCompleted,
     NodeStarted,
     PlanUpdated,

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.events.event import Event
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import question_id
 from internal.agent.domain.messages import (
     Image,

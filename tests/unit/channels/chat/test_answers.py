@@ -1,9 +1,16 @@
-"""Typed answers to the questions of a chat."""
+"""Questions are answered with messages and with actions."""
+
+from typing import Any
 
 import pytest
 
+from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.chat.text_answers import matches_id, short_id
+from internal.channels.chat.answers import ActionAnswers, matches_id, short_id
+from internal.channels.chat.transport import ChatAction
+from internal.i18n.chat import ChatPhrases
+from tests.support.chat_texts import EN_TEXTS
 from tests.unit.channels.chat.conftest import EchoApp
 
 
@@ -70,3 +77,68 @@ async def test_open_questions_are_listed(app: EchoApp) -> None:
 def test_an_id_is_named_by_its_end(wanted: str, expected: bool) -> None:
     assert matches_id("question-abcd-1", wanted) is expected
     assert short_id("question-abcd-1") == "abcd-1"
+
+
+EN = ChatPhrases("en")
+
+
+@pytest.fixture
+def answered() -> list[RunId]:
+    return []
+
+
+@pytest.fixture
+def actions(app: EchoApp, answered: list[RunId]) -> ActionAnswers:
+    return ActionAnswers(
+        app.transport, app.gateway, app.users, texts=EN_TEXTS, on_answered=answered.append
+    )
+
+
+def action(**changes: Any) -> ChatAction:
+    blue = AnswerInput("text", "blue")
+    made = ChatAction("question-abcd-1", "mei", "direct", "post-1", lambda _: blue)
+    return made._replace(**changes)
+
+
+async def test_an_action_answers_its_question(
+    app: EchoApp, actions: ActionAnswers, answered: list[RunId]
+) -> None:
+    record = await app.ask()
+    result = await actions.handle(action())
+    assert (result.level, result.text) == ("success", EN("asked_answered"))
+    assert result.question is not None
+    assert result.question.record.status == "answered"
+    assert answered == [record.run_id]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"question_id": "question-none-1"}, "click_unknown"),
+        ({"chat_id": "elsewhere"}, "click_unknown"),
+        ({"message_id": "post-9"}, "click_unknown"),
+        ({"user_id": "guest"}, "click_asker"),
+        ({"read_answer": lambda _: "click_empty"}, "click_empty"),
+    ],
+)
+async def test_an_action_that_does_not_fit_is_refused(
+    app: EchoApp, actions: ActionAnswers, changes: dict[str, Any], key: str
+) -> None:
+    await app.ask()
+    result = await actions.handle(action(**changes))
+    assert (result.level, result.text, result.question) == ("warning", EN(key), None)
+
+
+async def test_an_invalid_answer_is_refused(app: EchoApp, actions: ActionAnswers) -> None:
+    await app.ask()
+    result = await actions.handle(action(read_answer=lambda _: AnswerInput("text", choices=(3,))))
+    assert result.level == "warning"
+
+
+async def test_a_late_action_shows_the_answer(app: EchoApp, actions: ActionAnswers) -> None:
+    await app.ask()
+    await actions.handle(action())
+    result = await actions.handle(action())
+    assert result.level == "info"
+    assert result.text.startswith("Already answered by you")
+    assert result.question is not None
