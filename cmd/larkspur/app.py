@@ -92,7 +92,7 @@ _MAX_SESSION_LOG_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The database and what works on it without a model."""
+    """The database and the services that need no model."""
 
     settings: Settings
     home: Path
@@ -109,7 +109,10 @@ class Services:
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayServices(Services):
-    """What `larkspur serve` runs. The caller runs the dispatcher and holds the folder's lock."""
+    """The services of `larkspur serve`.
+
+    The caller runs the dispatcher and holds the folder's lock.
+    """
 
     gateway: Gateway
     dispatcher: LocalDispatcher
@@ -118,9 +121,9 @@ class GatewayServices(Services):
 
 @dataclass(frozen=True, kw_only=True)
 class TerminalServices(Services):
-    """What a terminal executes its own tasks with, beside other terminals.
+    """The services of a terminal that executes its own tasks, next to other terminals.
 
-    `interrupted` are tasks of terminals that were closed before the tasks had ended.
+    `interrupted` are tasks of terminals that were closed while the tasks were running.
     """
 
     dispatcher: TerminalDispatcher
@@ -129,7 +132,7 @@ class TerminalServices(Services):
 
     @property
     def notices(self) -> list[str]:
-        """What a person should know when the terminal starts."""
+        """Messages to show when the terminal starts."""
         return [
             f"A task was interrupted because its terminal was closed. Continue it with:"
             f" larkspur resume {task_id}"
@@ -148,7 +151,7 @@ class TerminalServices(Services):
 
 @asynccontextmanager
 async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
-    """Open the database and everything on it.
+    """Open the database and the services that need no model.
 
     Raises:
         LarkspurError: the database cannot be used.
@@ -247,7 +250,7 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
 
 
 def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
-    """Return a dispatcher of the runs that a terminal owns."""
+    """Return a dispatcher for the runs that a terminal owns."""
     return TerminalDispatcher(
         services.database,
         services.stores,
@@ -258,7 +261,7 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
 
 
 def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
-    """Return the coordinator with its stages."""
+    """Return the coordinator and its stages."""
     agent, fetch = services.settings.agent, services.settings.tools.web_fetch
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
@@ -288,7 +291,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
 
 
 def task_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
-    """Return the options of a task that names none."""
+    """Return the options of a task that sets none."""
     agent, targets = settings.agent, _targets()
     policy = Policy(allow=settings.tools.allow, deny=settings.tools.deny)
     policy.check(targets)
@@ -365,7 +368,7 @@ def describe_error(error: Exception) -> CliExit | None:
 
 
 class Application:
-    """What the terminal's commands use of this process; see `internal.channels.cli.application`."""
+    """The process of a command; implements `internal.channels.cli.application.Application`."""
 
     prices_as_of = PRICES_AS_OF
 
@@ -395,23 +398,24 @@ class Application:
         )
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
-        """Do work on a transport whose tasks are executed in this process; return its result.
+        """Run `work` on a transport whose tasks are executed in this process; return its result.
 
         Raises:
-            LarkspurError, ConfigError, HomeError: the process cannot do it.
+            LarkspurError, ConfigError, HomeError: the services cannot be opened, or the work fails.
         """
         loaded = self._prepare(config)
         if loaded.settings.llm.provider == "offline" and "llm.provider" not in loaded.origins:
             print_error(
-                "No key is set: the offline demo model answers. ANTHROPIC_API_KEY sets a real one."
+                "No API key is set: using the offline demo model."
+                " Set ANTHROPIC_API_KEY to use a real one."
             )
         return asyncio.run(self._work_with_agent(loaded, work))
 
     def run_with_records(self, config: str | None, work: TransportWork) -> int:
-        """Do work on a transport that executes no tasks; return its result. Needs no model key.
+        """Run `work` on a transport that executes no tasks; return its result. Needs no model key.
 
         Raises:
-            LarkspurError, ConfigError, HomeError: the process cannot do it.
+            LarkspurError, ConfigError, HomeError: the services cannot be opened, or the work fails.
         """
         return asyncio.run(self._work_with_records(self._prepare(config), work))
 
@@ -421,10 +425,10 @@ class Application:
     ) -> AsyncGenerator[tuple[MemoryTransport, str]]:
         """Open the services of a session that executes its own tasks and logs to a file.
 
-        `notify` receives notices, and the errors of runs that could not store them.
+        `notify` receives notices, and the errors of runs that could not be stored.
 
         Raises:
-            LarkspurError, ConfigError, HomeError: the process cannot do it.
+            LarkspurError, ConfigError, HomeError: the services cannot be opened.
         """
         loaded = await asyncio.to_thread(load, config=config)
         prepare(loaded.home)
@@ -442,7 +446,7 @@ class Application:
             yield _memory_transport(services, gateway, gateway.adopt), loaded.settings.ui.language
 
     def check_database(self, path: Path) -> Check:
-        """Look at the database file without changing it."""
+        """Check the database file without changing it."""
         try:
             version = check_file(path).version
         except (StoreCorrupt, StoreUnavailable) as error:
@@ -450,10 +454,10 @@ class Application:
         return Check("database", "ok", f"{path} can be opened (schema version {version}).")
 
     def check_rule(self, rule: str, *, allows: bool) -> None:
-        """Check that a permission rule can be used.
+        """Check that a permission rule is valid as an allow or a deny rule.
 
         Raises:
-            RuleError: it cannot.
+            RuleError: it is invalid.
         """
         if allows:
             parse_allow_rule(rule, _targets())
@@ -476,7 +480,7 @@ class Application:
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
         """
-        from larkspur.serve import serve, serve_with_simulator  # noqa: PLC0415 - the gateway alone needs uvloop and uvicorn
+        from larkspur.serve import serve, serve_with_simulator  # noqa: PLC0415 - only the gateway needs uvloop and uvicorn
 
         if with_simulator:
             return serve_with_simulator(config, flags)

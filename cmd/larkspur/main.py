@@ -1,9 +1,9 @@
-"""The command `larkspur`.
+"""Entry point of `larkspur`.
 
-Imports stand inside the functions: `--version`, `--help` and a one shot through a running gateway
-must not wait for what only the other commands need.
+Imports are inside the functions: `--version`, `--help` and a one-shot task through a running
+gateway must not import what only the other commands need.
 """
-# ruff: noqa: PLC0415 - the reason stands above; architecture.md allows it here
+# ruff: noqa: PLC0415 - see the docstring; architecture.md allows it here
 
 import io
 import os
@@ -21,7 +21,7 @@ def main() -> int:
     """Run the command and return its exit code."""
     _guard_descriptors()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8")  # independent of the locale
     try:
         try:
             return _run(sys.argv[1:])
@@ -72,7 +72,7 @@ def _application() -> "Application":
 
 
 def _guard_descriptors() -> None:
-    """Open the standard descriptors that are closed: no database may become number 1."""
+    """Open closed standard descriptors, so that no other file gets their numbers."""
     while (opened := os.open(os.devnull, os.O_RDWR)) < _STANDARD_DESCRIPTORS:
         pass
     os.close(opened)

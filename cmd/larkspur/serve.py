@@ -1,4 +1,4 @@
-"""Long-running processes: the gateway, and the simulator of Lark beside it or alone."""
+"""Long-running processes: the gateway and the Lark simulator."""
 
 import asyncio
 import errno
@@ -262,7 +262,7 @@ def _web_services(
             status="failing" if failure else "ok",
             database=ComponentHealth(not failure, services.leases.since, failure),
             dispatcher=ComponentHealth(
-                not dispatcher.is_stopping, since, f"{dispatcher.active_count} runs at work"
+                not dispatcher.is_stopping, since, f"{dispatcher.active_count} active runs"
             ),
             channels=states,
             lark=states.get("lark", UNSET),
@@ -304,7 +304,7 @@ def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:
 
 
 def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
-    """Print the addresses and what to try first."""
+    """Print the addresses and the first commands to try."""
     llm, token, url = loaded.settings.llm, loaded.home / "token", server.address.url
     model = f"{llm.model} of {llm.provider}"
     if llm.provider == "offline":

@@ -1,3 +1,3 @@
-"""The version, where nothing else needs to be imported to read it; pyproject.toml says the same."""
+"""The version; pyproject.toml states the same one."""
 
 VERSION = "0.1.0"

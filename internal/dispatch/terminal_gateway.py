@@ -1,4 +1,4 @@
-"""The gateway of a terminal: it executes the tasks that it accepts in its own process."""
+"""The gateway of a terminal process, which executes the tasks that it accepts."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,8 +32,9 @@ from internal.dispatch.terminal import TerminalDispatcher
 class TerminalRunner:
     """Executes the runs of one terminal process.
 
-    With `waits` a run that waits for a person stays with the terminal until it is answered; without
-    it the run is released. `on_error` receives the error of a run that could not be stored.
+    Attributes:
+        waits: keep a run that waits for a person until it is answered; otherwise release it.
+        on_error: receives the error of a run that could not be stored.
     """
 
     dispatcher: TerminalDispatcher
@@ -46,8 +47,8 @@ class TerminalRunner:
 class TerminalGateway(Gateway):
     """A gateway whose tasks are owned and executed by this process.
 
-    Leaving its context stops the runs that are executing and waits until that is stored. Runs that
-    wait for a person are released to the process that continues them.
+    Leaving its context stops the executing runs and waits until that is stored. Runs that wait for
+    a person are released, so that another process can continue them.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ async def test_a_detached_task_waits_for_a_yes_to_its_calls(
         assert f"The run continues in the gateway: larkspur watch {task_id}" in said.err
         watched = await run(there, "watch", task_id)
         none = await run(there, "questions", "--json")
-    assert watched.code == 0
+    assert watched.code == 0, watched.err
     assert "made it" in watched.out.decode()
     assert (there.folder / "made").exists()
     assert not (there.folder / "other").exists()

@@ -84,7 +84,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_pa
     [
         ([], "not a terminal"),
         (["list the files"], 'larkspur -p "list the files"'),
-        (["-p"], "Say what is to be done"),
+        (["-p"], "The task is empty"),
         (["-p", "x", "--fork"], "--fork"),
         (["-p", "x", "-f", "no-such-file"], "no-such-file cannot be read"),
         (["-p", "x", "y"], "Quote the whole prompt"),

@@ -1,6 +1,6 @@
-"""What the commands need of the process that they run in.
+"""Interface between the commands and the process they run in.
 
-The composition root implements it; it is passed to the commands because channels import neither
+The composition root implements it and passes it to the commands, because channels import neither
 adapters nor the settings loader.
 """
 
@@ -16,7 +16,7 @@ TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
 
 
 class Check(NamedTuple):
-    """A finding of `larkspur doctor`. `advice` says what a person can do about it."""
+    """A result of `larkspur doctor`. `advice` says how to fix a problem."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -25,11 +25,13 @@ class Check(NamedTuple):
 
 
 class SettingsSummary(NamedTuple):
-    """The settings as the commands show them.
+    """The settings, as far as commands show them.
 
-    `file` is None without a configuration file, `given` the number of keys that are not defaults.
-    `key_error` says why the model's API key cannot be used; it is empty if the key is set. `rows`
-    are all keys with their values and origins.
+    Attributes:
+        file: the configuration file, None without one.
+        given: number of keys that are not defaults.
+        key_error: why the model's API key cannot be used; "" if the key is set.
+        rows: key, value and origin of every setting.
     """
 
     home: Path
@@ -78,11 +80,11 @@ class Application(Protocol):
         ...
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
-        """Do work on a transport whose tasks are executed in this process."""
+        """Run `work` on a transport whose tasks are executed in this process."""
         ...
 
     def run_with_records(self, config: str | None, work: TransportWork) -> int:
-        """Do work on a transport that executes no tasks. Needs no model key."""
+        """Run `work` on a transport that executes no tasks. Needs no model key."""
         ...
 
     def open_session(
@@ -95,14 +97,14 @@ class Application(Protocol):
         ...
 
     def check_database(self, path: Path) -> Check:
-        """Look at the database file without changing it."""
+        """Check the database file without changing it."""
         ...
 
     def check_rule(self, rule: str, *, allows: bool) -> None:
-        """Check that a permission rule, which allows or denies, can be used.
+        """Check that a permission rule is valid as an allow or a deny rule.
 
         Raises:
-            RuleError: it cannot.
+            RuleError: it is invalid.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The client of a gateway: every operation of the terminal as one HTTP request.
+"""Client of a gateway: one method per operation, one HTTP request each.
 
 Standard library only: a one-shot command through a running gateway must start fast.
 """
@@ -52,7 +52,7 @@ _CONTROLS = {"connected", "replay.done", "workflow.stream.dropped", "stream.rese
 
 
 class GatewayError(CliExit):
-    """The gateway refused a request or cannot be reached. The message is for a person."""
+    """The gateway refused a request or cannot be reached. The message is for people."""
 
     def __init__(self, code: int, message: str, status: int | None = None) -> None:
         super().__init__(code, message)
@@ -60,18 +60,18 @@ class GatewayError(CliExit):
 
 
 class GatewayUnreachable(GatewayError):
-    """The gateway did not answer for as long as the client tries."""
+    """The gateway did not answer within the retry time."""
 
     def __init__(self, reason: Unreachable) -> None:
         super().__init__(FAILED, f"The gateway does not answer: {reason}.")
 
 
 class GatewayClient:
-    """Every operation that the terminal asks of a gateway.
+    """All operations of a gateway that the terminal uses.
 
     Each method raises GatewayError when the operation is refused or fails. Requests that may be
-    sent twice are repeated while the gateway cannot be reached, for `retry_seconds`; `on_retry` is
-    called once for each of them.
+    sent twice are repeated for `retry_seconds` while the gateway cannot be reached; `on_retry` is
+    called once per repeated request.
     """
 
     def __init__(
@@ -192,9 +192,9 @@ class GatewayClient:
         return await self._get(f"/api/questions/{_quoted(question_id)}", {}, _question)
 
     async def answer(self, question_id: str, answer: Mapping[str, Any]) -> QuestionItem:
-        """Answer a question with the JSON of an answer. The first answer wins.
+        """Answer a question with an answer as JSON. The first answer wins.
 
-        Never sent twice: the second request would be told that the question is answered.
+        Never repeated: a repeated request would be refused because the question is answered.
         """
         path = f"/api/questions/{_quoted(question_id)}/answer"
         return await self._send("POST", path, answer, _question)
@@ -320,7 +320,7 @@ class GatewayClient:
             raise GatewayError(FAILED, message) from None
 
     def _error(self, response: Response) -> Exception:
-        """Return the error of a response; a rate limit or stream limit is worth another try."""
+        """Return the error of a response; a rate or stream limit is worth a retry."""
         try:
             message = str(json.loads(response.body)["error"]["message"])
         except (ValueError, TypeError, KeyError):

@@ -40,14 +40,14 @@ class CommandOutput(NamedTuple):
 
 
 def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines in which every column starts at the same place."""
+    """Return rows as lines with aligned columns."""
     cut = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(count_columns, column)) for column in zip(*cut, strict=True)]
     return ["  ".join(map(_pad, row, widths)).rstrip() for row in cut]
 
 
 def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:
-    """Return text on one line of at most so many columns, without control characters."""
+    """Return text on one line of at most `columns` columns, without control characters."""
     line = sanitize_terminal(" ".join(text.split()))
     if count_columns(line) <= columns:
         return line
@@ -61,7 +61,7 @@ def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:
 
 
 def count_columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text occupies."""
     return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in text)
 
 

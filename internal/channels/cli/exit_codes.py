@@ -1,4 +1,4 @@
-"""How the command ends: its exit codes, and what a signal does. Standard library only."""
+"""Exit codes and signal handling of the command. Standard library only."""
 
 import os
 import signal
@@ -17,25 +17,28 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class CliExit(Exception):
-    """The command ends now. `code` is its exit code, the text a sentence for a person or empty."""
+    """Ends the command with exit code `code`. The message, if any, is printed for a person."""
 
-    def __init__(self, code: int, sentence: str = "") -> None:
-        super().__init__(sentence)
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message)
         self.code = code
 
 
 def output_failure(error: OSError) -> CliExit:
-    """Say how the command ends when standard output cannot be written: quietly on a closed pipe."""
+    """Return the exit for a failed write to standard output.
+
+    A closed pipe ends the command without a message.
+    """
     if isinstance(error, BrokenPipeError):
         return CliExit(BROKEN_PIPE)
     return CliExit(FAILED, f"The output cannot be written: {error.strerror}.")
 
 
 class SignalGuard:
-    """Turns the first signal into a wish to stop, and the second into the end of the process.
+    """Handles SIGINT, SIGTERM and SIGHUP: the first calls `stop`, the second exits the process.
 
-    `stop` is called in the signal's handler, so before anything else; it must return soon and may
-    itself be interrupted. `code` is the exit code that a signal asked for, None without one.
+    `stop` is called in the signal handler, so it must return soon and may itself be interrupted.
+    `code` is the exit code of the received signal, None without one.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -43,10 +46,10 @@ class SignalGuard:
         self._stop = stop
 
     def __enter__(self) -> Self:
-        # what was ignored when we started (nohup) stays ignored, but for SIGINT: a shell ignores it
-        # for every job in the background, and who sends it there by hand means it
+        # a signal that is ignored at the start (nohup) stays ignored, except SIGINT: shells ignore
+        # it for background jobs, so one that arrives was sent on purpose
         self._before = {
-            number: signal.signal(number, self._signalled)
+            number: signal.signal(number, self._handle_signal)
             for number in _SIGNALS
             if number is signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
         }
@@ -63,23 +66,23 @@ class SignalGuard:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.code is not None:
-            _leave_at_once(self.code)
+            _exit_now(self.code)
         self.code = 128 + number
         if number != signal.SIGINT:
-            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._overdue)
+            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._exit_overdue)
             signal.setitimer(signal.ITIMER_REAL, STOP_TIMEOUT_SECONDS)
-        print_error("Stopping; again leaves at once.")
+        print_error("Stopping; repeat to exit at once.")
         self._stop()
 
-    def _overdue(self, _number: int, _frame: FrameType | None) -> None:
+    def _exit_overdue(self, _number: int, _frame: FrameType | None) -> None:
         print_error(
             f"The run did not end within {STOP_TIMEOUT_SECONDS:g} s; its stop request is stored."
         )
-        _leave_at_once(self.code or FAILED)
+        _exit_now(self.code or FAILED)
 
 
-def _leave_at_once(code: int) -> NoReturn:
-    # not sys.exit: a thread or a finaliser that hangs would hold the process
+def _exit_now(code: int) -> NoReturn:
+    # not sys.exit: a thread or finalizer that hangs would keep the process alive
     os._exit(code)

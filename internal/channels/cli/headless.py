@@ -1,4 +1,4 @@
-"""One task without a session: submit it, follow its run, print the result.
+"""One-shot tasks: submit a task, follow its run, print the result.
 
 Standard library only: `larkspur -p` through a running gateway must start fast.
 """
@@ -23,14 +23,14 @@ from internal.channels.cli.records import SessionItem, StreamBatch, TaskRequest
 from internal.channels.cli.task_request import Format, Ids
 
 RECONNECT_SECONDS = 60.0
-"""How long a gateway that went away may take to come back."""
+"""How long to wait for a gateway that has become unreachable."""
 _CHANNELS = {"cli", "web"}
 
 
 class OneShot(NamedTuple):
     """A task for `larkspur -p`.
 
-    `continue_last` takes the session that was last active in the terminal or on the page.
+    `continue_last` continues the most recently active session of the terminal or the page.
     """
 
     request: TaskRequest
@@ -43,7 +43,7 @@ class OneShot(NamedTuple):
 class HeadlessRunner:
     """Runs a one-shot task through a client and prints it to `output`.
 
-    The first signal stores a stop request and waits for the end of the run, the second exits.
+    The first signal stores a stop request and waits until the run has ended; the second exits.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class HeadlessRunner:
         Raises:
             CliExit: the task is refused, or the gateway or the output cannot be used.
         """
-        with SignalGuard(self._signalled) as signals:
+        with SignalGuard(self._handle_signal) as signals:
             ids, after = await self._submit(shot)
             workspace = str(shot.request.options.get("workspace", ""))
             report = await self._begin(ids, shot.output_format, {"workspace": workspace})
             if shot.detach:
-                await self._write(report.queued())
+                await self._write(report.format_queued())
                 return OK
             return await self._show(report, after, signals)
 
@@ -76,7 +76,7 @@ class HeadlessRunner:
         Raises:
             CliExit: as for `run`.
         """
-        with SignalGuard(self._signalled) as signals:
+        with SignalGuard(self._handle_signal) as signals:
             return await self._show(await self._begin(ids, output_format, {}), after, signals)
 
     async def follow(self, ids: Ids, output_format: Format, after: str) -> int:
@@ -122,7 +122,7 @@ class HeadlessRunner:
             async with aclosing(batches):
                 async for batch in batches:
                     await self._take(report, batch)
-                    if report.ended:
+                    if report.has_ended:
                         return
         except GatewayUnreachable as error:
             stored = f" The task {report.ids.task_id} is stored and continues with the gateway."
@@ -130,26 +130,28 @@ class HeadlessRunner:
 
     async def _take(self, report: RunReport, batch: StreamBatch) -> None:
         if batch.reset:
-            raise CliExit(FAILED, "The gateway's event log was replaced; it has lost this run.")
+            raise CliExit(
+                FAILED, "The gateway's event log was replaced; it no longer contains this run."
+            )
         if not batch.is_connected:
             print_error("The gateway does not answer; waiting for it …")
             return
         if self._stop_pending:
             await self._stop()
         for row in batch.rows:
-            report.take(row.id, row.envelope)
-        await self._write(report.lines())
+            report.add_event(row.id, row.envelope)
+        await self._write(report.take_lines())
 
     async def _finish(self, report: RunReport, signal_code: int | None) -> int:
-        if report.clipped:
-            report.complete((await self._client.task(report.ids.task_id)).answer)
+        if report.is_truncated:
+            report.set_answer((await self._client.task(report.ids.task_id)).answer)
         code, last = report.result(signal_code)
         await self._write(last)
-        for remark in report.remarks():
-            print_error(remark)
+        for message in report.messages():
+            print_error(message)
         return code
 
-    def _signalled(self) -> None:
+    def _handle_signal(self) -> None:
         self._stop_pending = True
         if self._task_id:
             self._client.transport.start_from_signal(self._stop)
@@ -172,7 +174,7 @@ class HeadlessRunner:
             await self._client.transport.run_blocking(partial(self._output.write, data))
         except OSError as error:
             if self._task_id:
-                await self._stop()  # nobody reads what the run was started for
+                await self._stop()  # the reader of the answer is gone
             raise output_failure(error) from None
 
 

@@ -1,4 +1,4 @@
-"""Ids as people write them: complete, or a part that is enough. Standard library only."""
+"""Look up records by a complete or abbreviated id. Standard library only."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ _MAX_RUNS = 50
 
 
 def find_id(written: str, known: Sequence[str]) -> str:
-    """Return the id that is written in full, or the only one that begins or ends so.
+    """Return the id that equals `written`, or else the only one that starts or ends with it.
 
-    The prefix of an id (`session-`) may be left out.
+    The prefix of an id (`session-`) may be omitted.
 
     Raises:
         GatewayError: no id matches, or several do.
@@ -35,7 +35,7 @@ def find_id(written: str, known: Sequence[str]) -> str:
 
 
 async def find_session(client: GatewayClient, written: str) -> str:
-    """Return the id of a session that is named by its id, or by that of its task or run.
+    """Return the id of a session, given its id or the id of one of its tasks or runs.
 
     Raises:
         GatewayError: no session matches, or several do.
@@ -48,9 +48,9 @@ async def find_session(client: GatewayClient, written: str) -> str:
 
 
 async def find_task(client: GatewayClient, written: str) -> TaskItem:
-    """Return a task that is named by its id, or by that of its run or session.
+    """Return a task, given its id or the id of one of its runs or of its session.
 
-    Of a session it is the oldest active task, else the newest.
+    For a session that is its oldest active task, else its newest task.
 
     Raises:
         GatewayError: no task matches, or several do.
@@ -72,7 +72,7 @@ async def find_task(client: GatewayClient, written: str) -> TaskItem:
 
 
 async def find_question(client: GatewayClient, written: str) -> QuestionItem:
-    """Return the question that is named by its id; an open one before a closed one.
+    """Return the question with a complete or abbreviated id. Open questions take precedence.
 
     Raises:
         GatewayError: no question matches, or several do.

@@ -1,7 +1,7 @@
-"""Standard output and standard error as the terminal door uses them. Standard library only.
+"""Writing to standard output and standard error. Standard library only.
 
-Standard output carries the answer or JSON, all else goes to standard error. Text that came from a
-model or a server never reaches a terminal with control characters in it.
+Standard output carries the answer or JSON, everything else goes to standard error. Control
+characters in text from a model or a server never reach a terminal.
 """
 
 import os
@@ -10,52 +10,52 @@ import select
 from contextlib import suppress
 
 _UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls but tab and newline: ESC begins every sequence
-    r"\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"  # bidi, separators, blanks
-    r"\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, and tags that nobody sees
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
+    r"\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"  # bidi, separators, zero width
+    r"\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, and invisible tag characters
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Output:
-    """Standard output. A pipe gets exactly what is written, a terminal a safe form of it."""
+    """Standard output. A pipe receives the exact bytes, a terminal sanitized text."""
 
     def __init__(self, descriptor: int = 1) -> None:
         self._descriptor = descriptor
         self._terminal = os.isatty(descriptor)
 
     def write(self, data: bytes) -> None:
-        """Write all of it, waiting for a slow reader.
+        """Write all bytes; waits for a slow reader.
 
         Raises:
-            BrokenPipeError: the reader is gone.
-            OSError: it cannot be written, on a full disk say.
+            BrokenPipeError: the reader has closed the pipe.
+            OSError: the write failed, for example because the disk is full.
         """
         if self._terminal:
             data = sanitize_terminal(data.decode("utf-8", "replace")).encode()
         while data:
             try:
                 data = data[os.write(self._descriptor, data) :]
-            except BlockingIOError:  # a pipe that its reader made non-blocking
+            except BlockingIOError:  # the reader made the pipe non-blocking
                 select.select([], [self._descriptor], [])
 
 
-def print_error(sentence: str) -> None:
-    """Write a line to standard error, whatever it holds. Nobody listening is no error."""
+def print_error(message: str) -> None:
+    """Write a sanitized line to standard error. A failing write is ignored."""
     with suppress(OSError):
-        os.write(2, f"{sanitize_terminal(sentence)}\n".encode())
+        os.write(2, f"{sanitize_terminal(message)}\n".encode())
 
 
 def sanitize_terminal(text: str) -> str:
-    """Return text that moves no cursor and hides nothing: an ESC is shown as its JSON escape.
+    """Return text without control and invisible characters, which are shown as JSON escapes.
 
-    The form is that of JSON, so that JSON stays what it is.
+    JSON text stays valid JSON with the same value.
     """
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def replace_surrogates(text: str) -> str:
-    """Return text that UTF-8 can carry: a lone surrogate becomes U+FFFD."""
+    """Return text that can be encoded as UTF-8: a lone surrogate becomes U+FFFD."""
     return _SURROGATE.sub("�", text)
 
 

@@ -1,6 +1,6 @@
-"""The report of one run: rows of its stream in, lines of standard output and an exit code out.
+"""The report of a one-shot run: events in, lines of standard output and an exit code out.
 
-Pure, and standard library only: it neither reads nor writes.
+Standard library only, without I/O.
 """
 
 import json
@@ -13,7 +13,7 @@ from internal.channels.cli.question_text import render_question
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
 
-_CODES = {
+_EXIT_CODES = {
     "final_answer": OK,
     "max_iterations": LIMIT,
     "timeout": LIMIT,
@@ -21,20 +21,20 @@ _CODES = {
     "rejected": DENIED,
 }
 _COMPLETED = {"final_answer", "max_iterations"}
-_ASKED = ("question_id", "kind", "title", "options")
-_CLIPPED_FROM = 10_000
-"""An event holds an answer of this many characters whole for sure; a longer one may be clipped."""
+_QUESTION_FIELDS = ("question_id", "kind", "title", "options")
+_MAX_COMPLETE_CHARS = 10_000
+"""Length from which the answer in an event may be truncated."""
 
 
 class RunReport:
-    """Takes the rows of a session's stream and keeps to one run and its subagents.
+    """Collects the events of one run and its subagents from the stream of a session.
 
-    `ended` becomes true with the run's terminal event, or when it waits for a person.
+    `has_ended` becomes True with the run's terminal event, or when the run waits for a person.
     """
 
     def __init__(self, output: Format, ids: Ids) -> None:
         self.ids = ids
-        self.ended = False
+        self.has_ended = False
         self._stream = output == "stream-json"
         self._output = output
         self._lines: list[bytes] = []
@@ -45,68 +45,71 @@ class RunReport:
         self._key_refused = False
 
     @property
-    def clipped(self) -> bool:
-        """Say whether the answer may be longer than the event that told it."""
-        return len(self._result["text"]) > _CLIPPED_FROM
+    def is_truncated(self) -> bool:
+        """Whether the run's answer may be longer than the text in its event."""
+        return len(self._result["text"]) > _MAX_COMPLETE_CHARS
 
-    def complete(self, answer: str) -> None:
-        """Take the whole answer from where runs are kept."""
+    def set_answer(self, answer: str) -> None:
+        """Replace the answer by the complete one."""
         self._result["text"] = answer
 
     def begin(self, facts: Mapping[str, Any]) -> None:
-        """Open the report. `facts` say where and how the run is done."""
+        """Start the report. `facts` are further fields of the `init` line."""
         if self._stream:
-            self._lines.append(_line({"type": "init", **self.ids._asdict(), **facts}))
+            self._lines.append(_json_line({"type": "init", **self.ids._asdict(), **facts}))
 
-    def take(self, row_id: str, envelope: bytes) -> None:
-        """Take an envelope, and its wire id or "" when it is ephemeral."""
-        if self.ended or not (row_id or self._stream):
-            return  # only the stream shows what is not stored
+    def add_event(self, row_id: str, envelope: bytes) -> None:
+        """Add an event envelope. `row_id` is its wire id, "" for an ephemeral event."""
+        if self.has_ended or not (row_id or self._stream):
+            return  # only stream-json shows ephemeral events
         event = json.loads(envelope)
         if self.ids.run_id not in {event.get("run_id"), event.get("correlation_id")}:
             return
         if self._stream:
-            self._lines.append(_row(row_id, envelope))
-        self._fold(event)
+            self._lines.append(_stream_line(row_id, envelope))
+        self._apply(event)
 
-    def lines(self) -> bytes:
-        """Return what is to be written now, and forget it."""
+    def take_lines(self) -> bytes:
+        """Return the lines that are due and remove them from the report."""
         lines, self._lines = self._lines, []
         return b"".join(lines)
 
-    def queued(self) -> bytes:
-        """Return the last words of a shot that does not wait for its run."""
+    def format_queued(self) -> bytes:
+        """Return the output of a task that is not waited for."""
         if self._output == "text":
             return f"{self.ids.task_id}\n".encode()
-        return self.lines() + self._summary(OK)
+        return self.take_lines() + self._summary(OK)
 
     def result(self, signalled: int | None = None) -> tuple[int, bytes]:
-        """Return the exit code and the last words. `signalled` is what a signal asked for."""
+        """Return the exit code and the final output.
+
+        `signalled` is the exit code of a received signal.
+        """
         code = self._code(signalled)
         if self._output != "text":
             return code, self._summary(code)
         text = replace_surrogates(self._result["text"])
         return code, (text if text.endswith("\n") else f"{text}\n").encode() if text else b""
 
-    def remarks(self) -> list[str]:
-        """Return what a person should know besides the answer."""
+    def messages(self) -> list[str]:
+        """Return messages for standard error: denied calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
-        remarks = [_denial(one) for one in self._denied]
+        messages = [_format_denial(one) for one in self._denied]
         if self._error:
-            remarks.append(self._error)
+            messages.append(self._error)
         elif status == "waiting":
-            phrases = MessageCatalog("cli", "en")
-            remarks.append(phrases("waits", task=self.ids.task_id))
-            remarks += [
-                "\n".join(render_question(one, phrases)) for one in self._questions.values()
+            catalog = MessageCatalog("cli", "en")
+            messages.append(catalog("waits", task=self.ids.task_id))
+            messages += [
+                "\n".join(render_question(one, catalog)) for one in self._questions.values()
             ]
         elif reason == "max_iterations":
-            remarks.append("The answer is what there was at the limit of iterations.")
+            messages.append("The limit of iterations was reached; the answer may be incomplete.")
         elif status in {"failed", "cancelled"}:
-            remarks.append(f"The run {self.ids.run_id} was {status}: {reason or 'no reason'}.")
-        return remarks
+            messages.append(f"The run {self.ids.run_id} was {status}: {reason or 'no reason'}.")
+        return messages
 
-    def _fold(self, event: Mapping[str, Any]) -> None:
+    def _apply(self, event: Mapping[str, Any]) -> None:
         payload = event["payload"]
         own = event["run_id"] == self.ids.run_id
         match event["event"]:
@@ -121,13 +124,13 @@ class RunReport:
             case "workflow.lifecycle.updated" if own:
                 self._result["status"] = payload["status"]
                 self._result["stop_reason"] = payload.get("stop_reason")
-                self.ended = payload["status"] == "waiting"
+                self.has_ended = payload["status"] == "waiting"
             case "workflow.result.final" if own:
                 self._finish(payload)
             case "workflow.result.cancelled" if own:
                 reason = self._result["stop_reason"] or "user_stop"
                 self._result |= {"status": "cancelled", "stop_reason": reason}
-                self.ended = True
+                self.has_ended = True
             case _:
                 pass
 
@@ -142,7 +145,7 @@ class RunReport:
         }
         self._error = payload.get("error", "")
         self._key_refused = payload.get("error_code") == "model_key_refused"
-        self.ended = True
+        self.has_ended = True
 
     def _code(self, signalled: int | None) -> int:
         if signalled is not None:
@@ -151,33 +154,33 @@ class RunReport:
             return WAITING
         if self._key_refused:
             return CONFIG
-        code = _CODES.get(self._result["stop_reason"], FAILED)
+        code = _EXIT_CODES.get(self._result["stop_reason"], FAILED)
         return DENIED if code == OK and self._denied else code
 
     def _summary(self, code: int) -> bytes:
         kind = {"type": "result"} if self._stream else {}
         usage = {"usage": None, "cost": None}
-        asked = [{name: one[name] for name in _ASKED} for one in self._questions.values()]
+        asked = [{name: one[name] for name in _QUESTION_FIELDS} for one in self._questions.values()]
         found = {"denied": self._denied, "questions": asked}
         rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
-        return _line({**kind, **usage, **self._result, **error, **rest})
+        return _json_line({**kind, **usage, **self._result, **error, **rest})
 
 
-def _row(row_id: str, envelope: bytes) -> bytes:
-    # the envelope's own bytes: what a reader of the stream sees is what is stored
+def _stream_line(row_id: str, envelope: bytes) -> bytes:
+    # not encoded again: the reader gets the stored bytes
     head = f'{{"id":"{row_id}","event":' if row_id else '{"event":'
     return b"%s%s}\n" % (head.encode(), envelope)
 
 
-def _line(value: Mapping[str, Any]) -> bytes:
+def _json_line(value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return replace_surrogates(text).encode() + b"\n"
 
 
-def _denial(denied: Mapping[str, Any]) -> str:
+def _format_denial(denied: Mapping[str, Any]) -> str:
     sentence = f"Denied: {denied['error'] or denied['tool_name']}"
-    # as a shell reads them back
+    # quoted for a POSIX shell
     quoted = (rule.replace("'", "'\\''") for rule in denied["rules"])
     flags = " ".join(f"--allow '{rule}'" for rule in quoted)
     return f"{sentence}\n  to allow it: {flags}" if flags else sentence

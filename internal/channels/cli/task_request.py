@@ -1,4 +1,4 @@
-"""What one shot is asked to do, gathered from the command line. Standard library only."""
+"""The parts of a one-shot task, read from the command line. Standard library only."""
 
 import mimetypes
 import os
@@ -14,14 +14,14 @@ from internal.channels.cli.output import print_error, replace_surrogates
 Format = Literal["text", "json", "stream-json"]
 
 MAX_STDIN_BYTES = 1_000_000
-"""Bytes of standard input that are read into a task; more belongs into a file."""
+"""Maximum size of standard input that becomes part of a task."""
 MAX_FILE_BYTES = 14 * 1024 * 1024
-"""Bytes of all files together: as base64 they must fit into a request of 20 MiB."""
-_EXPLAIN_AFTER_SECONDS = 3.0
+"""Maximum total size of the files: as base64 they must fit into a request of 20 MiB."""
+_NOTICE_DELAY_SECONDS = 3.0
 
 
 class File(NamedTuple):
-    """A file that goes with a task."""
+    """A file attached to a task."""
 
     name: str
     media_type: str
@@ -29,7 +29,7 @@ class File(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """What a submitted task is known as."""
+    """The ids of a submitted task."""
 
     session_id: str
     task_id: str
@@ -37,35 +37,37 @@ class Ids(NamedTuple):
 
 
 def decode_argument(text: str) -> str:
-    """Return an argument as text: bytes that are not UTF-8 become U+FFFD."""
+    """Return an argument as text; bytes that are not valid UTF-8 become U+FFFD."""
     return replace_surrogates(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
-def compose(prompt: str | None, piped: str) -> str:
-    """Return the task: the prompt, then what was piped in a block of its own; or one of the two.
+def compose_task(prompt: str | None, piped: str) -> str:
+    """Return the task: the prompt, followed by the piped text in a `<stdin>` block.
+
+    Without a prompt the piped text is the task.
 
     Raises:
-        Leave: there is neither.
+        CliExit: both are blank.
     """
     if not (prompt or piped).strip():
-        raise CliExit(USAGE, 'Say what is to be done: larkspur -p "…", or pipe it in.')
+        raise CliExit(USAGE, 'The task is empty: larkspur -p "…", or pipe it to standard input.')
     if not prompt or not piped.strip():
         return prompt or piped
-    # a closing mark inside would let piped text pose as the person's own
+    # a closing tag inside would let piped text pass as the prompt
     inside = piped.replace("</stdin>", "<\\/stdin>").rstrip("\n")
     return f"{prompt}\n\n<stdin>\n{inside}\n</stdin>"
 
 
 def read_stdin() -> str:
-    """Read standard input to its end if it is a pipe, a socket or a file; else return "".
+    """Read standard input to its end if it is a pipe, a socket or a file, else return "".
 
     Raises:
-        Leave: it is too long or cannot be read.
+        CliExit: it is too long or cannot be read.
     """
-    if sys.stdin is None or not _piped(0):
+    if sys.stdin is None or not _is_piped(0):
         return ""
-    if not select.select([0], [], [], _EXPLAIN_AFTER_SECONDS)[0]:
-        print_error("Waiting for standard input to end (</dev/null goes on without it) …")
+    if not select.select([0], [], [], _NOTICE_DELAY_SECONDS)[0]:
+        print_error("Waiting for standard input to end (use </dev/null to skip it) …")
     try:
         content = _read(0, MAX_STDIN_BYTES)
     except OSError as error:
@@ -73,32 +75,32 @@ def read_stdin() -> str:
     if content is None:
         raise CliExit(
             USAGE,
-            f"Standard input is longer than {MAX_STDIN_BYTES:,} bytes; give it as a file: -f.",
+            f"Standard input is longer than {MAX_STDIN_BYTES:,} bytes; attach it with -f.",
         )
     return content.decode("utf-8", "replace")
 
 
 def read_files(paths: Iterable[str]) -> tuple[File, ...]:
-    """Read the files that go with the task.
+    """Read the files to attach to the task.
 
     Raises:
-        Leave: one cannot be read, or together they are too big.
+        CliExit: a file cannot be read, or their total size exceeds `MAX_FILE_BYTES`.
     """
     files: list[File] = []
-    room = MAX_FILE_BYTES
+    remaining = MAX_FILE_BYTES
     for path in paths:
-        content = _read_file(path, room)
-        room -= len(content)
-        name = decode_argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips the end
+        content = _read_file(path, remaining)
+        remaining -= len(content)
+        name = decode_argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips a trailing slash
         files.append(File(name, _media_type(name, content), content))
     return tuple(files)
 
 
 def working_folder() -> str:
-    """Return the folder that tools work in.
+    """Return the current directory, which is the workspace of the task.
 
     Raises:
-        CliExit: the folder was deleted, or its name is not UTF-8.
+        CliExit: the directory was deleted, or its name is not UTF-8.
     """
     try:
         folder = os.getcwd()  # noqa: PTH109 - without the import of pathlib
@@ -110,11 +112,11 @@ def working_folder() -> str:
     return folder
 
 
-def _read_file(path: str, room: int) -> bytes:
+def _read_file(path: str, remaining: int) -> bytes:
     try:
         opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            content = _read(opened, room)
+            content = _read(opened, remaining)
         finally:
             os.close(opened)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
@@ -130,18 +132,18 @@ def _read_file(path: str, room: int) -> bytes:
     return content
 
 
-def _read(descriptor: int, most: int) -> bytes | None:
-    """Read to the end; None when there are more than `most` bytes."""
+def _read(descriptor: int, max_bytes: int) -> bytes | None:
+    """Read to the end; return None if there are more than `max_bytes` bytes."""
     pieces: list[bytes] = []
     while piece := os.read(descriptor, 65_536):
         pieces.append(piece)
-        most -= len(piece)
-        if most < 0:
+        max_bytes -= len(piece)
+        if max_bytes < 0:
             return None
     return b"".join(pieces)
 
 
-def _piped(descriptor: int) -> bool:
+def _is_piped(descriptor: int) -> bool:
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""What a command gets besides its arguments. Standard library only."""
+"""The context of a command. Standard library only."""
 
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable
@@ -14,8 +14,8 @@ Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
 class CommandContext(NamedTuple):
     """The process that a command runs in.
 
-    `application` imports and returns the composition root: only commands that do the work in this
-    process call it.
+    `application` imports and returns the composition root; only commands that work in this process
+    call it.
     """
 
     application: Callable[[], Application]

@@ -1,4 +1,4 @@
-"""Which gateway a command talks to: one that runs, or this process. Standard library only."""
+"""Choice of the gateway: a running one, or this process. Standard library only."""
 
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Generator
@@ -19,14 +19,16 @@ ClientWork = Callable[[GatewayClient], Coroutine[Any, Any, int]]
 
 
 class RunningGateway(NamedTuple):
-    """A gateway that runs: its endpoint, and how to find it again after a restart."""
+    """A running gateway: its endpoint, and how to find it again after a restart."""
 
     endpoint: HttpEndpoint
     find: Callable[[], HttpEndpoint | None]
 
 
 def find_gateway(args: Namespace) -> RunningGateway | None:
-    """Return the gateway to use, None to work in this process; say why if that is a choice.
+    """Return the running gateway to use, or None to work in this process.
+
+    Prints the reason when a running gateway is not used.
 
     Raises:
         CliExit: the gateway of `--server` does not answer.
@@ -50,7 +52,7 @@ def find_gateway(args: Namespace) -> RunningGateway | None:
 
 
 def run_with_records(args: Namespace, context: CommandContext, work: ClientWork) -> int:
-    """Do work through a running gateway, or on the data folder itself.
+    """Run `work` on a running gateway, or on the stored records in this process.
 
     Raises:
         CliExit: the work fails, or the output cannot be written.
@@ -70,10 +72,14 @@ def run_with_agent(
     retry_seconds: float = RETRY_SECONDS,
     needs_gateway: bool = False,
 ) -> int:
-    """Do work through a running gateway, or in this process, which then executes its tasks.
+    """Run `work` on a running gateway, or in this process, which then executes its tasks.
 
-    `retry_seconds` is how long a request waits for a gateway that does not answer. With
-    `needs_gateway` the work is not done in this process.
+    Args:
+        args: the parsed command line.
+        context: the context of the command.
+        work: the work of the command.
+        retry_seconds: how long requests are repeated while the gateway does not answer.
+        needs_gateway: fail without a running gateway.
 
     Raises:
         CliExit: the work fails, or the output cannot be written.
@@ -110,7 +116,7 @@ def _output_errors() -> Generator[None]:
 def _local_endpoint(
     address: home_folder.GatewayAddress | None, args: Namespace
 ) -> HttpEndpoint | None:
-    """Return the endpoint of the gateway on this machine, unless the command needs another one."""
+    """Return the endpoint of the gateway on this machine, None if it cannot be used."""
     if address is None:
         return None
     provider = home_folder.provider_named()

@@ -1,4 +1,4 @@
-"""The list of commands, and what happens with a command line. Standard library only.
+"""The list of commands, and dispatch of a command line. Standard library only.
 
 A new command is one module with `register(subparsers)` and one entry here. A command's module is
 imported only when the command is used, or to print a shell completion.
@@ -92,7 +92,7 @@ def build_parser(commands: Sequence[Command] = COMMANDS) -> CliParser:
 
 def registered(commands: Sequence[Command] = COMMANDS) -> Iterator[tuple[str, CliParser]]:
     """Yield the name and the parser of every command."""
-    for action in build_parser(commands)._actions:  # noqa: SLF001 - argparse has no public way
+    for action in build_parser(commands)._actions:  # noqa: SLF001 - argparse has no public API for it
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
             yield from action.choices.items()
 

@@ -1,4 +1,4 @@
-"""`larkspur` without a command: start a session. Its services are opened behind the first frame."""
+"""`larkspur` without a command: start a session. Services open after the first frame."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
     """Run a session and return the exit code.
 
     Raises:
-        CliExit: there is no terminal for it, or its services cannot be opened.
+        CliExit: there is no suitable terminal, or the services cannot be opened.
     """
     facts = terminal_facts()
     _check_terminal(facts, args.prompt)
@@ -68,7 +68,7 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
 
     @asynccontextmanager
     async def open_services(notify: Callable[[str], None]) -> AsyncGenerator[ReplServices]:
-        # the import point of everything that a first frame does not need
+        # imports everything that the first frame does not need
         name = "internal.channels.cli.commands.session_services"
         connection: Any = await in_thread(partial(import_module, name))
         async with connection.open_services(args.config, running, context, notify) as services:
@@ -78,10 +78,10 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
 
 
 def _check_terminal(facts: TerminalFacts, prompt: str | None) -> None:
-    """Refuse a terminal that cannot show a session.
+    """Check that the terminal can show a session.
 
     Raises:
-        CliExit: standard input or output is not a terminal, or one without cursor movement.
+        CliExit: standard input or output is not a terminal, or it has no cursor movement.
     """
     if sys.stdout is None:
         raise CliExit(BROKEN_PIPE)

@@ -1,4 +1,4 @@
-"""Open what a session works with: imported once its first frame is drawn."""
+"""The services of a session; imported after its first frame is drawn."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -37,7 +37,7 @@ async def open_services(
     """
     application = await in_thread(context.application)
     if running is not None:
-        logging.getLogger().addHandler(logging.NullHandler())  # the screen is not for logs
+        logging.getLogger().addHandler(logging.NullHandler())  # log lines would corrupt the screen
         language = await in_thread(partial(_configured_language, application, config))
         yield _services(ThreadedHttpTransport(*running), language, application, config)
         return
@@ -63,7 +63,7 @@ def _configured_language(application: Application, config: str | None) -> str:
     try:
         return application.settings(config).language
     except ConfigError:
-        return "auto"  # the gateway has its own settings: errors in ours do not matter
+        return "auto"  # the gateway has its own settings; errors in these do not matter
 
 
 def _check_rule(application: Application, rule: str, allows: bool) -> None:

@@ -17,7 +17,7 @@ from internal.channels.cli.headless import (
 )
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.records import TaskRequest
-from internal.channels.cli.task_request import compose, read_files, read_stdin, working_folder
+from internal.channels.cli.task_request import compose_task, read_files, read_stdin, working_folder
 
 _OPTIONS = (
     *("permission_mode", "allow", "deny", "plan_review"),
@@ -29,10 +29,10 @@ def run(args: Namespace, context: CommandContext) -> int:
     """Start a session, or run one task; return the exit code.
 
     Raises:
-        CliExit: it cannot be done.
+        CliExit: the arguments cannot be used, or the task fails.
     """
     if args.shot is None:
-        # prompt_toolkit is not for one shots
+        # not imported for one-shot tasks, which do not need prompt_toolkit
         session: Any = import_module("internal.channels.cli.commands.session")
         code: int = session.run_repl(args, context)
         return code
@@ -49,23 +49,23 @@ def run(args: Namespace, context: CommandContext) -> int:
 
 
 def _one_shot(args: Namespace) -> OneShot | None:
-    """Return the task, with standard input and files; None to list the sessions instead.
+    """Return the task with standard input and files; None to list the sessions instead.
 
     Raises:
-        CliExit: there is no task, or a part of it cannot be read.
+        CliExit: there is no task, or an input cannot be read.
     """
     if sys.stdout is None:
         raise CliExit(BROKEN_PIPE)
     if args.resume == "":
         return None
     if args.shot and args.prompt:
-        raise CliExit(USAGE, f"Quote the whole prompt: {args.prompt} is a second one.")
+        raise CliExit(USAGE, f"Quote the whole prompt: {args.prompt} is a second argument.")
     options = {name: getattr(args, name) for name in _OPTIONS}
     request = TaskRequest(
-        task=compose(args.shot or args.prompt, read_stdin()),
+        task=compose_task(args.shot or args.prompt, read_stdin()),
         options={
             "workspace": working_folder(),
-            # nobody is there to approve calls, unless the task is left to the gateway
+            # without the gateway nobody can approve calls
             "approvals": args.detach,
             **{name: value for name, value in options.items() if value},
         },

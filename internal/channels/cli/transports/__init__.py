@@ -1,5 +1,5 @@
-"""Transports: how a `GatewayClient` reaches a gateway.
+"""Transports: how a `GatewayClient` sends its requests.
 
-Reading order: `interface` (what a transport does), `http` (blocking, for commands), `threaded`
-(HTTP for sessions), `memory` (the ASGI application of this process), `sse` (the stream format).
+Reading order: `interface` (the protocol), `http` (blocking, for commands), `threaded` (HTTP for
+sessions), `memory` (the ASGI application of this process), `sse` (the stream parser).
 """

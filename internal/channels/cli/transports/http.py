@@ -1,4 +1,4 @@
-"""HTTP transports: a blocking one for commands, a threaded one for sessions."""
+"""The blocking HTTP transport of commands."""
 
 import http.client
 import time
@@ -29,7 +29,7 @@ _ERROR_STATUS = 400
 class HttpEndpoint:
     """The address and token of one gateway.
 
-    Every request opens a connection of its own, so that none is ever stale.
+    Every request uses a new connection, so none can be stale.
 
     Raises:
         CliExit: the address cannot be used.
@@ -56,7 +56,7 @@ class HttpEndpoint:
         self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
 
     def answers(self) -> bool:
-        """Return whether a gateway answers at all, healthy or not."""
+        """Return True if a gateway answers, healthy or not."""
         try:
             response = self._exchange("GET", "/health", timeout_seconds=HEALTH_TIMEOUT_SECONDS)
         except Unreachable:
@@ -105,7 +105,7 @@ class HttpEndpoint:
 
 
 class HttpTransport:
-    """Blocks in every request: a client on it is run with `drive`, without an event loop.
+    """Transport that blocks in every request; run its client with `drive`, without an event loop.
 
     `find` returns the gateway's current endpoint, None while there is none: a restarted gateway may
     have another address.

@@ -1,4 +1,4 @@
-"""How a `GatewayClient` reaches a gateway. Standard library only, without asyncio."""
+"""The transport protocol. Standard library only, without asyncio."""
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar

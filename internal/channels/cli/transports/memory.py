@@ -1,4 +1,4 @@
-"""A transport to the web application in this process: the same requests, without a socket."""
+"""Transport to the web application in this process, without a socket."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, MutableMapping
@@ -70,7 +70,7 @@ class MemoryTransport:
                 await asyncio.wait([serving])
 
     async def reconnect(self) -> bool:
-        """Return True: the application is always there."""
+        """Return True: the application is always reachable."""
         return True
 
     async def sleep(self, seconds: float) -> None:
@@ -116,7 +116,7 @@ class MemoryTransport:
 
 
 class _Exchange:
-    """The messages of one request. `status` is 0 until the response begins."""
+    """The ASGI messages of one request. `status` is 0 until the response begins."""
 
     def __init__(self, body: bytes, max_pieces: int = 0) -> None:
         self.status = 0
@@ -140,14 +140,14 @@ class _Exchange:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        """Take a message of the response."""
+        """Receive a message of the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif body := message.get("body"):
             await self._received.put(body)
 
     def drain(self) -> list[bytes]:
-        """Return the pieces of the body that arrived."""
+        """Return the chunks of the body that have arrived."""
         pieces: list[bytes] = []
         while not self._received.empty():
             if piece := self._received.get_nowait():
@@ -155,6 +155,6 @@ class _Exchange:
         return pieces
 
     async def pieces(self) -> AsyncGenerator[bytes]:
-        """Yield pieces of the body until the application has returned."""
+        """Yield chunks of the body until the application has returned."""
         while (piece := await self._received.get()) is not None:
             yield piece

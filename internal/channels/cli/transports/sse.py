@@ -1,4 +1,4 @@
-"""Reads `text/event-stream` as the HTML standard describes it. Standard library only."""
+"""Parser for `text/event-stream` (WHATWG HTML, section 9.2). Standard library only."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ _END = re.compile(rb"\r?\n\r?\n")
 
 
 class StreamFrame(NamedTuple):
-    """One frame. `id` is None when it carries none, `data` is empty when it carries none."""
+    """One frame. `id` is None and `data` is empty if the frame has no such field."""
 
     id: str | None
     event: str
@@ -16,13 +16,13 @@ class StreamFrame(NamedTuple):
 
 
 class StreamParser:
-    """Takes bytes as they come and gives the frames that are complete."""
+    """Incremental parser: takes chunks of bytes, yields the complete frames."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, received: bytes) -> Iterator[StreamFrame]:
-        """Yield the frames that these bytes complete."""
+        """Yield the frames that this chunk completes."""
         searched = max(len(self._rest) - 3, 0)
         self._rest += received
         while end := _END.search(self._rest, searched):
@@ -47,5 +47,5 @@ def _frame(block: bytes) -> StreamFrame:
             case b"data":
                 data.append(value)
             case _:
-                pass  # a comment, `retry`, or a field of the future
+                pass  # a comment, `retry`, or an unknown field
     return StreamFrame(name, event, b"\n".join(data))

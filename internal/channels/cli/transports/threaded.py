@@ -1,4 +1,4 @@
-"""An HTTP transport for sessions: requests run in threads, so that the event loop never waits."""
+"""The HTTP transport of sessions: requests run in threads and never block the event loop."""
 
 import asyncio
 import threading
@@ -74,7 +74,7 @@ class ThreadedHttpTransport:
 
 
 class _StreamReader:
-    """Reads one stream in a thread. Once it is closed it ends with the next bytes."""
+    """Reads one stream in a thread. After `closed` is set it ends with the next chunk."""
 
     def __init__(
         self, endpoint: HttpEndpoint, received: asyncio.Queue[bytes | Exception | None]
@@ -85,7 +85,7 @@ class _StreamReader:
         self._loop = asyncio.get_running_loop()
 
     def read(self, path: str, last_id: str) -> None:
-        """Hand over all bytes, then None or the error that ended the stream."""
+        """Pass on all chunks, then None or the error that ended the stream."""
         end: Exception | None = None
         try:
             for piece in self._endpoint.stream(path, last_id):
@@ -102,7 +102,7 @@ class _StreamReader:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in a daemon thread, which does not keep the process from exiting."""
+    """Run blocking work in a daemon thread, which does not keep the process from exiting."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -111,7 +111,7 @@ async def in_thread(work: Callable[[], T]) -> T:
             settled()
 
     def run() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: there is no waiting task
             try:
                 settled = partial(done.set_result, work())
             except Exception as error:  # noqa: BLE001 - raised again where it is awaited

@@ -143,7 +143,7 @@ def test_an_edit_that_is_no_plan_is_refused(steps: list[str]) -> None:
 
 
 def test_steps_go_with_edit_and_edit_with_plans() -> None:
-    with pytest.raises(CliExit, match="Steps go with edit"):
+    with pytest.raises(CliExit, match="Steps need the decision edit"):
         parse_answer(view(PLAN), DecisionText("no", ["a"]))
     with pytest.raises(CliExit, match="--goal goes with"):
         parse_answer(view(CALLS), DecisionText("yes", goal="a"))

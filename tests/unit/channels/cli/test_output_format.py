@@ -55,10 +55,10 @@ def told(output: Format, *events: Event, signalled: int | None = None) -> tuple[
     report = RunReport(output, IDS)
     report.begin({})
     for seq, event in enumerate(events, 1):
-        report.take(f"abc-{seq}", enveloped(event, seq=seq))
-    assert report.ended
+        report.add_event(f"abc-{seq}", enveloped(event, seq=seq))
+    assert report.has_ended
     code, last = report.result(signalled)
-    return code, (report.lines() + last).decode()
+    return code, (report.take_lines() + last).decode()
 
 
 DENIED = ToolCompleted(
@@ -94,7 +94,7 @@ def test_text_is_the_answer_once_and_alone() -> None:
 
 def test_a_lone_surrogate_breaks_nothing() -> None:
     report = RunReport("text", IDS)
-    report.take("abc-1", enveloped(final(text="a?b")).replace(b"a?b", rb"a\udc00b"))
+    report.add_event("abc-1", enveloped(final(text="a?b")).replace(b"a?b", rb"a\udc00b"))
     assert report.result() == (0, "a\ufffdb\n".encode())
 
 
@@ -107,8 +107,8 @@ def test_a_run_that_finished_beside_a_denial_says_so() -> None:
 
 def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
     report = RunReport("text", IDS)
-    report.take("abc-1", enveloped(DENIED))
-    assert report.remarks() == [
+    report.add_event("abc-1", enveloped(DENIED))
+    assert report.messages() == [
         "Denied: shell needs a person.\n  to allow it: --allow 'shell(echo '\\''a'\\'')'"
     ]
 
@@ -116,8 +116,8 @@ def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
 def test_an_action_that_needs_two_rules_names_both() -> None:
     report = RunReport("text", IDS)
     rules = {"denied": True, "rules": ["a(b)", "c(d)"]}
-    report.take("abc-1", enveloped(msgspec.structs.replace(DENIED, metadata=rules)))
-    (remark,) = report.remarks()
+    report.add_event("abc-1", enveloped(msgspec.structs.replace(DENIED, metadata=rules)))
+    (remark,) = report.messages()
     assert remark.endswith("  to allow it: --allow 'a(b)' --allow 'c(d)'")
 
 
@@ -125,9 +125,9 @@ def test_a_key_that_is_refused_in_mid_run_is_a_matter_of_settings() -> None:
     report = RunReport("text", IDS)
     coded = b'"error_code":"model_key_refused","final_answer"'
     envelope = enveloped(final("error", "", error="No."))
-    report.take("abc-1", envelope.replace(b'"final_answer"', coded))
+    report.add_event("abc-1", envelope.replace(b'"final_answer"', coded))
     assert report.result() == (3, b"")
-    assert report.remarks() == ["No."]
+    assert report.messages() == ["No."]
 
 
 def test_a_cancelled_run_is_never_0() -> None:
@@ -149,11 +149,11 @@ WAITING = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await
 
 def remarks_of(asked: QuestionAsked) -> list[str]:
     report = RunReport("text", IDS)
-    report.take("abc-1", enveloped(asked))
-    assert not report.ended
-    report.take("abc-2", enveloped(WAITING, seq=2))
+    report.add_event("abc-1", enveloped(asked))
+    assert not report.has_ended
+    report.add_event("abc-2", enveloped(WAITING, seq=2))
     assert report.result() == (6, b"")
-    first, question = report.remarks()
+    first, question = report.messages()
     assert first == "Task task-1 is waiting for an answer."
     return question.splitlines()
 
@@ -245,9 +245,9 @@ def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
     report.begin({"model": "m"})
     delta = enveloped(OutputDelta(node_id="iter:1:say", k=1, n=1, text="d"), seq=None)
     last = enveloped(final(), seq=2)
-    report.take("", delta)
-    report.take("abc-7", last)
-    first, *rows = report.lines().splitlines()
+    report.add_event("", delta)
+    report.add_event("abc-7", last)
+    first, *rows = report.take_lines().splitlines()
     assert json.loads(first) == {"type": "init", **IDS._asdict(), "model": "m"}
     assert rows == [b'{"event":' + delta + b"}", b'{"id":"abc-7","event":' + last + b"}"]
     assert json.loads(report.result()[1])["type"] == "result"
@@ -255,11 +255,11 @@ def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
 
 def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
     report = RunReport("stream-json", IDS)
-    report.take("abc-1", enveloped(final(), OTHERS))
+    report.add_event("abc-1", enveloped(final(), OTHERS))
     shown = enveloped(final(), CHILD)
-    report.take("abc-2", shown)
-    assert not report.ended
-    assert report.lines() == b'{"id":"abc-2","event":' + shown + b"}\n"
+    report.add_event("abc-2", shown)
+    assert not report.has_ended
+    assert report.take_lines() == b'{"id":"abc-2","event":' + shown + b"}\n"
 
 
 @pytest.mark.parametrize(
@@ -277,19 +277,19 @@ def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
 )
 def test_stream_control_is_no_row(control: ControlFrame) -> None:
     report = RunReport("stream-json", IDS)
-    report.take("", render_control(control).partition(b"data: ")[2])
-    assert report.lines() == b""
+    report.add_event("", render_control(control).partition(b"data: ")[2])
+    assert report.take_lines() == b""
 
 
 def test_a_long_answer_is_replaced_by_the_whole() -> None:
     report = RunReport("text", IDS)
-    report.take("abc-1", enveloped(final(text="x" * 10_001)))
-    assert report.clipped
-    report.complete("whole")
+    report.add_event("abc-1", enveloped(final(text="x" * 10_001)))
+    assert report.is_truncated
+    report.set_answer("whole")
     assert report.result() == (0, b"whole\n")
 
 
 def test_a_detached_task_is_its_id() -> None:
-    assert RunReport("text", IDS).queued() == b"task-1\n"
-    told = json.loads(RunReport("json", IDS).queued())
+    assert RunReport("text", IDS).format_queued() == b"task-1\n"
+    told = json.loads(RunReport("json", IDS).format_queued())
     assert (told["status"], told["task_id"]) == ("queued", "task-1")

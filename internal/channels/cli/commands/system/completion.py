@@ -60,10 +60,8 @@ _SCRIPTS = {"bash": (_BASH, _BASH_CASE), "zsh": (_ZSH, _ZSH_CASE), "fish": (_FIS
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = subparsers.add_parser(
-        "completion", description="Print a script that completes this command in a shell."
-    )
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="your shell")
+    parser = subparsers.add_parser("completion", description="Print a shell completion script.")
+    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="shell to print the script for")
     parser.set_defaults(run=run)
 
 
@@ -85,8 +83,8 @@ def run(args: Namespace, _context: CommandContext) -> int:
 
 
 def _first_choices(parser: argparse.ArgumentParser) -> list[str]:
-    """Return what the first positional argument can be."""
-    positional = next((one for one in parser._actions if not one.option_strings), None)  # noqa: SLF001 - argparse has no public way
+    """Return the choices of the first positional argument."""
+    positional = next((one for one in parser._actions if not one.option_strings), None)  # noqa: SLF001 - argparse has no public API for it
     return [] if positional is None else [str(one) for one in positional.choices or ()]
 
 

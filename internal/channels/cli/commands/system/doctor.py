@@ -1,4 +1,4 @@
-"""`larkspur doctor`: check the installation, changing nothing."""
+"""`larkspur doctor`: check the installation without changing it."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ _MIN_FREE_BYTES = 500 * 1024 * 1024
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "doctor", description="Check that everything Larkspur needs is there. Changes nothing."
+        "doctor", description="Check the installation without changing it."
     )
     add_json(parser)
     add_config(parser)
@@ -50,7 +50,7 @@ def format_check(check: Check) -> str:
 
 
 def run_checks(application: Application, config: str | None) -> Iterator[Check]:
-    """Run all checks, as far as the earlier ones allow it."""
+    """Yield the results of all checks; ends early when a later check needs a failed one."""
     yield Check("python", "ok", f"Python {sys.version.split()[0]}.")
     try:
         home = home_folder.locate()
@@ -65,7 +65,7 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield Check(
         "sandbox",
         "warn",
-        "Tools are not isolated: allowed commands run with your own rights.",
+        "Tools are not isolated: allowed commands run with your permissions.",
         "Allow only what you would run yourself.",
     )
     try:
@@ -90,7 +90,7 @@ def _home(home: Path) -> Check:
     except OSError as error:
         return Check("home", "fail", f"{home} cannot be used: {error.strerror}.")
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        return Check("home", "fail", f"{home} is not a folder of yours.", "Set LARKSPUR_HOME.")
+        return Check("home", "fail", f"{home} is not a folder that you own.", "Set LARKSPUR_HOME.")
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
         return Check("home", "fail", f"{home} cannot be written.", "Set LARKSPUR_HOME.")
     if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -127,14 +127,16 @@ def _disk(home: Path) -> Check:
     free = shutil.disk_usage(existing).free
     message = f"{free / 2**30:.1f} GiB free at {existing}."
     if free < _MIN_FREE_BYTES:
-        return Check("disk", "warn", message, "No message is accepted when the disk is full.")
+        return Check("disk", "warn", message, "Messages are refused when the disk is full.")
     return Check("disk", "ok", message)
 
 
 def _ripgrep() -> Check:
     if found := shutil.which("rg"):
-        return Check("ripgrep", "ok", f"Files are searched with {found}.")
-    return Check("ripgrep", "warn", "Not found; searching files is slower.", "Install ripgrep.")
+        return Check("ripgrep", "ok", f"File search uses {found}.")
+    return Check(
+        "ripgrep", "warn", "Not found; file search is slower without it.", "Install ripgrep."
+    )
 
 
 def _settings(settings: SettingsSummary) -> Check:
@@ -149,8 +151,8 @@ def _settings(settings: SettingsSummary) -> Check:
 def _model(settings: SettingsSummary) -> Check:
     if settings.provider == "offline":
         advice = "Set ANTHROPIC_API_KEY to use a real one."
-        return Check("model", "warn", "The offline demo model is used.", advice)
+        return Check("model", "warn", "The offline demo model is in use.", advice)
     if settings.key_error:
         return Check("model", "fail", settings.key_error)
     name = f"{settings.model} of {settings.provider}"
-    return Check("model", "ok", f"{name}; its API key is set, not tested.")
+    return Check("model", "ok", f"{name}; its API key is set (not tested).")

@@ -68,7 +68,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Store the answer; execute or follow the run if it is to be done here."""
+    """Store the answer; execute or follow the run if requested."""
     decision, messages = _decision(args), context.messages
 
     async def work(client: GatewayClient) -> int:
@@ -86,7 +86,7 @@ def run(args: Namespace, context: CommandContext) -> int:
         where = "goes_on_gateway" if client.transport.via == "gateway" else "goes_on_terminal"
         print_error(messages(where, task=ids.task_id))
         if args.output_format != "text":
-            Output().write(RunReport(args.output_format, ids).queued())
+            Output().write(RunReport(args.output_format, ids).format_queued())
         return OK
 
     return run_with_agent(args, context, work)
