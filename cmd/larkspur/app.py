@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -368,9 +369,15 @@ def describe_error(error: Exception) -> CliExit | None:
 
 
 class Application:
-    """The process of a command; implements `internal.channels.cli.application.Application`."""
+    """The process of a command; implements `internal.channels.cli.application.Application`.
+
+    `load_settings` has the parameters `config` and `flags` of `internal.config.loader.load`.
+    """
 
     prices_as_of = PRICES_AS_OF
+
+    def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
+        self._load = load_settings
 
     def settings(self, config: str | None) -> SettingsSummary:
         """Read the settings.
@@ -378,7 +385,7 @@ class Application:
         Raises:
             ConfigError, HomeError: they cannot be used.
         """
-        loaded = load(config=config)
+        loaded = self._load(config=config)
         llm, key_error = loaded.settings.llm, ""
         try:
             if llm.provider != "offline":
@@ -430,7 +437,7 @@ class Application:
         Raises:
             LarkspurError, ConfigError, HomeError: the services cannot be opened.
         """
-        loaded = await asyncio.to_thread(load, config=config)
+        loaded = await asyncio.to_thread(self._load, config=config)
         prepare(loaded.home)
         _log_to_file(loaded)
 
@@ -466,7 +473,7 @@ class Application:
 
     def models(self, config: str | None) -> list[ListedModel]:
         """Return the known models of every provider, the one in use first."""
-        return list(_listed_models(load(config=config)))
+        return list(_listed_models(self._load(config=config)))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
@@ -483,8 +490,8 @@ class Application:
         from larkspur.serve import serve, serve_with_simulator  # noqa: PLC0415 - only the gateway needs uvloop and uvicorn
 
         if with_simulator:
-            return serve_with_simulator(config, flags)
-        return serve(load(config=config, flags=flags))
+            return serve_with_simulator(partial(self._load, config=config), flags)
+        return serve(self._load(config=config, flags=flags))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.
@@ -530,7 +537,7 @@ class Application:
 
     def _prepare(self, config: str | None) -> Loaded:
         """Read the settings, prepare the home folder and log errors to standard error."""
-        loaded = load(config=config)
+        loaded = self._load(config=config)
         prepare(loaded.home)
         configure_logging(secrets=_secrets(loaded))
         _log_errors_only()

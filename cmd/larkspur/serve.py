@@ -28,7 +28,7 @@ from internal.channels.web.server import Address, WebServer
 from internal.channels.web.services import ComponentHealth, Health, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress
-from internal.config.loader import Loaded, load
+from internal.config.loader import Loaded
 from internal.dispatch.lock import dispatcher_lock
 from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
@@ -69,20 +69,22 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
     return OK
 
 
-def serve_with_simulator(config: str | None, flags: Mapping[str, Any]) -> int:
+def serve_with_simulator(load_settings: Callable[..., Loaded], flags: Mapping[str, Any]) -> int:
     """Serve the gateway, with a simulator of Lark unless an app is configured.
+
+    `load_settings` has the parameter `flags` of `internal.config.loader.load`.
 
     Raises:
         LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
     """
-    loaded = load(config=config, flags=flags)
+    loaded = load_settings(flags=flags)
     if loaded.settings.channels.lark.enabled:
         return serve(loaded)
     with background_simulator() as simulator:
         notice = (
             f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
         )
-        return serve(load(config=config, flags={**flags, **simulator.flags}), notice)
+        return serve(load_settings(flags={**flags, **simulator.flags}), notice)
 
 
 def simulate_lark(port: int, app_id: str | None = None, app_secret: str | None = None) -> int:

@@ -145,7 +145,7 @@ def test_an_edit_that_is_no_plan_is_refused(steps: list[str]) -> None:
 def test_steps_go_with_edit_and_edit_with_plans() -> None:
     with pytest.raises(CliExit, match="Steps need the decision edit"):
         parse_answer(view(PLAN), DecisionText("no", ["a"]))
-    with pytest.raises(CliExit, match="--goal goes with"):
+    with pytest.raises(CliExit, match="--goal needs the steps"):
         parse_answer(view(CALLS), DecisionText("yes", goal="a"))
     with pytest.raises(InvalidRequest, match="edit"):
         given(CALLS, "edit", steps=["a"])

@@ -1,0 +1,21 @@
+"""`larkspur questions`."""
+
+from tests.unit.channels.cli.commands.conftest import CommandRunner
+
+
+def test_open_question_is_listed_with_its_answer_command(run: CommandRunner) -> None:
+    (question,) = run.ask("ask me a question")["questions"]
+
+    listed = run.local("questions")
+
+    assert listed.code == 0
+    assert question["title"] in listed.out
+    assert f"larkspur answer {question['question_id']}" in listed.out
+
+
+def test_answered_question_is_listed_with_all(run: CommandRunner) -> None:
+    task = run.ask("ask me a question")
+    run.local("stop", task["task_id"])
+
+    assert run.local("questions", "--json").json == []
+    assert len(run.local("questions", "--all", "--json").json) == 1

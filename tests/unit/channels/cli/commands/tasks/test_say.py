@@ -1,0 +1,21 @@
+"""`larkspur say`."""
+
+from tests.unit.channels.cli.commands.conftest import CommandRunner
+
+
+def test_ended_task_cannot_be_steered(run: CommandRunner) -> None:
+    task = run.ask("what is 6*7")
+
+    said = run.local("say", task["task_id"], "hurry")
+
+    assert said.code == 2
+    assert f"larkspur -r {task['session_id']}" in said.message
+
+
+def test_waiting_task_names_its_question(run: CommandRunner) -> None:
+    task = run.ask("ask me a question")
+
+    said = run.local("say", task["task_id"], "hurry")
+
+    assert said.code == 2
+    assert f"larkspur answer {task['questions'][0]['question_id']}" in said.message

@@ -1,0 +1,9 @@
+"""The start of an interactive session."""
+
+from tests.unit.channels.cli.commands.conftest import CommandRunner
+
+
+def test_session_needs_a_terminal(run: CommandRunner) -> None:
+    started = run.local()
+    assert started.code == 2
+    assert started.message.startswith("Standard input or output is not a terminal.")

@@ -1,0 +1,38 @@
+"""Records as columns."""
+
+from internal.channels.cli.records import (
+    QuestionItem,
+    SessionItem,
+    StreamBatch,
+    StreamRow,
+    format_minute,
+)
+
+TIME = "2026-01-02T03:04:05.678Z"
+
+
+def question(calls: list[dict[str, str]]) -> QuestionItem:
+    return QuestionItem(
+        *("question-1", "run-1", "task-1", "session-1", "cli", "approval", "Approve?"),
+        *("operators", "open", TIME, TIME, {"calls": calls}),
+    )
+
+
+def test_time_is_shown_to_the_minute() -> None:
+    assert format_minute(TIME) == "2026-01-02 03:04"
+
+
+def test_session_without_a_task_has_an_empty_status() -> None:
+    session = SessionItem("session-1", "Title", "cli", TIME, None, 0)
+    assert session.cells == ("session-1", "2026-01-02 03:04", "cli", "", "Title")
+
+
+def test_question_shows_its_calls_or_else_its_title() -> None:
+    assert question([{"what": "touch a"}, {"what": "touch b"}]).cells[-1] == "touch a; touch b"
+    assert question([]).cells[-1] == "Approve?"
+
+
+def test_batch_has_the_envelopes_of_its_rows() -> None:
+    batch = StreamBatch([StreamRow("a-1", b"{}"), StreamRow("", b"[]")])
+    assert batch.envelopes == [b"{}", b"[]"]
+    assert batch.is_connected

@@ -1,0 +1,59 @@
+"""The gateway of a terminal process."""
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.runs.creation import Submission
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import RunSpec
+from internal.dispatch.terminal import TerminalDispatcher
+from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
+from tests.support.store_records import a_run, add_run
+from tests.unit.dispatch.conftest import DispatchParts
+
+TASK = Submission("count", RunSpec(), "cli")
+
+
+async def gateway_of(parts: DispatchParts, errors: list[BaseException]) -> TerminalGateway:
+    dispatcher = TerminalDispatcher(
+        parts.database, parts.stores, parts.clock, leases=parts.leases, recovery=parts.recovery
+    )
+    runner = TerminalRunner(
+        dispatcher, parts.coordinator, parts.leases, waits=False, on_error=errors.append
+    )
+    broadcaster = EventBroadcaster(parts.database, parts.stores, parts.clock, "test")
+    await broadcaster.start()
+    return TerminalGateway(
+        parts.database, parts.stores, broadcaster, runner=runner, clock=parts.clock
+    )
+
+
+async def test_submitted_task_is_owned_and_executed_by_this_process(parts: DispatchParts) -> None:
+    errors: list[BaseException] = []
+    parts.coordinator.gate.set()
+    async with await gateway_of(parts, errors) as gateway:
+        made = await gateway.submit(TASK, LOCAL_OWNER)
+        await parts.coordinator.wait_for(lambda: ("ended", made.run_id) in parts.coordinator.log)
+        run = await gateway.queries.latest_run(made.task_id, LOCAL_OWNER)
+    assert (run.owner, run.terminal) == ("worker", True)
+    assert errors == []
+
+
+async def test_run_with_an_owner_is_not_adopted(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run(owner="other", terminal=True), "9999")
+    async with await gateway_of(parts, []) as gateway:
+        assert not await gateway.adopt(a_run().id)
+
+
+async def test_run_without_an_owner_is_adopted_once(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run())
+    parts.coordinator.gate.set()
+    async with await gateway_of(parts, []) as gateway:
+        assert await gateway.adopt(a_run().id)
+        await parts.coordinator.wait_for(lambda: ("ended", a_run().id) in parts.coordinator.log)
+    assert parts.coordinator.log.count(("started", a_run().id)) == 1
+
+
+async def test_leaving_stops_the_executing_run(parts: DispatchParts) -> None:
+    async with await gateway_of(parts, []) as gateway:
+        made = await gateway.submit(TASK, LOCAL_OWNER)
+        await parts.coordinator.wait_for(lambda: ("started", made.run_id) in parts.coordinator.log)
+    assert parts.coordinator.log[-1] == ("RunStopped", made.run_id)
