@@ -1,4 +1,4 @@
-"""`larkspur models` as a process: what is known of models, and whose key is there."""
+"""`larkspur models` as a process: known models, their prices and keys."""
 
 import json
 import subprocess
@@ -50,9 +50,7 @@ def test_every_provider_is_listed_with_its_key_limits_and_prices(
     assert firsts["ark"]["price"] is None
 
 
-def test_the_model_in_use_is_listed_also_when_it_is_not_known(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_unknown_model_in_use_is_listed(environ: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(
         "llm: {provider: ollama, model: mine, prices: {mine: {input: 7, output: 8}}}"
     )
@@ -62,7 +60,7 @@ def test_the_model_in_use_is_listed_also_when_it_is_not_known(
 
 
 @pytest.mark.parametrize("text", ["llm: {provider: acme}", "llm: ["])
-def test_settings_that_cannot_be_read_are_a_sentence(
+def test_invalid_settings_are_reported_in_one_sentence(
     environ: dict[str, str], tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "c.yaml").write_text(text)

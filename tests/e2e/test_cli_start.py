@@ -1,4 +1,4 @@
-"""The command as a process: what it imports, and what it says before any task is done."""
+"""The command as a process: imports, help, usage errors, `doctor`, `config`."""
 
 import json
 import os
@@ -54,19 +54,19 @@ def imported_by(argv: list[str], environ: dict[str, str], cwd: Path) -> set[str]
     return set(done.stderr.decode().rpartition("\n")[2].split())
 
 
-def test_the_version_is_the_packages(environ: dict[str, str], tmp_path: Path) -> None:
+def test_version_is_that_of_the_package(environ: dict[str, str], tmp_path: Path) -> None:
     done = larkspur("--version", environ=environ, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"larkspur {VERSION}\n".encode())
     assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_the_version_imports_nothing(environ: dict[str, str], tmp_path: Path) -> None:
+def test_version_imports_almost_nothing(environ: dict[str, str], tmp_path: Path) -> None:
     loaded = imported_by(["--version"], environ, tmp_path)
     assert {"larkspur.main", "larkspur.version"} <= loaded
     assert loaded.isdisjoint({*HEAVY, "argparse", "typing", "json", "http.client", "pathlib"})
 
 
-def test_the_help_imports_next_to_nothing(environ: dict[str, str], tmp_path: Path) -> None:
+def test_help_imports_only_the_standard_library(environ: dict[str, str], tmp_path: Path) -> None:
     loaded = imported_by(["--help"], environ, tmp_path)
     assert "argparse" in loaded
     assert loaded.isdisjoint({*HEAVY, "http.client"})
@@ -101,7 +101,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_pa
         ([b"-p", b"\xff", b"--\xfe"], "\ufffd"),
     ],
 )
-def test_a_wrong_usage_is_one_sentence(
+def test_usage_error_is_one_sentence(
     argv: list[str | bytes], sentence: str, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     (home / "token").write_text("t" * 64)
@@ -114,7 +114,7 @@ def test_a_wrong_usage_is_one_sentence(
     assert done.returncode in {1, 2, 3}
 
 
-def test_a_wrong_setting_ends_with_3(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
+def test_invalid_setting_exits_with_3(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
     (home / "config.yaml").write_text("llm:\n  modle: x\n")
     done = larkspur("-p", "hello", environ=environ, cwd=tmp_path)
     assert done.returncode == 3
@@ -122,7 +122,7 @@ def test_a_wrong_setting_ends_with_3(environ: dict[str, str], home: Path, tmp_pa
     assert b"Traceback" not in done.stderr
 
 
-def test_a_missing_key_ends_with_3(environ: dict[str, str], tmp_path: Path) -> None:
+def test_missing_key_exits_with_3(environ: dict[str, str], tmp_path: Path) -> None:
     environ["LARKSPUR_LLM__PROVIDER"] = "anthropic"
     done = larkspur("-p", "hello", environ=environ, cwd=tmp_path)
     assert done.returncode == 3
@@ -130,7 +130,7 @@ def test_a_missing_key_ends_with_3(environ: dict[str, str], tmp_path: Path) -> N
     assert done.stderr.count(b"\n") == 1
 
 
-def test_a_closed_standard_output_is_quiet(environ: dict[str, str], tmp_path: Path) -> None:
+def test_closed_standard_output_is_not_reported(environ: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", f'exec "{LARKSPUR}" -p hello >&-'],
         env=environ,
@@ -142,7 +142,7 @@ def test_a_closed_standard_output_is_quiet(environ: dict[str, str], tmp_path: Pa
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_reader_of_the_help_may_leave(environ: dict[str, str], tmp_path: Path) -> None:
+def test_closed_pipe_of_the_help_is_not_reported(environ: dict[str, str], tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -158,7 +158,7 @@ def test_a_reader_of_the_help_may_leave(environ: dict[str, str], tmp_path: Path)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_waiting_for_standard_input_is_told(environ: dict[str, str], tmp_path: Path) -> None:
+def test_waiting_for_standard_input_is_reported(environ: dict[str, str], tmp_path: Path) -> None:
     with subprocess.Popen(
         [LARKSPUR, "-p", "what is 6*7"],
         env=environ,
@@ -174,14 +174,14 @@ def test_waiting_for_standard_input_is_told(environ: dict[str, str], tmp_path: P
     assert b"offline demo model answers" in err
 
 
-def test_the_schema_is_printed(environ: dict[str, str], tmp_path: Path) -> None:
+def test_schema_is_printed(environ: dict[str, str], tmp_path: Path) -> None:
     done = larkspur("events", "schema", environ=environ, cwd=tmp_path)
     assert "WorkflowEventEnvelope" in json.loads(done.stdout)["$defs"]
     page = larkspur("events", "schema", "--markdown", environ=environ, cwd=tmp_path)
     assert page.stdout.startswith(b"# Events\n")
 
 
-def test_the_settings_are_shown_without_secrets(
+def test_settings_are_shown_without_secrets(
     environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     environ |= {"ANTHROPIC_API_KEY": "canary-secret"}
@@ -192,9 +192,7 @@ def test_the_settings_are_shown_without_secrets(
     assert path.stdout == f"{home}/config.yaml\n".encode()
 
 
-def test_the_doctor_finds_a_fresh_place_in_order(
-    environ: dict[str, str], home: Path, tmp_path: Path
-) -> None:
+def test_doctor_accepts_a_new_home(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
     done = larkspur("doctor", "--json", environ=environ, cwd=tmp_path)
     checks = {check["name"]: check for check in json.loads(done.stdout)}
     assert done.returncode == 0
@@ -204,9 +202,7 @@ def test_the_doctor_finds_a_fresh_place_in_order(
     assert list(home.iterdir()) == []  # it changes nothing
 
 
-def test_the_doctor_names_what_is_wrong(
-    environ: dict[str, str], home: Path, tmp_path: Path
-) -> None:
+def test_doctor_reports_problems(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
     (home / "token").write_text("t" * 64)
     (home / "token").chmod(0o644)
     (home / "larkspur.db").write_bytes(b"not a database" * 100)
@@ -219,7 +215,7 @@ def test_the_doctor_names_what_is_wrong(
     assert lines["home:"] == "warn"
 
 
-def test_the_doctor_reads_broken_settings(
+def test_doctor_reports_invalid_settings(
     environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     (home / "config.yaml").write_text("server: [\n")
@@ -233,7 +229,7 @@ def test_the_doctor_reads_broken_settings(
     ("answer", "seen", "code"),
     [("y", "task-", 0), ("", "task-", 0), ("what?", "", 2), ("\x04", "", 2)],
 )
-async def test_a_mistyped_command_is_asked_about_on_a_terminal(
+async def test_mistyped_command_is_confirmed_on_a_terminal(
     answer: str, seen: str, code: int, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     larkspur("-p", "hello", environ=environ, cwd=tmp_path)
@@ -246,7 +242,7 @@ async def test_a_mistyped_command_is_asked_about_on_a_terminal(
     assert [task["task"] for task in tasks] == ["hello"]
 
 
-async def test_a_mistyped_command_can_start_a_session(
+async def test_mistyped_command_can_start_a_session(
     environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     async with start_terminal([LARKSPUR, "taks"], environ, tmp_path) as tty:

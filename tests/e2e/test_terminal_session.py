@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.e2e.test_cli_oneshot import BOTH_WAYS, LARKSPUR, Place, place
+from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, LARKSPUR, CliEnvironment, cli_environment
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script, When
 from tests.support.terminal import TerminalProcess, start_terminal
 
@@ -22,7 +22,7 @@ SLEEP = Call("shell", {"command": "exec sleep 1000"})
 class ReplProcess:
     """A session process, its data folder, and the terminal settings before it."""
 
-    def __init__(self, there: Place, tty: TerminalProcess) -> None:
+    def __init__(self, there: CliEnvironment, tty: TerminalProcess) -> None:
         self.place, self.tty = there, tty
         self.before = tty.modes()
 
@@ -52,7 +52,7 @@ async def open_session(
     size: tuple[int, int] = (80, 24),
 ) -> AsyncGenerator[ReplProcess]:
     async with (
-        place(way, home, environ, script) as there,
+        cli_environment(way, home, environ, script) as there,
         start_terminal([LARKSPUR, *argv], there.environ, there.folder, size) as tty,
     ):
         repl = ReplProcess(there, tty)
@@ -60,7 +60,7 @@ async def open_session(
         yield repl
 
 
-@BOTH_WAYS
+@BOTH_TRANSPORTS
 async def test_replies_and_tool_rows_are_printed_in_order(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -82,7 +82,7 @@ async def test_replies_and_tool_rows_are_printed_in_order(
     assert "Resume this session:" in rows[8]
 
 
-@BOTH_WAYS
+@BOTH_TRANSPORTS
 async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[str, str]) -> None:
     script = Rules(
         [
@@ -116,7 +116,7 @@ async def test_tab_queues_text_and_up_takes_it_back(home: Path, environ: dict[st
         await repl.tty.wait_for("first done", "> two", "second done")
 
 
-@BOTH_WAYS
+@BOTH_TRANSPORTS
 async def test_ctrl_c_clears_then_stops_then_quits(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -153,7 +153,7 @@ async def test_escape_stops_the_task_and_keeps_the_input(
         assert await repl.exit_restored() == 0
 
 
-@BOTH_WAYS
+@BOTH_TRANSPORTS
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
@@ -184,7 +184,7 @@ async def test_a_signal_before_the_prompt_restores_the_terminal(
 
 
 async def test_a_session_can_be_suspended_and_resumed(home: Path, environ: dict[str, str]) -> None:
-    async with place("process", home, environ, [Reply(text="still here")]) as there:
+    async with cli_environment("process", home, environ, [Reply(text="still here")]) as there:
         shell = {**there.environ, "PS1": "sh> ", "BASH_SILENCE_DEPRECATION_WARNING": "1"}
         command = ["bash", "--norc", "--noprofile", "-i"]
         async with start_terminal(command, shell, there.folder) as tty:
