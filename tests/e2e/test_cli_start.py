@@ -171,7 +171,7 @@ def test_waiting_for_standard_input_is_reported(environ: dict[str, str], tmp_pat
         assert b"Waiting for standard input" in process.stderr.readline()
         out, err = process.communicate()
     assert (process.returncode, b"42" in out) == (0, True)
-    assert b"offline demo model answers" in err
+    assert b"using the offline demo model" in err
 
 
 def test_schema_is_printed(environ: dict[str, str], tmp_path: Path) -> None:

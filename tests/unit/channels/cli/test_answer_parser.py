@@ -1,4 +1,4 @@
-"""What is written behind `larkspur answer`, in both languages, becomes an answer that fits."""
+"""Decisions of `larkspur answer` in both languages, parsed into answers."""
 
 from typing import Any
 
@@ -46,13 +46,13 @@ def given(question: Question, words: str, **more: Any) -> AnswerInput:
 
 @pytest.mark.parametrize("question", [PLAN, CALLS])
 @pytest.mark.parametrize("word", ["yes", "Y", "approve", "once", "ok", "好的", "同意", "可以。"])
-def test_a_yes_is_a_yes(question: Question, word: str) -> None:
+def test_yes_approves(question: Question, word: str) -> None:
     assert given(question, word) == AnswerInput("approve")
 
 
 @pytest.mark.parametrize("question", [PLAN, CALLS])
 @pytest.mark.parametrize("word", ["no", "N", "reject", "No.", "不行", "拒绝"])
-def test_a_no_is_a_no(question: Question, word: str) -> None:
+def test_no_rejects(question: Question, word: str) -> None:
     assert given(question, word) == AnswerInput("reject")
 
 
@@ -60,7 +60,7 @@ def test_a_no_is_a_no(question: Question, word: str) -> None:
     "words",
     ["no because it is late", "No, because it is late", "拒绝，因为it is late"],  # noqa: RUF001 - as people write
 )
-def test_a_no_carries_its_reason(words: str) -> None:
+def test_reason_of_a_rejection_is_kept(words: str) -> None:
     assert given(CALLS, words) == AnswerInput("reject", "it is late")
     assert given(PLAN, words) == AnswerInput("reject", "it is late")
 
@@ -68,18 +68,18 @@ def test_a_no_carries_its_reason(words: str) -> None:
 @pytest.mark.parametrize(
     ("word", "grant"), [("session", "session"), ("rule", "rule"), ("规则", "rule")]
 )
-def test_a_yes_for_longer_writes_the_offered_rules(word: str, grant: str) -> None:
+def test_approval_with_a_grant_keeps_the_offered_rules(word: str, grant: str) -> None:
     answer = given(CALLS, word)
     assert (answer.decision, answer.grant) == ("approve", grant)
     assert answer.rules == ("shell(touch a)", "shell(touch b)")
     assert given(CALLS, word, rules=["shell(touch *)"]).rules == ("shell(touch *)",)
 
 
-def test_free_words_on_calls_are_a_no_with_that_reason() -> None:
+def test_free_text_about_calls_rejects_them_with_that_reason() -> None:
     assert given(CALLS, "use the other folder") == AnswerInput("reject", "use the other folder")
 
 
-def test_free_words_on_a_plan_are_feedback_even_when_they_begin_with_no() -> None:
+def test_free_text_about_a_plan_is_feedback_even_if_it_starts_with_no() -> None:
     assert given(PLAN, "no, three steps") == AnswerInput("text", "no, three steps")
 
 
@@ -90,7 +90,7 @@ def test_single_calls_are_named_by_number_or_id() -> None:
 
 
 @pytest.mark.parametrize("item", ["3=yes", "0=yes", "c9=no", "yes", "1=maybe", "1=", "="])
-def test_an_item_that_means_nothing_is_refused(item: str) -> None:
+def test_invalid_item_is_refused(item: str) -> None:
     with pytest.raises(CliExit) as refused:
         parse_answer(view(CALLS), DecisionText("no", items=[item]))
     assert refused.value.code == USAGE
@@ -103,7 +103,7 @@ def test_options_are_chosen_by_number_or_name() -> None:
     assert given(COLOURS, "1、3").choices == (1, 3)
 
 
-def test_other_words_are_an_answer_of_their_own() -> None:
+def test_free_text_answers_a_clarification() -> None:
     assert given(COLOUR, "violet") == AnswerInput("text", "violet")
     assert given(COLOUR, "1,3") == AnswerInput("text", "1,3")
     assert given(FREE, "yes") == AnswerInput("text", "yes")
@@ -115,12 +115,12 @@ def test_other_words_are_an_answer_of_their_own() -> None:
 
 @pytest.mark.parametrize("question", [PLAN, CALLS, COLOUR, FREE])
 @pytest.mark.parametrize("words", ["", "   ", "\n"])
-def test_nothing_is_no_answer(question: Question, words: str) -> None:
+def test_empty_answer_is_refused(question: Question, words: str) -> None:
     with pytest.raises(CliExit, match="The answer is empty"):
         parse_answer(view(question), DecisionText(words))
 
 
-def test_an_edit_is_a_plan() -> None:
+def test_edit_has_the_steps_and_goal_of_the_plan() -> None:
     answer = given(PLAN, "edit", steps=["look ", "write"], goal="shorter")
     assert answer.edit is not None
     assert (answer.decision, answer.edit.steps, answer.edit.goal) == (
@@ -130,19 +130,19 @@ def test_an_edit_is_a_plan() -> None:
     )
 
 
-def test_a_yes_to_steps_agrees_to_them_at_once() -> None:
+def test_yes_with_steps_approves_the_edited_plan() -> None:
     answer = given(PLAN, "yes", steps=["look"])
     assert answer.edit is not None
     assert (answer.decision, answer.edit.steps) == ("approve", ("look",))
 
 
 @pytest.mark.parametrize("steps", [[], [""], ["a", "  "], ["x"] * 51, ["x" * 4001]])
-def test_an_edit_that_is_no_plan_is_refused(steps: list[str]) -> None:
+def test_invalid_steps_are_refused(steps: list[str]) -> None:
     with pytest.raises(CliExit, match="step"):
         parse_answer(view(PLAN), DecisionText("edit", steps))
 
 
-def test_steps_go_with_edit_and_edit_with_plans() -> None:
+def test_steps_need_the_decision_edit() -> None:
     with pytest.raises(CliExit, match="Steps need the decision edit"):
         parse_answer(view(PLAN), DecisionText("no", ["a"]))
     with pytest.raises(CliExit, match="--goal needs the steps"):
@@ -152,7 +152,7 @@ def test_steps_go_with_edit_and_edit_with_plans() -> None:
     assert given(FREE, "edit") == AnswerInput("text", "edit")
 
 
-def test_what_has_no_meaning_for_the_question_is_refused() -> None:
+def test_decision_that_does_not_fit_the_question_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="no meaning for a plan"):
         given(PLAN, "session")
     with pytest.raises(InvalidRequest, match="Rules need a yes"):
@@ -180,7 +180,7 @@ def test_what_has_no_meaning_for_the_question_is_refused() -> None:
         (AnswerInput("text", "green"), "green"),
     ],
 )
-def test_it_is_said_how_an_answer_was_understood(answer: AnswerInput, said: str) -> None:
+def test_stored_answer_is_described(answer: AnswerInput, said: str) -> None:
     assert (
         describe_answer(msgspec.to_builtins(answer), MessageCatalog("cli", "en"))
         == f"Answer stored: {said}"

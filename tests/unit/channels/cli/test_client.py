@@ -1,4 +1,4 @@
-"""The client's requests, errors and streams, over HTTP from a thread and without an event loop."""
+"""Requests, errors and streams of the client, over blocking and threaded HTTP."""
 
 import json
 from contextlib import aclosing
@@ -23,29 +23,29 @@ def blocking(url: str) -> Transport:
     return HttpTransport(HttpEndpoint(url, "t"), lambda: None)
 
 
-def test_a_stop_that_comes_too_late_is_not_an_error(server: AnsweringServer) -> None:
+def test_stop_of_an_ended_task_is_not_an_error(server: AnsweringServer) -> None:
     server.answers["/api/tasks/task-1/stop"] = (409, ENDED)
     drive(client(server).stop("task-1"))
     assert [path for _, path, _ in server.asked] == ["/api/tasks/task-1/stop"]
 
 
-def test_a_refused_stop_is_an_error(server: AnsweringServer) -> None:
+def test_refused_stop_is_an_error(server: AnsweringServer) -> None:
     server.answers["/api/tasks/task-1/stop"] = (404, ENDED)
     with pytest.raises(GatewayError) as error:
         drive(client(server).stop("task-1"))
     assert (error.value.code, error.value.status) == (2, 404)
 
 
-def test_an_id_is_quoted_in_a_path(server: AnsweringServer) -> None:
+def test_id_is_quoted_in_a_path(server: AnsweringServer) -> None:
     server.answers["/api/people/lark%2Fa%20b"] = (204, b"")
     drive(client(server).unpair("lark/a b"))
     assert server.asked == [("DELETE", "/api/people/lark%2Fa%20b", None)]
 
 
-def test_a_request_that_must_not_be_repeated_is_sent_once() -> None:
-    lonely = GatewayClient(blocking("http://127.0.0.1:1"), retry_seconds=60)
+def test_request_that_is_not_idempotent_is_sent_once() -> None:
+    unreachable = GatewayClient(blocking("http://127.0.0.1:1"), retry_seconds=60)
     with pytest.raises(GatewayUnreachable):
-        drive(lonely.steer("task-1", "more"))
+        drive(unreachable.steer("task-1", "more"))
 
 
 def test_retries_are_reported_once(server: AnsweringServer) -> None:
@@ -59,13 +59,13 @@ def test_retries_are_reported_once(server: AnsweringServer) -> None:
     assert [path for _, path, _ in server.asked].count("/api/rules") > 2
 
 
-def test_a_body_with_missing_fields_is_not_a_gateways(server: AnsweringServer) -> None:
+def test_response_with_missing_fields_is_an_error(server: AnsweringServer) -> None:
     server.answers["/api/rules"] = (200, b'{"rules": [{"number": 1}]}')
     with pytest.raises(GatewayError, match="not as a Larkspur gateway"):
         drive(client(server).rules())
 
 
-async def test_a_stream_continues_behind_its_last_row(server: AnsweringServer) -> None:
+async def test_stream_continues_after_its_last_event(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (200, b"id: a-1\nevent: x\ndata: {}\n\nevent: hb\ndata: {}\n\n")
     server.answers["/health"] = (200, b"{}")
     threaded = GatewayClient(ThreadedHttpTransport(HttpEndpoint(server.url, "t"), lambda: None))
@@ -80,7 +80,7 @@ async def test_a_stream_continues_behind_its_last_row(server: AnsweringServer) -
     assert asked == [None, "a-1"]
 
 
-async def test_a_lost_connection_is_reported_once(server: AnsweringServer) -> None:
+async def test_lost_connection_is_reported_once(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (200, b"")
     server.answers["/health"] = (200, b"")
     threaded = GatewayClient(ThreadedHttpTransport(HttpEndpoint(server.url, "t"), lambda: None))

@@ -1,4 +1,4 @@
-"""One-shot tasks on a gateway that is sick, or is no gateway."""
+"""One-shot tasks on a gateway that fails, or on another server."""
 
 import json
 
@@ -41,7 +41,7 @@ def refusal(message: str) -> bytes:
         (200, b"{}", 1, "not as a Larkspur gateway"),
     ],
 )
-def test_a_refusal_is_its_sentence_and_exit_code(
+def test_error_response_sets_message_and_exit_code(
     server: AnsweringServer, status: int, body: bytes, code: int, sentence: str
 ) -> None:
     server.answers["/api/tasks"] = (status, body)
@@ -50,7 +50,7 @@ def test_a_refusal_is_its_sentence_and_exit_code(
     assert exit_.value.code == code
 
 
-def test_a_rate_limited_request_is_repeated(server: AnsweringServer) -> None:
+def test_rate_limited_request_is_repeated(server: AnsweringServer) -> None:
     server.answers["/api/tasks"] = (429, refusal("Too many."))
     server.answers["/health"] = (200, b"{}")
     with pytest.raises(CliExit, match="does not answer: Too many") as exit_:
@@ -59,7 +59,7 @@ def test_a_rate_limited_request_is_repeated(server: AnsweringServer) -> None:
     assert len(server.asked) > 1
 
 
-def test_a_gateway_that_stays_away_is_given_up(
+def test_unreachable_gateway_ends_the_task_with_1(
     server: AnsweringServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.answers["/api/tasks"] = (201, json.dumps(MADE).encode())
@@ -71,7 +71,7 @@ def test_a_gateway_that_stays_away_is_given_up(
     assert capfd.readouterr().err.count("waiting for it") == 1
 
 
-def test_a_replaced_event_log_ends_the_shot(server: AnsweringServer) -> None:
+def test_replaced_event_log_ends_the_task(server: AnsweringServer) -> None:
     server.answers["/api/tasks"] = (201, json.dumps(MADE).encode())
     server.answers["/api/sse"] = (200, b"event: stream.reset\ndata: {}\n\n")
     with pytest.raises(CliExit, match="event log was replaced"):

@@ -1,4 +1,4 @@
-"""What may reach a terminal, and what a pipe gets."""
+"""Output to terminals and pipes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ANY_TEXT = st.text(st.characters(categories=None, exclude_categories=()))
 
 
 @given(ANY_TEXT)
-def test_harmless_text_moves_no_cursor_and_hides_nothing(text: str) -> None:
+def test_sanitized_text_has_no_control_characters(text: str) -> None:
     shown = sanitize_terminal(text)
     assert {unicodedata.category(char) for char in set(shown) - set("\n\t")}.isdisjoint(
         {"Cc", "Cs", "Zl", "Zp"}
@@ -26,11 +26,11 @@ def test_harmless_text_moves_no_cursor_and_hides_nothing(text: str) -> None:
 
 
 @given(st.text())
-def test_harmless_json_means_the_same(text: str) -> None:
+def test_sanitized_json_has_the_same_value(text: str) -> None:
     assert json.loads(sanitize_terminal(json.dumps([text], ensure_ascii=False))) == [text]
 
 
-def test_words_stay_as_they_are() -> None:
+def test_plain_text_is_unchanged() -> None:
     text = "naïve 点心 👩\u200d🚀\n\tindented"
     assert sanitize_terminal(text) == text
     assert sanitize_terminal("one\r\ntwo") == "one\ntwo"
@@ -38,11 +38,11 @@ def test_words_stay_as_they_are() -> None:
 
 
 @given(ANY_TEXT)
-def test_whole_text_can_always_be_encoded(text: str) -> None:
+def test_text_without_surrogates_can_be_encoded(text: str) -> None:
     assert len(replace_surrogates(text).encode().decode()) == len(text)
 
 
-def test_a_pipe_gets_exactly_what_is_written_and_a_terminal_a_safe_form() -> None:
+def test_pipe_gets_the_exact_bytes_and_a_terminal_sanitized_text() -> None:
     reader, writer = os.pipe()
     Output(writer).write(b"\x1b[31mred\n")
     assert os.read(reader, 100) == b"\x1b[31mred\n"
@@ -53,7 +53,7 @@ def test_a_pipe_gets_exactly_what_is_written_and_a_terminal_a_safe_form() -> Non
         os.close(descriptor)
 
 
-def test_a_gone_reader_is_told() -> None:
+def test_closed_pipe_is_an_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with pytest.raises(BrokenPipeError):

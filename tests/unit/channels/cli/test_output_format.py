@@ -1,4 +1,4 @@
-"""The report of a one shot, fed with envelopes as the program makes them."""
+"""The report of a one-shot run, from real envelopes."""
 
 import json
 from typing import Any
@@ -82,30 +82,30 @@ CANCELLED = ResultCancelled(reason="stopped", requested_by="local", requested_vi
         ("error", 1),
     ],
 )
-def test_the_exit_code_follows_the_stop_reason(reason: StopReason, code: int) -> None:
+def test_exit_code_follows_the_stop_reason(reason: StopReason, code: int) -> None:
     assert told("text", final(reason)) == (code, "done\n")
 
 
-def test_text_is_the_answer_once_and_alone() -> None:
+def test_text_is_only_the_answer() -> None:
     events = [InputReceived(task="hi", channel="cli", sender="local"), final(text="zwölf 点\n")]
     assert told("text", *events) == (0, "zwölf 点\n")
     assert told("text", final(text="")) == (0, "")
 
 
-def test_a_lone_surrogate_breaks_nothing() -> None:
+def test_lone_surrogate_is_replaced() -> None:
     report = RunReport("text", IDS)
     report.add_event("abc-1", enveloped(final(text="a?b")).replace(b"a?b", rb"a\udc00b"))
     assert report.result() == (0, "a\ufffdb\n".encode())
 
 
-def test_a_run_that_finished_beside_a_denial_says_so() -> None:
+def test_completed_run_with_a_denied_call_exits_with_4() -> None:
     code, text = told("json", DENIED, final())
     assert code == 4
     denied = {"call_id": "c1", "tool_name": "shell", "rules": ["shell(echo 'a')"]}
     assert json.loads(text)["denied"] == [{**denied, "error": "shell needs a person."}]
 
 
-def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
+def test_rule_of_a_denied_call_is_quoted_for_a_shell() -> None:
     report = RunReport("text", IDS)
     report.add_event("abc-1", enveloped(DENIED))
     assert report.messages() == [
@@ -113,7 +113,7 @@ def test_the_rule_that_would_allow_it_is_quoted_for_a_shell() -> None:
     ]
 
 
-def test_an_action_that_needs_two_rules_names_both() -> None:
+def test_all_rules_of_a_denied_call_are_named() -> None:
     report = RunReport("text", IDS)
     rules = {"denied": True, "rules": ["a(b)", "c(d)"]}
     report.add_event("abc-1", enveloped(msgspec.structs.replace(DENIED, metadata=rules)))
@@ -121,7 +121,7 @@ def test_an_action_that_needs_two_rules_names_both() -> None:
     assert remark.endswith("  to allow it: --allow 'a(b)' --allow 'c(d)'")
 
 
-def test_a_key_that_is_refused_in_mid_run_is_a_matter_of_settings() -> None:
+def test_rejected_model_key_exits_with_3() -> None:
     report = RunReport("text", IDS)
     coded = b'"error_code":"model_key_refused","final_answer"'
     envelope = enveloped(final("error", "", error="No."))
@@ -130,7 +130,7 @@ def test_a_key_that_is_refused_in_mid_run_is_a_matter_of_settings() -> None:
     assert report.messages() == ["No."]
 
 
-def test_a_cancelled_run_is_never_0() -> None:
+def test_cancelled_run_never_exits_with_0() -> None:
     stopped = LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop")
     rejected = LifecycleUpdated(status="cancelled", phase="stop", stop_reason="rejected")
     assert told("text", stopped, CANCELLED)[0] == 1
@@ -158,7 +158,7 @@ def remarks_of(asked: QuestionAsked) -> list[str]:
     return question.splitlines()
 
 
-def test_a_waiting_run_ends_the_shot_and_says_how_to_answer() -> None:
+def test_waiting_run_exits_with_6_and_names_the_answer_command() -> None:
     assert remarks_of(asks("clarify", body="of these", options=("red", "green"))) == [
         "? Which?",
         "  of these",
@@ -171,7 +171,7 @@ def test_a_waiting_run_ends_the_shot_and_says_how_to_answer() -> None:
     )
 
 
-def test_a_waiting_plan_is_shown_with_its_steps() -> None:
+def test_waiting_plan_is_shown_with_its_steps() -> None:
     plan = Plan(1, "report", "complex", number_steps(["collect", "write"]))
     assert remarks_of(asks("plan", title="Go?", plan=plan)) == [
         "? Go?",
@@ -182,7 +182,7 @@ def test_a_waiting_plan_is_shown_with_its_steps() -> None:
     ]
 
 
-def test_calls_in_need_are_shown_as_they_would_run() -> None:
+def test_calls_that_need_approval_are_shown() -> None:
     long = "\n".join(f"line {n}" for n in range(50))
     calls = (
         ApprovalItem("c1", "shell", "rm -r x", "exec", "no rule", "h", ("shell(rm -r x)",)),
@@ -203,7 +203,7 @@ def test_calls_in_need_are_shown_as_they_would_run() -> None:
     assert " | session | rule | " in remarks_of(asks("approval", calls=calls[:1]))[-1]
 
 
-def test_json_names_the_questions_that_are_open() -> None:
+def test_json_has_the_open_questions() -> None:
     asked = asks("clarify", options=("red",))
     code, text = told("json", asked, WAITING)
     named = {"question_id": "question-1", "kind": "clarify", "title": "Which?", "options": ["red"]}
@@ -215,7 +215,7 @@ def test_json_names_the_questions_that_are_open() -> None:
     assert (code, json.loads(text)["questions"]) == (0, [])
 
 
-def test_json_is_one_object_with_everything() -> None:
+def test_json_is_one_object() -> None:
     code, text = told("json", final("error", "", cost=0.5, error="The model is gone."))
     assert text.count("\n") == 1
     assert json.loads(text) == {
@@ -240,7 +240,7 @@ def test_json_is_one_object_with_everything() -> None:
     assert code == 1
 
 
-def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
+def test_stream_json_has_the_bytes_of_the_envelopes() -> None:
     report = RunReport("stream-json", IDS)
     report.begin({"model": "m"})
     delta = enveloped(OutputDelta(node_id="iter:1:say", k=1, n=1, text="d"), seq=None)
@@ -253,7 +253,7 @@ def test_the_stream_holds_the_envelopes_byte_for_byte() -> None:
     assert json.loads(report.result()[1])["type"] == "result"
 
 
-def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
+def test_events_of_other_runs_are_skipped_except_subagents() -> None:
     report = RunReport("stream-json", IDS)
     report.add_event("abc-1", enveloped(final(), OTHERS))
     shown = enveloped(final(), CHILD)
@@ -275,13 +275,13 @@ def test_other_runs_of_the_session_are_not_shown_but_subagents_are() -> None:
         ),
     ],
 )
-def test_stream_control_is_no_row(control: ControlFrame) -> None:
+def test_stream_control_is_skipped(control: ControlFrame) -> None:
     report = RunReport("stream-json", IDS)
     report.add_event("", render_control(control).partition(b"data: ")[2])
     assert report.take_lines() == b""
 
 
-def test_a_long_answer_is_replaced_by_the_whole() -> None:
+def test_truncated_answer_is_replaced() -> None:
     report = RunReport("text", IDS)
     report.add_event("abc-1", enveloped(final(text="x" * 10_001)))
     assert report.is_truncated
@@ -289,7 +289,7 @@ def test_a_long_answer_is_replaced_by_the_whole() -> None:
     assert report.result() == (0, b"whole\n")
 
 
-def test_a_detached_task_is_its_id() -> None:
+def test_detached_task_prints_its_id() -> None:
     assert RunReport("text", IDS).format_queued() == b"task-1\n"
     told = json.loads(RunReport("json", IDS).format_queued())
     assert (told["status"], told["task_id"]) == ("queued", "task-1")

@@ -14,7 +14,7 @@ from internal.channels.cli.task_request import (
 )
 
 
-def test_piped_text_stands_in_a_block_of_its_own() -> None:
+def test_piped_text_is_appended_in_a_block() -> None:
     assert compose_task("sum up", "a\nb\n") == "sum up\n\n<stdin>\na\nb\n</stdin>"
     assert compose_task("sum up", " \n") == "sum up"
     assert compose_task(None, "do it\n") == "do it\n"
@@ -25,13 +25,13 @@ def test_piped_text_cannot_leave_its_block() -> None:
 
 
 @pytest.mark.parametrize("prompt", [None, "", "  "])
-def test_nothing_to_do_is_a_wrong_usage(prompt: str | None) -> None:
+def test_empty_task_is_a_usage_error(prompt: str | None) -> None:
     with pytest.raises(CliExit, match="The task is empty") as leaving:
         compose_task(prompt, "\n")
     assert leaving.value.code == 2
 
 
-def test_files_carry_their_kind(tmp_path: Path) -> None:
+def test_files_have_a_media_type(tmp_path: Path) -> None:
     contents = {"a.png": b"\x89PNG", "b.py": b"x = 1", "notes": "点".encode(), "blob": b"\xff"}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -44,13 +44,13 @@ def test_files_carry_their_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", ".", "nul\0l"])
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+def test_unreadable_file_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(CliExit, match="cannot be read") as leaving:
         read_files([f"{tmp_path}/{name}"])
     assert leaving.value.code == 2
 
 
-def test_files_that_are_too_big_together_are_refused(tmp_path: Path) -> None:
+def test_total_size_of_files_is_limited(tmp_path: Path) -> None:
     half = tmp_path / "half"
     half.write_bytes(bytes(MAX_FILE_BYTES // 2 + 1))
     assert read_files([str(half)])
@@ -60,6 +60,6 @@ def test_files_that_are_too_big_together_are_refused(tmp_path: Path) -> None:
         read_files(["/dev/zero"])
 
 
-def test_bytes_that_are_no_utf8_become_a_sign() -> None:
+def test_invalid_utf8_becomes_a_replacement_character() -> None:
     assert decode_argument("gr\udcfc\udcdfe") == "gr\ufffd\ufffde"
     assert decode_argument("点") == "点"

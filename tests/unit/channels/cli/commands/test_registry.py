@@ -28,7 +28,7 @@ def test_every_command_registers_its_name_a_description_and_a_function() -> None
         assert callable(parser.get_default("run"))
 
 
-def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         dispatch(["--help"], CONTEXT)
     shown = capsys.readouterr().out
@@ -39,7 +39,7 @@ def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixtur
         assert word in shown
 
 
-def test_the_completion_of_every_shell_names_every_command(
+def test_completion_of_every_shell_names_every_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for shell in ("bash", "zsh", "fish"):
@@ -48,7 +48,7 @@ def test_the_completion_of_every_shell_names_every_command(
         assert {command.name for command in COMMANDS} <= {*shown.replace('"', " ").split()}
 
 
-def test_a_command_is_one_module_and_one_entry(capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_command_is_one_module_and_one_entry(capsys: pytest.CaptureFixture[str]) -> None:
     module = ModuleType("internal.channels.cli.commands.echo")
 
     def register(subparsers: Subparsers) -> None:
@@ -86,7 +86,7 @@ def test_a_command_is_one_module_and_one_entry(capsys: pytest.CaptureFixture[str
         (["docter", "--ascii"], "larkspur doctor"),
     ],
 )
-def test_a_wrong_command_line_is_a_usage_error(argv: list[str], message: str) -> None:
+def test_invalid_command_line_is_a_usage_error(argv: list[str], message: str) -> None:
     with pytest.raises(CliExit, match=message) as exit_:
         dispatch(argv, CONTEXT)
     assert exit_.value.code == 2
@@ -94,11 +94,11 @@ def test_a_wrong_command_line_is_a_usage_error(argv: list[str], message: str) ->
 
 
 @pytest.mark.parametrize("argv", [["summarise"], ["two words"], ["--", "taks"]])
-def test_a_prompt_that_is_no_mistyped_command_starts_a_session(argv: list[str]) -> None:
+def test_prompt_that_resembles_no_command_starts_a_session(argv: list[str]) -> None:
     with pytest.raises(CliExit, match="not a terminal"):
         dispatch(argv, CONTEXT)
 
 
-def test_the_version_is_printed_among_other_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed_among_other_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["--ascii", "--version"], CONTEXT) == 0
     assert capsys.readouterr().out == "larkspur 1.2.3\n"

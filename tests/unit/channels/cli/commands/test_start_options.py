@@ -12,7 +12,7 @@ def parse(argv: list[str]) -> Namespace:
     return build_parser("").parse_args(argv)
 
 
-def test_the_options_of_a_task_are_parsed() -> None:
+def test_task_options_are_parsed() -> None:
     wanted = parse(
         ["-p", "-x is odd", "--allow", "a", "--allow", "b", "-f", "1", "2", "--max-cost", "0.5"]
     )
@@ -40,7 +40,7 @@ def test_the_options_of_a_task_are_parsed() -> None:
         (["-p", "x", "--local", "--server", "http://127.0.0.1"], "not allowed with"),
     ],
 )
-def test_an_unusable_argument_is_named_in_one_sentence(argv: list[str], message: str) -> None:
+def test_invalid_argument_is_named_in_one_sentence(argv: list[str], message: str) -> None:
     with pytest.raises(CliExit, match=message) as exit_:
         parse(argv)
     assert exit_.value.code == 2

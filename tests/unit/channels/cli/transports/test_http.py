@@ -9,7 +9,7 @@ from internal.channels.cli.transports.sse import StreamParser
 from tests.support.http_answers import AnsweringServer
 
 
-def test_a_stream_is_asked_for_behind_its_last_row(server: AnsweringServer) -> None:
+def test_stream_is_requested_after_the_last_event(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (200, b"id: abc-7\nevent: x\ndata: {}\n\n")
     parser = StreamParser()
     received = HttpEndpoint(server.url, "t").stream("/api/sse", "abc-6")
@@ -18,14 +18,14 @@ def test_a_stream_is_asked_for_behind_its_last_row(server: AnsweringServer) -> N
     assert server.asked == [("GET", "/api/sse", "abc-6")]
 
 
-def test_a_refused_stream_carries_its_response(server: AnsweringServer) -> None:
+def test_refused_stream_has_its_response(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (404, b"{}")
     with pytest.raises(RefusedStream) as refused:
         list(HttpEndpoint(server.url, "t").stream("/api/sse", ""))
     assert refused.value.response == (404, b"{}")
 
 
-def test_an_address_where_nobody_answers_is_unreachable() -> None:
+def test_closed_port_is_unreachable() -> None:
     endpoint = HttpEndpoint("http://127.0.0.1:1", "t")
     assert not endpoint.answers()
     with pytest.raises(Unreachable):
@@ -37,7 +37,7 @@ def test_an_address_where_nobody_answers_is_unreachable() -> None:
 @pytest.mark.parametrize(
     "url", ["", "localhost:1", "ftp://127.0.0.1", "http://[::1", "http://x:99999"]
 )
-def test_an_unusable_address_is_a_usage_error(url: str) -> None:
+def test_invalid_address_is_a_usage_error(url: str) -> None:
     with pytest.raises(CliExit) as exit_:
         HttpEndpoint(url, "t")
     assert exit_.value.code == 2

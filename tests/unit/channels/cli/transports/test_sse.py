@@ -22,11 +22,11 @@ FRAMES = [
 
 
 @given(st.lists(st.integers(1, len(STREAM) - 1), unique=True).map(sorted))
-def test_frames_are_the_same_however_they_come(cuts: list[int]) -> None:
+def test_frames_do_not_depend_on_chunk_boundaries(cuts: list[int]) -> None:
     parser = StreamParser()
     pieces = [STREAM[a:b] for a, b in zip([0, *cuts], [*cuts, len(STREAM)], strict=True)]
     assert [frame for piece in pieces for frame in parser.feed(piece)] == FRAMES
 
 
-def test_half_a_frame_is_none() -> None:
+def test_incomplete_frame_is_not_returned() -> None:
     assert list(StreamParser().feed(b"data: half\n")) == []
