@@ -15,8 +15,9 @@ from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
 from tests.e2e.test_lark_process import RUN, Served, served
 from tests.support.agent_app import plan
-from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.lark_gateway import APP
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Reply, Rules, When
 
 TASK = "tidy the desk"
 
@@ -114,7 +115,7 @@ async def test_a_plan_is_asked_in_lark_and_answered_in_every_channel(tmp_path: P
     """Asked in Lark, feedback on the page, edited in the terminal, approved in Lark."""
     async with (
         LarkSim([APP], speed=100.0) as sim,
-        ScriptedAnthropic(tidy()) as model,
+        ScriptedOpenAI(tidy()) as model,
         served(tmp_path, sim, model, **settings(sim)) as here,
     ):
         person = sim.people[0]
@@ -170,7 +171,7 @@ def texts(sim: LarkSim) -> str:
 async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    async with LarkSim([APP], speed=100.0) as sim, ScriptedAnthropic(tidy()) as model:
+    async with LarkSim([APP], speed=100.0) as sim, ScriptedOpenAI(tidy()) as model:
         person, more = sim.people[0], settings(sim)
         async with served(tmp_path, sim, model, **more) as here:
             await here.until_health("connected", sim)
@@ -198,7 +199,7 @@ async def test_of_two_hundred_answers_in_three_channels_exactly_one_counts(
     """156 over HTTP, 40 clicks in Lark, 4 commands of the terminal: 199 are told who was first."""
     async with (
         LarkSim([APP]) as sim,
-        ScriptedAnthropic(tidy()) as model,
+        ScriptedOpenAI(tidy()) as model,
         served(
             tmp_path, sim, model, **settings(sim), LARKSPUR_SERVER__RATE_LIMIT_BURST="500"
         ) as here,

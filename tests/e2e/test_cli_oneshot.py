@@ -22,7 +22,7 @@ import pytest
 
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
 from internal.config import home as home_folder
-from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
@@ -44,7 +44,7 @@ class Result:
 class CliEnvironment:
     """A data folder with a scripted model, and the gateways that were started on it."""
 
-    def __init__(self, home: Path, environ: dict[str, str], model: ScriptedAnthropic) -> None:
+    def __init__(self, home: Path, environ: dict[str, str], model: ScriptedOpenAI) -> None:
         self.home, self.environ, self.model = home, environ, model
         self.folder = home.parent / "work"
         self.folder.mkdir()
@@ -124,14 +124,14 @@ async def cli_environment(
     way: str, home: Path, environ: dict[str, str], script: Script
 ) -> AsyncGenerator[CliEnvironment]:
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(ScriptedAnthropic(script))
+        model = await stack.enter_async_context(ScriptedOpenAI(script))
         ours = {
             **environ,
-            "LARKSPUR_LLM__PROVIDER": "anthropic",
+            "LARKSPUR_LLM__PROVIDER": "openai",
             "LARKSPUR_LLM__MODEL": "claude-x",
             "LARKSPUR_AGENT__GATES": "off",
-            "ANTHROPIC_BASE_URL": model.base_url,
-            "ANTHROPIC_API_KEY": "x",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "x",
         }
         cli = CliEnvironment(home, ours, model)
         try:
@@ -230,8 +230,8 @@ async def test_standard_input_and_files_are_part_of_the_task(
         seen = await cli.shot("compare", "-f", "p.png", "n.txt", stdin=b"piped \xff words\n")
         read = await cli.shot(stdin=b"only this")
     assert (seen.out, read.out) == (b"seen\n", b"read\n")
-    blocks = cli.model.requests[0]["messages"][0]["content"]
-    assert blocks[0]["type"] == "image"
+    blocks = cli.model.requests[0]["messages"][-1]["content"]
+    assert blocks[0]["type"] == "image_url"
     words = "".join(block["text"] for block in blocks if block["type"] == "text")
     assert "the note" in words
     assert "compare\n\n<stdin>\npiped \ufffd words\n</stdin>" in words
@@ -414,7 +414,7 @@ async def test_task_for_another_provider_runs_in_this_process(
             "LARKSPUR_LLM__MODEL": "offline-demo",
         }
         other = await cli.shot("what is 6*7")
-        cli.environ |= {"LARKSPUR_LLM__PROVIDER": "anthropic", "LARKSPUR_LLM__MODEL": "claude-x"}
+        cli.environ |= {"LARKSPUR_LLM__PROVIDER": "openai", "LARKSPUR_LLM__MODEL": "claude-x"}
         local = await cli.shot("x", "--local", "--output-format", "stream-json")
     assert "working in this process" in other.err
     assert b"42" in other.out

@@ -17,9 +17,10 @@ from internal.config.home import prepare, read_token
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
-from tests.support.anthropic_server import Reply, Rules, ScriptedAnthropic
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP, shown_text
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Reply, Rules
 
 ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 
@@ -62,7 +63,7 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    folder: Path, sim: LarkSim, model: ScriptedAnthropic, plan: str = "none", **more: str
+    folder: Path, sim: LarkSim, model: ScriptedOpenAI, plan: str = "none", **more: str
 ) -> AsyncGenerator[Served]:
     """Start a gateway with Lark on; it dies by `plan` (see tests/chaos/crash_launcher.py)."""
     home = prepare(folder / "home")
@@ -70,9 +71,9 @@ async def served(
         "LARKSPUR_HOME": str(home),
         "HOME": str(folder),
         "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
-        "ANTHROPIC_BASE_URL": model.base_url,
-        "ANTHROPIC_API_KEY": "key-for-tests",
-        "LARKSPUR_LLM__PROVIDER": "anthropic",
+        "OPENAI_BASE_URL": model.base_url,
+        "OPENAI_API_KEY": "key-for-tests",
+        "LARKSPUR_LLM__PROVIDER": "openai",
         "LARKSPUR_LLM__MODEL": "claude-x",
         "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
         "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
@@ -117,7 +118,7 @@ def replies(sim: LarkSim) -> list[str]:
 async def test_the_web_channel_serves_at_once_and_logs_the_run(tmp_path: Path) -> None:
     async with (
         LarkSim([APP], speed=100.0) as sim,
-        ScriptedAnthropic([Reply("seen by all")]) as model,
+        ScriptedOpenAI([Reply("seen by all")]) as model,
         served(tmp_path, sim, model) as gateway,
     ):
         health = await gateway.until_health("connected", sim)
@@ -134,7 +135,7 @@ async def test_the_web_channel_serves_at_once_and_logs_the_run(tmp_path: Path) -
 async def test_a_wrong_secret_leaves_the_web_channel_available(tmp_path: Path) -> None:
     async with (
         LarkSim([APP]) as sim,
-        ScriptedAnthropic([Reply("on the web")]) as model,
+        ScriptedOpenAI([Reply("on the web")]) as model,
         served(tmp_path, sim, model, **WRONG) as gateway,
     ):
         health = await gateway.until_health("refused", sim)
@@ -180,7 +181,7 @@ async def test_killed_anywhere_between_event_and_reply_there_is_one(
 ) -> None:
     async with (
         LarkSim([APP], speed=500.0) as sim,
-        ScriptedAnthropic(Rules([Reply("exactly once")])) as model,
+        ScriptedOpenAI(Rules([Reply("exactly once")])) as model,
     ):
         sim.set_faults(limits=False)
         async with served(tmp_path, sim, model, plan) as gateway:
@@ -203,7 +204,7 @@ async def test_killed_anywhere_between_event_and_reply_there_is_one(
 async def test_killed_after_a_lost_answer_it_is_not_sent_twice(tmp_path: Path) -> None:
     async with (
         LarkSim([APP], speed=500.0) as sim,
-        ScriptedAnthropic(Rules([Reply("exactly once")])) as model,
+        ScriptedOpenAI(Rules([Reply("exactly once")])) as model,
     ):
         sim.faults.answers.append(AnswerFault("lost", "/reply", times=99))
         async with served(tmp_path, sim, model) as gateway:
