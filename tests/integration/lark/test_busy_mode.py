@@ -15,9 +15,10 @@ from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import Served, replies, served
 from tests.support.agent_app import plan
-from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Reply, Rules, When
 
 INTERRUPTS = with_values(QUIET, busy_mode="interrupt")
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
@@ -295,7 +296,7 @@ async def test_a_recall_survives_a_kill(tmp_path: Path, plan: str) -> None:
     rules = Rules(
         [Reply("the next one", when=When(last_user="and now")), Reply("taken back", hold="go")]
     )
-    async with LarkSim([APP], speed=500.0) as sim, ScriptedAnthropic(rules) as model:
+    async with LarkSim([APP], speed=500.0) as sim, ScriptedOpenAI(rules) as model:
         sim.set_faults(limits=False)
         person, chat = sim.people[0], sim.dm(sim.people[0])
         async with served(tmp_path, sim, model, plan) as gateway:

@@ -22,9 +22,10 @@ from internal.simulators.lark.model import Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
-from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic, seen_in
+from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
+from tests.support.openai_server import ScriptedOpenAI
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 REVIEWED = with_values(OPERATORS, plan_review="always")
@@ -724,7 +725,7 @@ async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
 async def test_killed_between_question_and_click_the_same_run_goes_on(tmp_path: Path) -> None:
     lark = "LARKSPUR_CHANNELS__LARK__"
     operate = {f"{lark}ACCESS__OPERATE": '["*"]', f"{lark}PROGRESS": "off"}
-    async with LarkSim([APP], speed=100.0) as sim, ScriptedAnthropic(script(TOUCH)) as model:
+    async with LarkSim([APP], speed=100.0) as sim, ScriptedOpenAI(script(TOUCH)) as model:
         async with served(tmp_path, sim, model, **operate) as gateway:
             await sim.until(lambda _: sim.lark.delivery.connections, 60)
             chat = sim.dm(sim.people[0])
