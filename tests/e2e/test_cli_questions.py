@@ -186,7 +186,7 @@ async def test_detached_task_waits_for_approval_of_its_calls(
         assert f"The run continues in the gateway: larkspur watch {task_id}" in said.err
         watched = await run(cli, "watch", task_id)
         none = await run(cli, "questions", "--json")
-    assert watched.code == 0, watched.err
+    assert watched.code == 0, (watched.out, watched.err)
     assert "made it" in watched.out.decode()
     assert (cli.folder / "made").exists()
     assert not (cli.folder / "other").exists()
