@@ -42,7 +42,7 @@ from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.permissions.targets import ToolTargets
-from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.llm import ModelBook

@@ -1,6 +1,6 @@
 """Model clients: the provider registry, one adapter per wire format, and one retry layer.
 
 Reading order: `registry`, `model_catalog`, `model_factory`, `retry`, `transport`, `stream_reader`,
-`anthropic` (`_request`, `_stream`), `openai` (`_request`, `_stream`), `text_tool_calls`, `errors`,
+`anthropic`, `openai` (`_request`, `_stream`), `text_tool_calls`, `errors`,
 `lenient_json`, and the package `offline` with the demo model.
 """

@@ -3,7 +3,7 @@
 Importing the package imports no tool: `search_fallback` and `html_to_markdown` also run as programs
 in child processes. Reading order:
 
-- `tool`: the `@tool` decorator, from a function to a specification and argument checks
+- `tool`: the `@tool` decorator, argument checks and limits of output
 - `registry`: the list of tools, and `ToolBox`, which runs them
 - `workspace`: safe access to the files of the workspace
 - `filesystem`: read_file, write_file, edit_file, list_dir
@@ -11,5 +11,4 @@ in child processes. Reading order:
 - `search`, `search_fallback`: search_files, with ripgrep or without
 - `shell`: shell
 - `web_fetch`, `http_client`, `http_urls`, `html_to_markdown`: web_fetch
-- `output_limit`: limits for long output
 """

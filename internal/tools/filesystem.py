@@ -16,8 +16,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
-from internal.tools.output_limit import MAX_RESULT_CHARS, OutputBuffer
-from internal.tools.tool import ToolContext, tool
+from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer, ToolContext, tool
 from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Workspace, WorkspacePath
 
 _BINARY_PROBE = 8_192

@@ -15,14 +15,13 @@ from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.filesystem import escape_name
-from internal.tools.output_limit import MAX_RESULT_CHARS
 from internal.tools.search_fallback import (
     MAX_FILE_BYTES,
     MAX_LINE_CHARS,
     SKIPPED_FOLDERS,
     SearchOptions,
 )
-from internal.tools.tool import ToolContext, tool
+from internal.tools.tool import MAX_RESULT_CHARS, ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
 
 _TIMEOUT_SECONDS = 20.0

@@ -8,8 +8,7 @@ import msgspec
 from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.output_limit import OutputBuffer
-from internal.tools.tool import ToolContext, tool
+from internal.tools.tool import OutputBuffer, ToolContext, tool
 
 MAX_TIMEOUT_SECONDS = 600
 _MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live

@@ -13,8 +13,7 @@ from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.http_client import FetchedPage, HttpResponse
 from internal.tools.http_urls import PublicUrl
-from internal.tools.output_limit import MAX_RESULT_CHARS
-from internal.tools.tool import ToolContext, tool
+from internal.tools.tool import MAX_RESULT_CHARS, ToolContext, tool
 
 
 def mark_untrusted(source: str, text: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from internal.agent.domain.messages import Message, Text, Thinking, ToolCall, ToolResult
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.anthropic_request import encode_request
+from internal.llm.anthropic import encode_request
 from tests.support.anthropic_server import check_request
 
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}

@@ -21,7 +21,7 @@ from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339, 
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
-from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.store.stores import Stores

@@ -4,7 +4,7 @@
 - `task_options`: how a task is executed: settings and what its submitter chose.
 - `task_commands`: submit, steer, interrupt, stop and recall.
 - `queries`: what a principal may read.
-- `access`: roles of people and the pairing codes that grant them.
+- `access`: roles of people, the pairing codes that grant them, and permission rules.
 - `chats`: chats, the delivery of their messages and the displays of runs in them.
 - `runs`: the life of a run.
 - `events`: the event stream.

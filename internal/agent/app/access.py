@@ -1,6 +1,7 @@
-"""Access: roles of people besides those of the settings, and the pairing codes that grant them."""
+"""Access: roles granted by pairing codes, and permission rules granted in answers."""
 
 import hashlib
+import logging
 import secrets
 from datetime import timedelta
 from functools import partial
@@ -9,8 +10,10 @@ import msgspec
 
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.permissions.rules import PermissionRule, RuleError, split_rule
 from internal.agent.domain.principals import AuditEntry, Principal, Right, RoleAssignment
-from internal.agent.domain.tasks import Channel
+from internal.agent.domain.questions import Answer, QuestionRecord
+from internal.agent.domain.tasks import Channel, Task
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -153,3 +156,55 @@ def _require_owner(principal: Principal) -> None:
 def _hash(code: str) -> str:
     """Return the hash of a code, ignoring case, spaces and dashes."""
     return hashlib.sha256("".join(code.upper().replace("-", "").split()).encode()).hexdigest()
+
+
+logger = logging.getLogger(__name__)
+
+
+def add_rules(stores: Stores, question: QuestionRecord, answer: Answer) -> Write[None]:
+    """Store the rules of an answer, for its session or for all tasks from the same place."""
+    if answer.grant == "once":
+        return
+    scope = question.session_id if answer.grant == "session" else question.rule_scope
+    for rule in answer.rules:
+        yield from stores.permission_rules.add(
+            PermissionRule(0, scope, rule, answer.by, answer.via, answer.question_id, answer.at)
+        )
+        entry = AuditEntry(answer.at, answer.by, answer.via, "rule.written", scope, rule)
+        yield from stores.audit.add(entry)
+
+
+async def load_rules(database: Database, stores: Stores, task: Task) -> list[str]:
+    """Return the allow rules for the task's session and for the place it was submitted from.
+
+    Stored rules that cannot be parsed are skipped and logged.
+    """
+    rules = await database.read(
+        partial(stores.permission_rules.list_for, task.session_id, task.origin.rule_scope)
+    )
+    return [rule for rule in rules if _is_valid(rule)]
+
+
+def remove_rule(
+    stores: Stores, number: int, principal: Principal, *, via: Channel, now: str
+) -> Write[PermissionRule]:
+    """Remove a rule and add an audit entry.
+
+    Raises:
+        NotFound: the rule does not exist or the principal is not the owner.
+    """
+    rule = (yield from stores.permission_rules.remove(number)) if principal.may("owner") else None
+    if rule is None:
+        raise NotFound(f"There is no rule {number}.")
+    entry = AuditEntry(now, principal.id, via, "rule.removed", rule.scope, rule.rule)
+    yield from stores.audit.add(entry)
+    return rule
+
+
+def _is_valid(rule: str) -> bool:
+    try:
+        split_rule(rule)
+    except RuleError as error:
+        logger.warning("stored rule skipped", extra={"reason": str(error)})
+        return False
+    return True

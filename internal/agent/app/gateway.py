@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from internal.agent.app.access import Access
+from internal.agent.app.access import Access, remove_rule
 from internal.agent.app.chats import ChatDelivery, Chats, RunDisplays
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
@@ -19,7 +19,6 @@ from internal.agent.app.runs.creation import (
     resume_submission,
 )
 from internal.agent.app.runs.finalization import RECALLED
-from internal.agent.app.runs.permission_rules import remove_rule
 from internal.agent.app.runs.questions import Actor, answer_question
 from internal.agent.app.task_commands import (
     INTERRUPTED_REASON,

@@ -10,8 +10,7 @@ from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
-from internal.agent.domain.profiles import Profile
-from internal.agent.domain.tasks import GateMode, RunSpec
+from internal.agent.domain.tasks import GateMode, Profile, RunSpec
 from internal.agent.domain.usage import PriceTable, RunLimits
 
 UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)

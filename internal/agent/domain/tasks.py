@@ -1,4 +1,4 @@
-"""Sessions, tasks and runs."""
+"""Sessions, tasks, runs and the profile of the agent in a run."""
 
 from typing import Literal
 
@@ -7,8 +7,24 @@ import msgspec
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
-from internal.agent.domain.profiles import Profile
 from internal.agent.domain.usage import RunLimits, Usage
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """The role of the agent. `tools` None grants every tool, otherwise only the named ones."""
+
+    name: str = "default"
+    role: str = "a careful assistant that does real work with its tools"
+    goal: str = ""
+    tone: str = ""
+    prompt: str = ""
+    tools: tuple[str, ...] | None = None
+    model: str | None = None
+
+    def grants(self, tool: str) -> bool:
+        """Return True if the profile offers this tool to the model."""
+        return self.tools is None or tool in self.tools
+
 
 Channel = str
 """The name of a channel: `cli`, `web`, or one of `internal/channels/registry.py`."""

@@ -3,8 +3,7 @@
 In reading order:
 
 - `database`: `SqliteDatabase`, its reader threads
-- `writer`: the writer thread and group commit
-- `transactions`: execution of a unit of work
+- `writer`: the writer thread, group commit, and the execution of a unit of work
 - `schema`: creation and migration of the file
 - `file_check`: checks before a file is opened for writing
 - `connection`: connections and their settings

@@ -15,8 +15,7 @@ from internal.storage import queries
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
 from internal.storage.sqlite.schema import prepare_file
-from internal.storage.sqlite.transactions import PendingWork, execute, resolve_futures
-from internal.storage.sqlite.writer import Writer
+from internal.storage.sqlite.writer import PendingWork, Writer, execute, resolve_futures
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.anthropic_request import encode_request, has_thinking
+from internal.llm.anthropic import encode_request, has_thinking
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 THOUGHT = Thinking("hm", signature="s")

@@ -14,11 +14,7 @@ from internal.agent.domain.errors import (
 )
 from internal.agent.domain.messages import Text, Thinking, ToolCall
 from internal.agent.domain.usage import Usage
-from internal.llm.anthropic_stream import (
-    AnthropicResponseReader,
-    error_from_type,
-    is_stale_thinking,
-)
+from internal.llm.anthropic import AnthropicResponseReader, error_from_type, is_stale_thinking
 
 
 def event(kind: str, **fields: Any) -> bytes:

@@ -10,7 +10,6 @@
 - `completion`: ends, pauses and hand-overs of a run in this process.
 - `finalization`: the statements that end a run.
 - `questions`: answers to questions.
-- `permission_rules`: rules that answers added.
 - `resume`: runs that continue from a checkpoint.
 - `recovery`: runs whose process died, and questions that expired.
 - `session_title`: the title of a session.

@@ -7,11 +7,10 @@ from functools import partial
 
 import msgspec
 
+from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
-from internal.agent.app.runs.permission_rules import load_rules
 from internal.agent.domain.events.types import ContextSnapshot
 from internal.agent.domain.messages import Image, Message, Text, ToolResult
-from internal.agent.domain.profiles import Profile
 from internal.agent.domain.react.context_window import (
     ContextWindow,
     message_tokens,
@@ -21,7 +20,7 @@ from internal.agent.domain.react.context_window import (
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import Attachment, GateMode, Task
+from internal.agent.domain.tasks import Attachment, GateMode, Profile, Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.llm import ModelBook

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from internal.agent.app.runs.permission_rules import add_rules
+from internal.agent.app.access import add_rules
 from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound

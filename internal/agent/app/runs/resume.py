@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.finalization import find_unfinished_work
-from internal.agent.app.runs.permission_rules import load_rules
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn

@@ -16,8 +16,7 @@ from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.agent.domain.profiles import Profile
-from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.tasks import Profile, RunSpec
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Price, PriceTable, RunLimits
 from internal.tools.registry import TOOLS

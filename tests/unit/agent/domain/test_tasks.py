@@ -8,12 +8,21 @@ from internal.agent.domain.tasks import (
     ENDED,
     STATUS_BY_STOP_REASON,
     Origin,
+    Profile,
     RunSpec,
     Status,
     StopReason,
     chat_name,
     rule_scope,
 )
+
+
+def test_a_profile_grants_all_tools_or_only_the_listed_ones() -> None:
+    assert Profile().grants("shell")
+    reader = Profile(tools=("read_file",))
+    assert reader.grants("read_file")
+    assert not reader.grants("shell")
+    assert not Profile(tools=()).grants("read_file")
 
 
 def test_every_stop_reason_leads_to_a_status() -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import SessionId, TaskId
-from internal.agent.domain.profiles import Profile
-from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status
+from internal.agent.domain.tasks import Attachment, Origin, Profile, RunSpec, Status
 from internal.agent.domain.usage import RunLimits
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores

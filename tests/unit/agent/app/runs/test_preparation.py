@@ -8,7 +8,7 @@ from internal.agent.app.runs.creation import Submission
 from internal.agent.app.runs.preparation import system_prompt
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.profiles import Profile
+from internal.agent.domain.tasks import Profile
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Reply
 
