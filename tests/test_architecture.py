@@ -25,7 +25,7 @@ VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util",
 ING_NAMES = {"encoding", "logging", "polling", "routing", "streaming", "testing", "typing"}
 MAX_MODULE_LINES = 800
 MAX_PACKAGE_MODULES = 15
-MIN_MIRRORED = 0.6
+MIN_MIRRORED = 0.75
 
 
 def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:

@@ -7,7 +7,7 @@ values ($1, $2, $3, $4, 0, 0, '')
 on conflict (run_id, channel) do update set owner = excluded.owner,
     lease_until = excluded.lease_until
 where run_displays.closed = 0
-    and (run_displays.owner = excluded.owner or run_displays.lease_until < $5)
+    and (run_displays.owner = excluded.owner or run_displays.lease_until <= $5)
 returning last_position, state;
 
 -- name: save_run_display
@@ -20,7 +20,7 @@ where run_id = $1 and channel = $2 and owner = $3 and closed = 0 returning run_i
 
 -- name: abandoned_run_displays
 select run_id, last_position, state from run_displays
-where channel = $1 and closed = 0 and lease_until < $2;
+where channel = $1 and closed = 0 and lease_until <= $2;
 
 -- name: delete_run_displays_of_session
 delete from run_displays where run_id in (select id from runs where session_id = $1);
