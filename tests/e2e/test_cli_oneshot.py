@@ -26,7 +26,11 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
+CHAOS = pytest.mark.chaos
 BOTH_TRANSPORTS = pytest.mark.parametrize("way", ["gateway", "process"])
+# One client serves both, so most tests run one way in `make test` and the other in `make chaos`.
+GATEWAY = pytest.mark.parametrize("way", ["gateway", pytest.param("process", marks=CHAOS)])
+PROCESS = pytest.mark.parametrize("way", ["process", pytest.param("gateway", marks=CHAOS)])
 SLEEP = Call("shell", {"command": "touch started; exec sleep 1000"})
 
 
@@ -167,7 +171,7 @@ async def test_long_answer_is_complete(way: str, home: Path, environ: dict[str, 
     assert result.out.decode() == long.strip() + "\n"
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_json_output_has_the_result(way: str, home: Path, environ: dict[str, str]) -> None:
     async with cli_environment(way, home, environ, text_replies("done")) as cli:
         result = await cli.shot("go", "--output-format", "json")
@@ -183,7 +187,7 @@ async def test_json_output_has_the_result(way: str, home: Path, environ: dict[st
     assert told["run_id"] == stored["run"]["run_id"]
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_stream_json_has_the_bytes_of_the_event_stream(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -202,7 +206,7 @@ async def test_stream_json_has_the_bytes_of_the_event_stream(
     assert "".join(said) == end["text"] == "a b c"
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_session_is_continued(way: str, home: Path, environ: dict[str, str]) -> None:
     async with cli_environment(way, home, environ, text_replies("first", "second", "third")) as cli:
         one = await cli.shot("A?", "--output-format", "json", "--session-name", "my  talk")
@@ -219,7 +223,7 @@ async def test_session_is_continued(way: str, home: Path, environ: dict[str, str
     assert re.search(rf"{session}  \S+  my talk\n", listed.err)
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_standard_input_and_files_are_part_of_the_task(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -238,7 +242,7 @@ async def test_standard_input_and_files_are_part_of_the_task(
     assert "only this" in json.dumps(cli.model.requests[1]["messages"])
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_denied_action_names_the_rule_that_allows_it(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -259,7 +263,7 @@ async def test_denied_action_names_the_rule_that_allows_it(
     assert made.exists()
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[str, str]) -> None:
     script = [Reply(calls=[Call("list_dir", {})]), Reply(text="partial answer")]
     async with cli_environment(way, home, environ, script) as cli:
@@ -268,7 +272,7 @@ async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[st
     assert "limit of iterations" in result.err
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_failed_run_exits_with_1_and_its_reason(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -345,7 +349,7 @@ async def test_second_interrupt_exits_while_the_reader_hangs(
         os.close(reader)
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_closed_output_pipe_stops_the_run_without_a_message(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -371,7 +375,7 @@ async def test_full_disk_is_reported_in_one_sentence(home: Path, environ: dict[s
     assert err == b"The output cannot be written: No space left on device.\n"
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_answer_has_no_control_characters_on_a_terminal(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_cli_oneshot import (
-    BOTH_TRANSPORTS,
+    GATEWAY,
+    PROCESS,
     CliEnvironment,
     Result,
     cli_environment,
@@ -50,7 +51,7 @@ def is_in_order(events: Sequence[dict[str, Any]]) -> bool:
     return seqs == sorted({*seqs})
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_question_is_answered_by_another_process(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -84,7 +85,7 @@ async def test_question_is_answered_by_another_process(
     assert "green" in json.dumps(cli.model.requests[-1]["messages"])
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_edited_plan_is_reviewed_again_before_its_tools_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -115,7 +116,7 @@ async def test_edited_plan_is_reviewed_again_before_its_tools_run(
     assert steps_of[1:] == [["look", "ask", "write"], ["only write"]]
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_feedback_leads_to_another_plan_that_is_reviewed_again(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -135,7 +136,7 @@ async def test_feedback_leads_to_another_plan_that_is_reviewed_again(
     assert agreed.out == b"done\n"
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_rejected_plan_exits_with_4_and_runs_nothing(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -154,7 +155,7 @@ async def test_rejected_plan_exits_with_4_and_runs_nothing(
     assert len(cli.model.requests) == 1
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_one_shot_denies_calls_that_need_approval(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -226,7 +227,7 @@ async def test_approval_with_a_rule_is_stored_and_can_be_removed(
     assert {deed["principal"] for deed in audit if deed["action"] != "question.asked"} == {"local"}
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_refused_answer_changes_nothing(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -260,7 +261,7 @@ async def test_refused_answer_changes_nothing(
     )
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_expired_question_cannot_be_answered(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -326,7 +327,7 @@ async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str,
     assert stored["status"] in {"running", "failed"}
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_stopped_task_is_resumed(way: str, home: Path, environ: dict[str, str]) -> None:
     async with cli_environment(
         way, home, environ, [Reply(hang=True), Reply(text="went on")]
@@ -346,7 +347,7 @@ async def test_stopped_task_is_resumed(way: str, home: Path, environ: dict[str, 
     assert nothing.code == 2
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_waiting_task_is_watched_and_stopped(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -364,7 +365,7 @@ async def test_waiting_task_is_watched_and_stopped(
     assert [one["status"] for one in listed] == ["answered"]
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_pairing_code_is_printed_once_and_not_stored(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_cli_oneshot import (
-    BOTH_TRANSPORTS,
+    GATEWAY,
     LARKSPUR,
+    PROCESS,
     CliEnvironment,
     Result,
     cli_environment,
@@ -23,7 +24,7 @@ async def run(cli: CliEnvironment, *argv: str) -> Result:
     return Result(process.returncode, out, err)
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_sessions_are_listed_shown_exported_renamed_and_deleted(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -46,7 +47,7 @@ async def test_sessions_are_listed_shown_exported_renamed_and_deleted(
         assert (gone.code, gone.err) == (2, f"No id begins or ends with {short}.\n")
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_task_is_watched_steered_and_stopped(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -80,7 +81,7 @@ async def test_task_is_watched_steered_and_stopped(
         assert "has ended" in (await run(cli, "stop", task["task_id"])).err
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_ended_task_is_watched_as_json(way: str, home: Path, environ: dict[str, str]) -> None:
     async with cli_environment(way, home, environ, [Reply(text="fine")]) as cli:
         shot = await cli.shot("how are you?", "--output-format", "json")
@@ -90,7 +91,7 @@ async def test_ended_task_is_watched_as_json(way: str, home: Path, environ: dict
     assert events[-1] == "workflow.result.final"
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_costs_are_summed_by_model_and_day(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from internal.channels.cli.render.theme import UNICODE
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, LARKSPUR
+from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS
 from tests.e2e.test_terminal_session import ReplProcess, frame_drawn, open_session
 from tests.support.scripted_model import Call, Reply, Rules, When
 from tests.support.terminal import start_terminal
@@ -38,7 +38,7 @@ async def runs_of(repl: ReplProcess) -> list[str]:
     return [one["status"] for one in json.loads(output)]
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_a_key_approves_the_shown_command(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -56,7 +56,7 @@ async def test_a_key_approves_the_shown_command(
     assert task == "completed"
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_the_reason_of_a_denial_reaches_the_model(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -88,7 +88,7 @@ async def test_an_approval_for_the_session_covers_later_calls(
         assert len(repl.place.model.requests) == 3
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_a_rule_can_be_edited_before_it_is_saved(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -167,7 +167,7 @@ def planned(*after: Reply) -> list[Reply]:
     return [Reply(calls=[PLAN]), *after]
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_a_plan_is_edited_in_the_input(way: str, home: Path, environ: dict[str, str]) -> None:
     async with open_session(way, home, environ, planned(Reply(text="done"))) as repl:
         repl.tty.type("/计划 on\r")
@@ -220,7 +220,7 @@ def request(*options: str, multiple: bool = False) -> Call:
     return Call("request_user", question)
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_a_question_is_answered_by_a_digit_or_by_text(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -248,7 +248,7 @@ async def test_a_question_is_answered_by_a_digit_or_by_text(
     assert task == "completed"
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_an_answer_from_another_client_closes_the_question(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -269,7 +269,7 @@ async def test_an_answer_from_another_client_closes_the_question(
         assert ONCE not in repl.tty.screen.text
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_ctrl_c_at_a_question_stops_the_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -288,7 +288,7 @@ async def test_ctrl_c_at_a_question_stops_the_run(
     assert task == "cancelled"
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_a_new_task_runs_while_a_question_is_open(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -310,7 +310,7 @@ async def test_a_new_task_runs_while_a_question_is_open(
         assert await runs_of(repl) == ["completed", "completed"]
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_a_question_stays_open_after_the_terminal_closes(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -339,7 +339,7 @@ async def test_a_question_stays_open_after_the_terminal_closes(
         assert is_made(repl)
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_a_question_of_another_session_is_answered_by_a_command(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, LARKSPUR, CliEnvironment, cli_environment
+from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS, CliEnvironment, cli_environment
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script, When
 from tests.support.terminal import TerminalProcess, start_terminal
 
@@ -60,7 +60,7 @@ async def open_session(
         yield repl
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_replies_and_tool_rows_are_printed_in_order(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -82,7 +82,7 @@ async def test_replies_and_tool_rows_are_printed_in_order(
     assert "Resume this session:" in rows[8]
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[str, str]) -> None:
     script = Rules(
         [
@@ -116,7 +116,7 @@ async def test_tab_queues_text_and_up_takes_it_back(home: Path, environ: dict[st
         await repl.tty.wait_for("first done", "> two", "second done")
 
 
-@BOTH_TRANSPORTS
+@GATEWAY
 async def test_ctrl_c_clears_then_stops_then_quits(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -153,7 +153,7 @@ async def test_escape_stops_the_task_and_keeps_the_input(
         assert await repl.exit_restored() == 0
 
 
-@BOTH_TRANSPORTS
+@PROCESS
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
