@@ -289,9 +289,7 @@ async def test_a_denied_call_names_the_rule_and_the_rule_allows_it(
     ]
     async with open_session("process", home, environ, script, "--permission-mode", "deny") as repl:
         await repl.send("write")
-        await repl.tty.wait_for(
-            "! denied", "--allow 'write_file(a.txt)' would allow it", "● denied"
-        )
+        await repl.tty.wait_for("! denied", "'write_file(a.txt)' would allow it", "● denied")
         repl.tty.type("/permissions allow write_file(a.txt)\r")
         await repl.tty.wait_for("From the next message on: allow")
         await repl.send("again")
