@@ -10,8 +10,10 @@ LIGHT := not chaos and not bench and not browser
 BROWSER := $(shell command -v chromium 2>/dev/null)
 REPORT := $(BIN)/coverage report
 # Tests share nothing, so idle workers take over tests of the others.
-PYTEST := $(BIN)/pytest --numprocesses=auto --dist=worksteal
-MEASURED := $(BIN)/coverage run -m pytest --numprocesses=auto --dist=worksteal
+PYTEST := $(BIN)/pytest --dist=worksteal
+MEASURED := $(BIN)/coverage run -m pytest --dist=worksteal
+# Tests with processes and timers often wait, so they get one worker more than there are cores.
+WAITING := --numprocesses=$(shell echo $$(($$(nproc) + 1)))
 # Lark's SDK leaves event loops and sockets to the garbage collector, so its tests have a process of
 # their own in which the resulting warnings are not errors.
 LARK := tests/integration/lark tests/integration/lark_simulator tests/integration/chat \
@@ -47,11 +49,11 @@ check: setup $(PARTS)
 test: check page
 	$(NPM) --silent test
 	$(BIN)/coverage erase
-	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
+	$(MEASURED) --numprocesses=auto -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
 	  $(foreach path,$(LARK),--ignore=$(path))
-	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
-	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
-	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
+	$(MEASURED) $(WAITING) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
+	$(PYTEST) $(WAITING) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
+	$(if $(BROWSER),$(PYTEST) --numprocesses=auto -m browser tests/browser)
 	$(BIN)/coverage combine --quiet
 	$(MAKE) --no-print-directory floors
 
