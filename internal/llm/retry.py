@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from internal.agent.domain.errors import ModelOverloaded, ModelUnreachable
+from internal.agent.domain.errors import ModelUnavailable
 from internal.agent.ports.llm import (
     ModelClient,
     ModelRequest,
@@ -55,12 +55,11 @@ class RetryPolicy:
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
 
-    def wait(self, tries: int, error: ModelOverloaded | ModelUnreachable, chance: float) -> float:
+    def wait(self, tries: int, error: ModelUnavailable, chance: float) -> float:
         """Return the seconds to wait after `tries` failures. `chance` is in [0, 1)."""
-        asked = error.retry_after if isinstance(error, ModelOverloaded) else None
         grown = self.first_seconds * 2.0 ** min(tries - 1, 16)
         # half fixed, half random, so that runs that failed together do not retry together
-        return min(max(grown * (0.5 + chance / 2), asked or 0.0), self.longest_seconds)
+        return min(max(grown * (0.5 + chance / 2), error.retry_after or 0.0), self.longest_seconds)
 
 
 class _Tries:
@@ -71,7 +70,7 @@ class _Tries:
         self._failed = 0
         self._restarts = 0
 
-    def wait(self, error: ModelOverloaded | ModelUnreachable, *, said: bool) -> float | None:
+    def wait(self, error: ModelUnavailable, *, said: bool) -> float | None:
         """Return the seconds to wait before the next try, or None to give up."""
         self._failed += 1
         self._restarts += said
@@ -84,7 +83,7 @@ class RetryingModel:
     """A primary model and its fallbacks as one `ModelClient`. A change of model is always reported.
 
     At most `concurrency` calls run at once; a call that waits for its next try does not count. Only
-    `ModelOverloaded` and `ModelUnreachable` are retried or passed to the next route.
+    `ModelUnavailable` is retried or passed to the next route.
     """
 
     def __init__(
@@ -151,7 +150,7 @@ class RetryingModel:
                     async for piece in pieces:
                         said = said or isinstance(piece, TextDelta)
                         yield piece
-            except (ModelOverloaded, ModelUnreachable) as error:
+            except ModelUnavailable as error:
                 seconds = tries.wait(error, said=said)
                 if seconds is None:
                     raise _GaveUp(error, said=said) from error
@@ -168,7 +167,7 @@ class RetryingModel:
 class _GaveUp(Exception):
     """Carries the last error of a route to the next one."""
 
-    def __init__(self, error: ModelOverloaded | ModelUnreachable, *, said: bool) -> None:
+    def __init__(self, error: ModelUnavailable, *, said: bool) -> None:
         super().__init__(str(error))
         self.error = error
         self.said = said

@@ -11,8 +11,9 @@ LarkspurError
 │   └── StoreCorrupt        damaged, foreign or newer than this program: nothing was changed
 ├── ModelError              the model call failed
 │   ├── ModelKeyRejected    the key is missing or wrong (exit code 3)
-│   ├── ModelOverloaded     rate limited or overloaded; may be retried
-│   ├── ModelUnreachable    the connection failed or broke; may be retried
+│   ├── ModelUnavailable    temporary: it may be retried, and the run can be resumed later
+│   │   ├── ModelOverloaded     rate limited or overloaded
+│   │   └── ModelUnreachable    the connection failed or broke
 │   ├── ContextTooLong      the request exceeds the context window
 │   └── ModelRejected       the provider rejects this request
 ├── ToolError               a tool call failed; the model reads the message
@@ -73,20 +74,26 @@ class ModelKeyRejected(ModelError):
     code: ClassVar[str] = "model_key_refused"
 
 
-class ModelOverloaded(ModelError):
-    """The provider is rate limiting or overloaded.
+class ModelUnavailable(ModelError):
+    """The model could not be reached or stayed overloaded; the run can be resumed.
 
-    `retry_after` is the wait in seconds that it requests, None if it does not say.
+    `retry_after` is the wait in seconds that the provider requests, None if it does not say.
     """
 
-    code: ClassVar[str] = "model_busy"
+    code: ClassVar[str] = "model_unavailable"
 
     def __init__(self, sentence: str, retry_after: float | None = None) -> None:
         super().__init__(sentence)
         self.retry_after = retry_after
 
 
-class ModelUnreachable(ModelError):
+class ModelOverloaded(ModelUnavailable):
+    """The provider is rate limiting or overloaded."""
+
+    code: ClassVar[str] = "model_busy"
+
+
+class ModelUnreachable(ModelUnavailable):
     """The connection failed or broke, or the response violates the protocol."""
 
     code: ClassVar[str] = "model_unreachable"
