@@ -222,9 +222,11 @@ async def test_approval_with_a_rule_is_stored_and_can_be_removed(
     assert (removed.code, removed.err) == (0, "Removed: shell(touch made)\n")
     assert missing.code == 2
     assert denied.code == 4
-    actions = [deed["action"] for deed in audit]
+    actions = [entry["action"] for entry in audit]
     assert actions == ["rule.removed", "question.answered", "rule.written", "question.asked"]
-    assert {deed["principal"] for deed in audit if deed["action"] != "question.asked"} == {"local"}
+    assert {entry["principal"] for entry in audit if entry["action"] != "question.asked"} == {
+        "local"
+    }
 
 
 @PROCESS
@@ -384,8 +386,8 @@ async def test_pairing_code_is_printed_once_and_not_stored(
     assert "10 分钟" in in_chinese.err
     assert json.loads(people.out) == []
     assert (nobody.code, wrong.code) == (2, 2)
-    offered = [deed for deed in json.loads(audit) if deed["action"] == "pairing.offered"]
-    assert [deed["target"] for deed in offered] == ["talk", "operate"]
+    offered = [entry for entry in json.loads(audit) if entry["action"] == "pairing.offered"]
+    assert [entry["target"] for entry in offered] == ["talk", "operate"]
     assert code not in audit
     assert code.encode() not in stored_bytes(home)
 

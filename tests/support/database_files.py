@@ -39,7 +39,7 @@ def create_unreleased_database(path: Path, version: int) -> None:
         "create table schema_migrations (number bigint primary key, name text, applied text)",
         "create table log (id bigint primary key, epoch text, head bigint, arrivals bigint)",
         "insert into log (id, epoch, head, arrivals) values (1, 'a1b2c3', 0, 0)",
-        "create table showings (run_id text, door text, primary key (run_id, door))",
+        "create table showings (run_id text, channel text, primary key (run_id, channel))",
         *(
             f"insert into schema_migrations values ({number}, 'core', '2026')"  # noqa: S608 - a number
             for number in range(1, version + 1)

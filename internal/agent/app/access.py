@@ -91,17 +91,19 @@ class Access:
             for who, most in ((principal_id, MAX_WRONG_CODES), (None, MAX_WRONG_CODES_OVERALL)):
                 if (yield from stores.audit.count(who, "pairing.refused", since)) >= most:
                     raise TooManyAttempts("Too many wrong codes were entered. Wait ten minutes.")
-            given = yield from stores.roles.redeem_pairing_code(_hash(code), at)
-            if given is None:
+            granted = yield from stores.roles.redeem_pairing_code(_hash(code), at)
+            if granted is None:
                 # not raised here: an exception would roll back the count of this attempt
                 entry = AuditEntry(at, principal_id, via, "pairing.refused", principal_id, "")
                 yield from stores.audit.add(entry)
                 return None
             known = yield from stores.roles.get(principal_id)
-            role = max(given, known.role if known else given, key=lambda each: len(_RIGHTS[each]))
+            role = max(
+                granted, known.role if known else granted, key=lambda each: len(_RIGHTS[each])
+            )
             yield from stores.roles.assign(RoleAssignment(principal_id, name, role, via, at))
             yield from stores.audit.add(
-                AuditEntry(at, principal_id, via, "pairing.taken", principal_id, given)
+                AuditEntry(at, principal_id, via, "pairing.redeemed", principal_id, granted)
             )
             return role
 

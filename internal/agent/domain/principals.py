@@ -31,7 +31,7 @@ AuditAction = Literal[
     "rule.written",
     "rule.removed",
     "pairing.offered",
-    "pairing.taken",
+    "pairing.redeemed",
     "pairing.refused",
     "person.removed",
     "session.deleted",

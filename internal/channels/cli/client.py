@@ -227,7 +227,7 @@ class GatewayClient:
 
     async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
         """Return audit entries, newest first."""
-        return await self._get("/api/audit", {"limit": limit}, _items("deeds", AuditItem))
+        return await self._get("/api/audit", {"limit": limit}, _items("entries", AuditItem))
 
     async def head(self, session_id: str) -> str:
         """Return the position after the last stored event, for `watch`."""

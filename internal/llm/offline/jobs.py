@@ -44,7 +44,7 @@ class DemoCatalog:
     signs: Mapping[str, str]
     phrases: Mapping[str, Mapping[str, str]]
 
-    def say(self, language: str, name: str, **named: object) -> str:
+    def phrase(self, language: str, name: str, **named: object) -> str:
         """Return a sentence in `en` or `zh`."""
         return self.phrases[language][name].format(**named)
 
@@ -85,9 +85,8 @@ def parse_jobs(text: str) -> list[Job]:
 
 def _job(known: DemoCatalog, text: str) -> Job | None:
     text = text.strip(known.ends + " \t\r\n")
-    if (
-        len(text) > _MAX_REQUEST_CHARACTERS
-    ):  # enough for the patterns, and bounds their running time
+    # enough for the patterns, and bounds their running time
+    if len(text) > _MAX_REQUEST_CHARACTERS:
         return None
     for kind, pattern in known.understands:
         if match := pattern.fullmatch(text):
@@ -115,27 +114,27 @@ _PLAN = "plan.md"
 def tool_jobs(job: Job, language: str) -> list[ToolJob]:
     """Return the tool calls of a job in order; none for small talk."""
     if job.kind != "plan":
-        return [_errand(job, language)] if job.kind in _TOOLS else []
-    outline = load_catalog().say(language, "outline", topic=job.named["topic"])
+        return [_tool_job(job, language)] if job.kind in _TOOLS else []
+    outline = load_catalog().phrase(language, "outline", topic=job.named["topic"])
     steps = (
         Job("list", {}),
         Job("write", {"path": _PLAN, "text": outline}),
         Job("read", {"path": _PLAN}),
     )
-    return [_errand(step, language) for step in steps]
+    return [_tool_job(step, language) for step in steps]
 
 
-def _errand(job: Job, language: str) -> ToolJob:
+def _tool_job(job: Job, language: str) -> ToolJob:
     named: dict[str, Any] = dict(job.named)
     if job.kind == "list":
         named.setdefault("path", ".")
     if job.kind == "poem":
-        named["text"] = load_catalog().say(language, "haiku", topic=named["topic"])
+        named["text"] = load_catalog().phrase(language, "haiku", topic=named["topic"])
     if job.kind == "write":
         named["text"] += "\n"
     if job.kind in {"choose", "several"}:
-        named["question"] = load_catalog().say(language, f"question_{job.kind}")
-        named["options"] = load_catalog().say(language, "options").split("|")
+        named["question"] = load_catalog().phrase(language, f"question_{job.kind}")
+        named["options"] = load_catalog().phrase(language, "options").split("|")
     tool, keys = _TOOLS[job.kind]
     arguments = {name: named[key] for name, key in keys.items()}
     if job.kind == "several":
@@ -145,22 +144,22 @@ def _errand(job: Job, language: str) -> ToolJob:
 
 def describe_job(job: Job, language: str) -> str:
     """Return a short description of a job."""
-    return load_catalog().say(language, f"label_{job.kind}", **_named(job, language))
+    return load_catalog().phrase(language, f"label_{job.kind}", **_named(job, language))
 
 
 def describe_result(job: Job, result: str, language: str) -> str:
     """Return a sentence about the outcome of a job, from the tool's real result."""
     known = load_catalog()
-    shown = result.strip() or known.say(language, "nothing")
+    shown = result.strip() or known.phrase(language, "nothing")
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
     facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}
-    return known.say(language, f"done_{job.kind}", **facts)
+    return known.phrase(language, f"done_{job.kind}", **facts)
 
 
 def _named(job: Job, language: str) -> dict[str, str]:
     """Return the values that a job names, for a sentence."""
     if job.named.get("path") == ".":
-        return {**job.named, "path": load_catalog().say(language, "here")}
+        return {**job.named, "path": load_catalog().phrase(language, "here")}
     return dict(job.named)
 
 
@@ -173,14 +172,14 @@ def answer_job(job: Job, language: str) -> str:
             text = text.replace(sign, meant)
         result = evaluate(text)
         name = "no_sum" if result is None else "sum"
-        return known.say(language, name, sum=job.named["sum"].strip(), result=result)
+        return known.phrase(language, name, sum=job.named["sum"].strip(), result=result)
     if job.kind == "help":
         return greeting("help", language)
-    return known.say(language, job.kind)
+    return known.phrase(language, job.kind)
 
 
 def greeting(opening: str, language: str) -> str:
     """Return an introduction and the examples in the language."""
     known = load_catalog()
     lines = (f"- {text}" for text in known.examples if detect_language(text) == language)
-    return "\n".join((known.say(language, opening), "", *lines))
+    return "\n".join((known.phrase(language, opening), "", *lines))

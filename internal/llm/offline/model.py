@@ -31,10 +31,10 @@ from internal.llm.offline.jobs import (
 from internal.llm.registry import OFFLINE_MODEL
 
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+")
-_WISH = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
+_FEEDBACK = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
 _STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
 _MAX_LINE_CHARACTERS = 300
-_COMPLEX = 3  # with this many tool jobs a plan is complex: each step is opened with `clarify`
+_COMPLEX = 3  # with tool_job many tool jobs a plan is complex: each step is opened with `clarify`
 
 
 class OfflineModel:
@@ -72,91 +72,93 @@ class OfflineModel:
 
 
 @dataclass(frozen=True)
-class _Move:
-    """A tool call that belongs to the job; `words` are said with it."""
+class _PlannedCall:
+    """A tool call that belongs to a job; `text` precedes it in the reply."""
 
     tool: str
     arguments: Mapping[str, Any]
-    words: str = ""
+    text: str = ""
 
 
 class _Conversation:
-    """The last request of the user and what was done about it since."""
+    """The last request of the user and the calls that were answered since."""
 
     def __init__(self, request: ModelRequest) -> None:
         self._messages = request.messages
         self._tools = {tool.name for tool in request.tools}
         self._may_call = request.tool_choice != "none"
         # a closing prompt follows the request in a message of its own
-        ask, since = _last_ask(request.messages, is_understood=not self._may_call)
-        self._language = detect_language(ask)
-        self._jobs = _jobs_in(ask)
+        request_text, since = _last_request(request.messages, is_understood=not self._may_call)
+        self._language = detect_language(request_text)
+        self._jobs = _jobs_in(request_text)
         self._done = list(_answered_calls(since))
 
     def reply(self) -> Iterator[Part]:
         """Return the parts of the next response: text and at most one call."""
         work = [each for job in self._jobs for each in tool_jobs(job, self._language)]
         if not self._jobs:
-            yield self._final(greeting("unknown", self._language))
+            yield self._answer_text(greeting("unknown", self._language))
         elif not work:
-            yield self._final("\n\n".join(answer_job(job, self._language) for job in self._jobs))
+            yield self._answer_text(
+                "\n\n".join(answer_job(job, self._language) for job in self._jobs)
+            )
         else:
-            yield from self._work(work)
+            yield from self._carry_out(work)
 
-    def _work(self, work: Sequence[ToolJob]) -> Iterator[Part]:
-        told: list[str] = []
-        move = self._next(work, told)
-        if move is None:
-            yield self._final("\n\n".join(told))
+    def _carry_out(self, work: Sequence[ToolJob]) -> Iterator[Part]:
+        outcomes: list[str] = []
+        call = self._next_call(work, outcomes)
+        if call is None:
+            yield self._answer_text("\n\n".join(outcomes))
         elif self._may_call:
-            if move.words:
-                yield Text(move.words)
-            yield ToolCall(self._call_id(), move.tool, dict(move.arguments))
+            if call.text:
+                yield Text(call.text)
+            yield ToolCall(self._call_id(), call.tool, dict(call.arguments))
         else:
-            left = self._say("stopped", label=", ".join(map(self._label, work)))
-            yield self._final("\n\n".join((*told, left)))
+            left = self._phrase("stopped", label=", ".join(map(self._label, work)))
+            yield self._answer_text("\n\n".join((*outcomes, left)))
 
-    def _next(self, work: Sequence[ToolJob], told: list[str]) -> _Move | None:
+    def _next_call(self, work: Sequence[ToolJob], outcomes: list[str]) -> _PlannedCall | None:
         """Return the first call without a result, or None; collect the outcomes so far."""
-        wishes: list[str] = []
+        notes: list[str] = []
         while True:
-            plan = self._plan(work, wishes)
-            if (planned := self._outcome(plan)) is None:
+            plan = self._plan(work, notes)
+            if (plan_result := self._outcome(plan)) is None:
                 return plan
-            if (wish := _WISH.search(planned.text)) is None:
+            if (feedback := _FEEDBACK.search(plan_result.text)) is None:
                 break
-            wishes.append(self._say("wish", wish=_line(wish[1])))
-        if planned.failed and "plan" in self._tools:
-            told.append(self._say("refused", reason=planned.text))
+            notes.append(self._phrase("note", note=_line(feedback[1])))
+        if plan_result.failed and "plan" in self._tools:
+            outcomes.append(self._phrase("refused", reason=plan_result.text))
             return None
-        mine, others = self._agreed(work, planned.text, told)
-        move = self._next_step(mine, told, is_complex=len(work) >= _COMPLEX)
-        return move or self._next_closing(others, wishes, told)
+        matched, added = self._match_steps(work, plan_result.text, outcomes)
+        call = self._next_step_call(matched, outcomes, is_complex=len(work) >= _COMPLEX)
+        return call or self._next_closing_call(added, notes, outcomes)
 
-    def _agreed(
-        self, work: Sequence[ToolJob], planned: str, told: list[str]
+    def _match_steps(
+        self, work: Sequence[ToolJob], plan_result: str, outcomes: list[str]
     ) -> tuple[list[tuple[str, ToolJob]], list[tuple[str, str]]]:
         """Return the tool jobs with the ids of their steps, and the steps that belong to none.
 
         Steps that a person removed from the plan are not executed.
         """
-        listed = _STEP.findall(planned)
-        listed = listed or [(str(n), self._label(this)) for n, this in enumerate(work, 1)]
-        mine: list[tuple[str, ToolJob]] = []
-        for this in work:
-            found = next((step for step in listed if step[1] == self._label(this)), None)
+        listed = _STEP.findall(plan_result)
+        listed = listed or [(str(n), self._label(tool_job)) for n, tool_job in enumerate(work, 1)]
+        matched: list[tuple[str, ToolJob]] = []
+        for tool_job in work:
+            found = next((step for step in listed if step[1] == self._label(tool_job)), None)
             if found is None:
-                told.append(self._say("removed", label=self._label(this)))
+                outcomes.append(self._phrase("removed", label=self._label(tool_job)))
             else:
                 listed.remove(found)
-                mine.append((found[0], this))
-        return mine, listed
+                matched.append((found[0], tool_job))
+        return matched, listed
 
-    def _next_step(
-        self, work: Sequence[tuple[str, ToolJob]], told: list[str], *, is_complex: bool
-    ) -> _Move | None:
-        for n, (step, this) in enumerate(work, 1):
-            *openings, action = self._start(step, this, is_complex=is_complex)
+    def _next_step_call(
+        self, work: Sequence[tuple[str, ToolJob]], outcomes: list[str], *, is_complex: bool
+    ) -> _PlannedCall | None:
+        for n, (step, tool_job) in enumerate(work, 1):
+            *openings, action = self._step_calls(step, tool_job, is_complex=is_complex)
             for opening in openings:
                 if self._outcome(opening) is None:
                     return opening
@@ -165,82 +167,90 @@ class _Conversation:
             closing = _close(step, "failed" if _is_failed(result) else "completed")
             if self._outcome(closing) is None:
                 return closing
-            told.append(self._told(this, result))
+            outcomes.append(self._describe(tool_job, result))
             if _is_failed(result):
-                told.extend(self._say("left", label=self._label(left)) for _, left in work[n:])
+                outcomes.extend(
+                    self._phrase("skipped", label=self._label(left)) for _, left in work[n:]
+                )
                 break
         return None
 
-    def _next_closing(
-        self, steps: Sequence[tuple[str, str]], wishes: Sequence[str], told: list[str]
-    ) -> _Move | None:
+    def _next_closing_call(
+        self, steps: Sequence[tuple[str, str]], notes: Sequence[str], outcomes: list[str]
+    ) -> _PlannedCall | None:
         """Close the steps that a person added; the demo cannot execute them."""
-        for step, words in steps:
-            closing = _close(step, "completed" if words in wishes else "skipped")
+        for step, description in steps:
+            closing = _close(step, "completed" if description in notes else "skipped")
             if self._outcome(closing) is None:
                 return closing
-            if words not in wishes:
-                told.append(self._say("beyond", label=words))
+            if description not in notes:
+                outcomes.append(self._phrase("unsupported_step", label=description))
         return None
 
-    def _outcome(self, move: _Move) -> ToolResult | None:
+    def _outcome(self, call: _PlannedCall) -> ToolResult | None:
         """Return the result of a call, or None if it was not made yet."""
-        if move.tool not in self._tools:
-            return ToolResult("", self._say("no_tool", tool=move.tool), failed=True)
-        for n, (call, result) in enumerate(self._done):
-            if (call.name, call.arguments) == (move.tool, move.arguments):
+        if call.tool not in self._tools:
+            return ToolResult("", self._phrase("no_tool", tool=call.tool), failed=True)
+        for n, (done, result) in enumerate(self._done):
+            if (done.name, done.arguments) == (call.tool, call.arguments):
                 del self._done[n]  # the same call may be needed again
                 return result
         return None
 
-    def _plan(self, work: Sequence[ToolJob], wishes: Sequence[str]) -> _Move:
-        steps = [self._label(this) for this in work]
-        goal = steps[0] if len(steps) == 1 else self._say("one_by_one", count=len(steps))
+    def _plan(self, work: Sequence[ToolJob], notes: Sequence[str]) -> _PlannedCall:
+        steps = [self._label(tool_job) for tool_job in work]
+        goal = steps[0] if len(steps) == 1 else self._phrase("one_by_one", count=len(steps))
         complexity = "complex" if len(steps) >= _COMPLEX else "simple"
         plan = {"goal": goal, "complexity": complexity, "title": steps[0][:60]}
-        return _Move("plan", {**plan, "steps": [*steps, *wishes]})
+        return _PlannedCall("plan", {**plan, "steps": [*steps, *notes]})
 
-    def _start(self, step: str, this: ToolJob, *, is_complex: bool) -> Iterator[_Move]:
+    def _step_calls(
+        self, step: str, tool_job: ToolJob, *, is_complex: bool
+    ) -> Iterator[_PlannedCall]:
         """Return the calls that carry out a step; steps of a complex plan are opened first."""
         if is_complex:
-            goal = {"step_id": step, "goal": self._label(this), "needs_user_input": False}
-            yield _Move("clarify", {**goal, "success_criteria": self._say("criteria")})
-        yield _Move(this.tool, this.arguments, self._label(this) + "…")
+            goal = {"step_id": step, "goal": self._label(tool_job), "needs_user_input": False}
+            yield _PlannedCall("clarify", {**goal, "success_criteria": self._phrase("criteria")})
+        yield _PlannedCall(tool_job.tool, tool_job.arguments, self._label(tool_job) + "…")
 
-    def _told(self, this: ToolJob, result: ToolResult) -> str:
+    def _describe(self, tool_job: ToolJob, result: ToolResult) -> str:
         if _is_failed(result):
-            return self._say("failed", label=self._label(this), reason=result.text)
-        return describe_result(this.job, result.text, self._language)
+            return self._phrase("failed", label=self._label(tool_job), reason=result.text)
+        return describe_result(tool_job.job, result.text, self._language)
 
-    def _label(self, this: ToolJob) -> str:
-        return _line(describe_job(this.job, self._language))
+    def _label(self, tool_job: ToolJob) -> str:
+        return _line(describe_job(tool_job.job, self._language))
 
-    def _say(self, name: str, **named: object) -> str:
-        return load_catalog().say(self._language, name, **named)
+    def _phrase(self, name: str, **named: object) -> str:
+        return load_catalog().phrase(self._language, name, **named)
 
-    def _final(self, text: str) -> Text:
-        return Text(replace_surrogates(f"{text}\n\n{self._say('signature')}"))
+    def _answer_text(self, text: str) -> Text:
+        return Text(replace_surrogates(f"{text}\n\n{self._phrase('signature')}"))
 
     def _call_id(self) -> str:
         """Return an id that no earlier call has; the same conversation gives the same id."""
-        said = msgspec.json.encode(_whole(self._messages))
-        return "offline_" + hashlib.blake2s(said, digest_size=8).hexdigest()
+        encoded = msgspec.json.encode(_encodable(self._messages))
+        return "offline_" + hashlib.blake2s(encoded, digest_size=8).hexdigest()
 
 
-def _jobs_in(ask: str) -> list[Job]:
-    return parse_jobs(ask) or parse_jobs(ask.strip().rpartition("\n")[2])
+def _jobs_in(request_text: str) -> list[Job]:
+    return parse_jobs(request_text) or parse_jobs(request_text.strip().rpartition("\n")[2])
 
 
-def _last_ask(messages: Sequence[Message], *, is_understood: bool) -> tuple[str, Sequence[Message]]:
+def _last_request(
+    messages: Sequence[Message], *, is_understood: bool
+) -> tuple[str, Sequence[Message]]:
     """Return the text of the last user message, and the messages after it.
 
     If a message that the demo understands is wanted and there is one, the last such message counts.
     """
-    asks = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
-    known = [n for n in asks if is_understood and _jobs_in(replace_surrogates(messages[n].text))]
-    if not asks:
+    requests = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
+    known = [
+        n for n in requests if is_understood and _jobs_in(replace_surrogates(messages[n].text))
+    ]
+    if not requests:
         return "", ()
-    n = (known or asks)[-1]
+    n = (known or requests)[-1]
     return replace_surrogates(messages[n].text), messages[n + 1 :]
 
 
@@ -249,8 +259,8 @@ def _line(text: str) -> str:
     return line if len(line) <= _MAX_LINE_CHARACTERS else f"{line[:_MAX_LINE_CHARACTERS]}…"
 
 
-def _close(step: str, status: str) -> _Move:
-    return _Move("update_plan", {"step_id": step, "status": status})
+def _close(step: str, status: str) -> _PlannedCall:
+    return _PlannedCall("update_plan", {"step_id": step, "status": status})
 
 
 def _is_failed(result: ToolResult) -> bool:
@@ -259,19 +269,19 @@ def _is_failed(result: ToolResult) -> bool:
 
 
 def _answered_calls(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
-    given = {
+    results = {
         part.call_id: part for m in messages for part in m.parts if isinstance(part, ToolResult)
     }
     for message in messages:
         for call in message.calls:
-            if call.call_id in given:
-                yield call, given[call.call_id]
+            if call.call_id in results:
+                yield call, results[call.call_id]
 
 
-def _whole(value: object) -> Any:
+def _encodable(value: object) -> Any:
     return replace_surrogates_in(msgspec.to_builtins(value))
 
 
 def _tokens(value: object) -> int:
     """Estimate tokens: four bytes of UTF-8 per token."""
-    return len(msgspec.json.encode(_whole(value))) // 4
+    return len(msgspec.json.encode(_encodable(value))) // 4

@@ -291,8 +291,10 @@ async def test_a_lasting_approval_adds_a_rule_for_the_session_or_the_person(
             ),
         )
         assert bool(named(events, "question.asked")) is asked_in_other
-        deeds = await here.services.gateway.queries.audit_entries(LOCAL_OWNER)
-        assert ("rule.written", "shell(touch a)") in [(each.action, each.detail) for each in deeds]
+        entries = await here.services.gateway.queries.audit_entries(LOCAL_OWNER)
+        assert ("rule.written", "shell(touch a)") in [
+            (each.action, each.detail) for each in entries
+        ]
 
 
 async def test_after_a_rule_is_removed_the_call_needs_approval_again(home: Path) -> None:
@@ -383,8 +385,8 @@ async def test_only_permitted_people_answer_a_question_of_a_chat(
             with pytest.raises(error):
                 await answer
             assert (await here.run(made)).status == "waiting"
-        deeds = await here.services.gateway.queries.audit_entries(LOCAL_OWNER)
-        refused = [each for each in deeds if each.action == "question.refused"]
+        entries = await here.services.gateway.queries.audit_entries(LOCAL_OWNER)
+        refused = [each for each in entries if each.action == "question.refused"]
         assert [each.principal for each in refused] == ([who.id] if error is Forbidden else [])
 
 
@@ -635,8 +637,8 @@ async def test_deleting_a_session_deletes_its_questions_but_not_the_audit_log(
         await gateway.delete_session(made.session_id, LOCAL_OWNER)
         with pytest.raises(NotFound):
             await gateway.queries.question(QuestionId(asked["question_id"]), LOCAL_OWNER)
-        deeds = await gateway.queries.audit_entries(LOCAL_OWNER)
-        assert [each.action for each in deeds] == [
+        entries = await gateway.queries.audit_entries(LOCAL_OWNER)
+        assert [each.action for each in entries] == [
             "session.deleted", "question.answered", "question.asked",
         ]  # fmt: skip
         with pytest.raises(Forbidden):

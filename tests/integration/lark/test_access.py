@@ -76,9 +76,9 @@ async def card_of(lark: LarkGateway, asked: QuestionRecord) -> str:
     return await lark.core.services.database.read(partial(stores.outbox.get_remote_id, key))
 
 
-async def deeds(lark: LarkGateway) -> list[str]:
+async def audit_actions(lark: LarkGateway) -> list[str]:
     found = await lark.core.services.gateway.queries.audit_entries(LOCAL_OWNER)
-    return [deed.action for deed in reversed(found)]
+    return [entry.action for entry in reversed(found)]
 
 
 def results(lark: LarkGateway) -> str:
@@ -137,7 +137,7 @@ async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None
         access = lark.core.services.gateway.access
         assert await access.get_rights(f"lark:{APP.app_id}:{two.open_id}") == frozenset()
         assert await access.get_rights(f"lark:{APP.app_id}:{one.open_id}") == {"talk", "operate"}
-        assert (await deeds(lark)).count("pairing.refused") == 3
+        assert (await audit_actions(lark)).count("pairing.refused") == 3
 
 
 async def test_after_five_wrong_codes_the_right_one_must_wait(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ async def test_in_a_group_only_operators_may_answer(tmp_path: Path) -> None:
             )
             assert stored.answer is not None
             assert stored.answer.name == boss.name
-            assert "question.refused" in await deeds(lark)
+            assert "question.refused" in await audit_actions(lark)
 
 
 async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ async def test_plan_review_is_turned_on_for_what_follows(tmp_path: Path) -> None
         assert "Every plan" in (await lark.until_replies(1))[0]
         await lark.say("/plan maybe")
         assert "`/plan on` or `/plan off`" in (await lark.until_replies(2))[1]
-        await lark.say("/new")  # it is the chat's wish, not the conversation's
+        await lark.say("/new")  # the setting belongs to the chat, not to the session
         await lark.until_replies(3)
         await lark.say("do it")
         [asked] = await open_questions(lark, 1)

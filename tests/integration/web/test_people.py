@@ -125,16 +125,16 @@ async def test_a_pairing_code_grants_a_role_that_the_owner_can_revoke(app: Worki
     again = await client.request("DELETE", f"/api/people/{OPERATOR.id}")
     assert again.status == 404
 
-    deeds = (await client.get("/api/audit")).json()["deeds"]
-    assert [(deed["action"], deed["principal"], deed["via"]) for deed in deeds] == [
+    entries = (await client.get("/api/audit")).json()["entries"]
+    assert [(entry["action"], entry["principal"], entry["via"]) for entry in entries] == [
         ("person.removed", "local", "web"),
         ("pairing.refused", ASKER.id, "lark"),
-        ("pairing.taken", OPERATOR.id, "lark"),
+        ("pairing.redeemed", OPERATOR.id, "lark"),
         ("pairing.offered", "local", "web"),
     ]
-    assert offered["code"] not in str(deeds)
-    newest = (await client.get("/api/audit?limit=1")).json()["deeds"]
-    assert newest == deeds[:1]
+    assert offered["code"] not in str(entries)
+    newest = (await client.get("/api/audit?limit=1")).json()["entries"]
+    assert newest == entries[:1]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_an_invalid_pairing_is_rejected(app: WorkingWebApp, body: object, 
     reply = await app.client.post("/api/pairings", body)
     assert reply.status == 400
     assert word in reply.error["message"]
-    assert (await app.client.get("/api/audit")).json() == {"deeds": []}
+    assert (await app.client.get("/api/audit")).json() == {"entries": []}
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=1", "colour=red"])
@@ -173,8 +173,8 @@ async def test_answers_and_stops_are_recorded_in_the_audit_log(app: WorkingWebAp
     question = await app.asked(made)
     await app.answer(question, decision="text", text="red")
     await app.end_of(made)
-    deeds = (await app.client.get("/api/audit")).json()["deeds"]
-    assert [(deed["action"], deed["target"]) for deed in reversed(deeds)] == [
+    entries = (await app.client.get("/api/audit")).json()["entries"]
+    assert [(entry["action"], entry["target"]) for entry in reversed(entries)] == [
         ("question.asked", question["question_id"]),
         ("question.answered", question["question_id"]),
     ]

@@ -42,14 +42,14 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "pairing.offered" | "pairing.refused" | "pairing.taken" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "task.stopped";
+  action: "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "task.stopped";
   target: string;
   detail: string;
 }
 
 /** Entries of the audit log, newest first. */
 export interface AuditView {
-  deeds: Array<AuditEntry>;
+  entries: Array<AuditEntry>;
 }
 
 /** The state of one component. `since` is the time of the last change (RFC 3339). */

@@ -35,7 +35,7 @@ class PeopleView(msgspec.Struct, frozen=True):
 class AuditView(msgspec.Struct, frozen=True):
     """Entries of the audit log, newest first."""
 
-    deeds: list[AuditEntry]
+    entries: list[AuditEntry]
 
 
 class AuditQuery(RequestModel, frozen=True):

@@ -168,14 +168,14 @@ async def test_every_change_is_audited_and_no_code_is_stored(
     await access.redeem_code(code, ANN, "Ann", "lark")
     await access.remove_role(ANN, LOCAL_OWNER, "web")
     assert select("select * from pairing_codes") == []
-    deeds = await database.read(partial(stores.audit.list_page, 10))
-    assert [(deed.action, deed.principal, deed.via, deed.target) for deed in deeds] == [
+    entries = await database.read(partial(stores.audit.list_page, 10))
+    assert [(entry.action, entry.principal, entry.via, entry.target) for entry in entries] == [
         ("person.removed", "local", "web", ANN),
-        ("pairing.taken", ANN, "lark", ANN),
+        ("pairing.redeemed", ANN, "lark", ANN),
         ("pairing.refused", BOB, "lark", BOB),
         ("pairing.offered", "local", "cli", "operate"),
     ]
-    assert code not in str(deeds)
+    assert code not in str(entries)
 
 
 async def test_a_code_that_others_can_read_is_revoked(
@@ -187,7 +187,7 @@ async def test_a_code_that_others_can_read_is_revoked(
     with pytest.raises(WrongCode):
         await access.redeem_code(code, BOB, "Bob", "lark")
     noted = await database.read(partial(stores.audit.list_page, 10))
-    assert [deed.detail for deed in noted if deed.principal == ANN] == ["shown to others"]
+    assert [entry.detail for entry in noted if entry.principal == ANN] == ["shown to others"]
 
 
 QUESTION = QuestionRecord(

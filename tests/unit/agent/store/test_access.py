@@ -82,12 +82,12 @@ async def test_audit_entries_are_counted_since_a_timestamp(
         entry = AuditEntry(at, who, "lark", "pairing.refused", "code", HOSTILE)
         await database.write(partial(stores.audit.add, entry))
     await database.write(
-        lambda: stores.audit.add(AuditEntry(T2, "ana", "lark", "pairing.taken", "x", ""))
+        lambda: stores.audit.add(AuditEntry(T2, "ana", "lark", "pairing.redeemed", "x", ""))
     )
 
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T0)) == 2
     assert await database.read(lambda: stores.audit.count("ana", "pairing.refused", T1)) == 1
     assert await database.read(lambda: stores.audit.count(None, "pairing.refused", T1)) == 2
     newest = await database.read(lambda: stores.audit.list_page(2))
-    assert [each.action for each in newest] == ["pairing.taken", "pairing.refused"]
+    assert [each.action for each in newest] == ["pairing.redeemed", "pairing.refused"]
     assert newest[1].detail == CLEANED

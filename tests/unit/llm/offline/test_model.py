@@ -1,4 +1,4 @@
-"""The offline demo model: every example of its catalogue, in both languages, as it is played."""
+"""The offline demo model: every example of its catalogue, in both languages."""
 
 from typing import Any
 
@@ -30,8 +30,8 @@ NAMES = ("plan", "update_plan", "clarify", *ACTIONS)
 TOOLS = tuple(ToolSpec(name, name, {"type": "object"}, "read") for name in NAMES)
 
 
-class Told:
-    """Plays the agent: answers the model's calls until it has a final answer."""
+class AgentStub:
+    """Answers the model's calls until it gives a final answer."""
 
     def __init__(self, tools: tuple[ToolSpec, ...] = TOOLS, choice: ToolChoice = "auto") -> None:
         self.tools, self.choice = tools, choice
@@ -41,7 +41,7 @@ class Told:
     async def ask(self, text: str) -> str:
         self.messages.append(user_message(text))
         for _ in range(30):
-            reply = await self.hear()
+            reply = await self.request_reply()
             self.messages.append(Message("assistant", reply.parts))
             calls = self.messages[-1].calls
             if not calls:
@@ -49,20 +49,20 @@ class Told:
             assert len(calls) == 1
             results: list[Part] = []
             for call in calls:
-                given_, failed = self.results.get(call.name, (f"result of {call.name}", False))
-                results.append(ToolResult(call.call_id, given_, failed))
+                text_, failed = self.results.get(call.name, (f"result of {call.name}", False))
+                results.append(ToolResult(call.call_id, text_, failed))
             self.messages.append(Message("user", tuple(results)))
-        raise AssertionError("it never came to an end")
+        raise AssertionError("the model gave no final answer")
 
-    async def hear(self) -> ModelResponse:
+    async def request_reply(self) -> ModelResponse:
         request = ModelRequest(
             OFFLINE_MODEL, "", tuple(self.messages), tools=self.tools, tool_choice=self.choice
         )
         pieces: list[ModelStreamEvent] = [piece async for piece in OfflineModel().stream(request)]
-        *words, reply = pieces
+        *deltas, reply = pieces
         assert isinstance(reply, ModelResponse)
-        said = "".join(piece.text for piece in words if isinstance(piece, TextDelta))
-        assert said == "".join(part.text for part in reply.parts if isinstance(part, Text))
+        streamed = "".join(piece.text for piece in deltas if isinstance(piece, TextDelta))
+        assert streamed == "".join(part.text for part in reply.parts if isinstance(part, Text))
         assert all(part.text.strip() for part in reply.parts if isinstance(part, Text))
         return reply
 
@@ -76,17 +76,17 @@ class Told:
 
 
 @pytest.mark.parametrize("example", load_catalog().examples)
-async def test_every_example_comes_to_an_answer_in_its_language(example: str) -> None:
-    told = Told()
-    answer = await told.ask(example)
+async def test_every_example_is_answered_in_its_language(example: str) -> None:
+    agent = AgentStub()
+    answer = await agent.ask(example)
     assert "Traceback" not in answer
     assert detect_language(answer) == detect_language(example) or detect_language(example) == "en"
     assert answer.endswith(("the offline demo model", "离线演示模型"))
-    if told.calls:
-        assert told.calls[0].name == "plan"
-        steps = told.calls[0].arguments["steps"]
-        done = [call for call in told.calls if call.name in ACTIONS]
-        closed = [call.arguments for call in told.calls if call.name == "update_plan"]
+    if agent.calls:
+        assert agent.calls[0].name == "plan"
+        steps = agent.calls[0].arguments["steps"]
+        done = [call for call in agent.calls if call.name in ACTIONS]
+        closed = [call.arguments for call in agent.calls if call.name == "update_plan"]
         assert len(done) == len(steps)
         assert closed == [
             {"step_id": str(n), "status": "completed"} for n in range(1, len(steps) + 1)
@@ -138,12 +138,10 @@ async def test_every_example_comes_to_an_answer_in_its_language(example: str) ->
         ),
     ],
 )
-async def test_what_is_asked_is_what_is_done(
-    ask: str, tool: str, arguments: dict[str, str]
-) -> None:
-    told = Told()
-    await told.ask(ask)
-    assert (told.calls[1].name, told.calls[1].arguments) == (tool, arguments)
+async def test_request_becomes_a_tool_call(ask: str, tool: str, arguments: dict[str, str]) -> None:
+    agent = AgentStub()
+    await agent.ask(ask)
+    assert (agent.calls[1].name, agent.calls[1].arguments) == (tool, arguments)
 
 
 @pytest.mark.parametrize(
@@ -153,99 +151,99 @@ async def test_what_is_asked_is_what_is_done(
         ("写一首关于云雀的俳句到 notes.md", "晨光里云雀"),
     ],
 )
-async def test_a_haiku_has_three_lines_and_is_shown(ask: str, line: str) -> None:
-    told = Told()
-    answer = await told.ask(ask)
-    written = told.calls[1].arguments["content"]
+async def test_haiku_has_three_lines_and_is_part_of_the_answer(ask: str, line: str) -> None:
+    agent = AgentStub()
+    answer = await agent.ask(ask)
+    written = agent.calls[1].arguments["content"]
     assert line in written
     assert len(written.splitlines()) == 3
     assert written.strip() in answer
 
 
-async def test_the_answer_is_made_of_the_tools_result() -> None:
-    told = Told()
-    told.results["read_file"] = ("one two  three\n四五", False)
-    assert "notes.md has 5 words" in await told.ask("count the words in notes.md")
-    told.results["shell"] = ("hello\n", False)
-    assert "hello" in await told.ask("run `echo hello`")
+async def test_answer_contains_the_tool_result() -> None:
+    agent = AgentStub()
+    agent.results["read_file"] = ("one two  three\n四五", False)
+    assert "notes.md has 5 words" in await agent.ask("count the words in notes.md")
+    agent.results["shell"] = ("hello\n", False)
+    assert "hello" in await agent.ask("run `echo hello`")
 
 
-async def test_three_errands_make_a_complex_plan_whose_steps_are_opened_first() -> None:
-    told = Told()
-    answer = await told.ask("list the files here, then read a.md and then run `date`")
+async def test_three_jobs_make_a_complex_plan_with_clarified_steps() -> None:
+    agent = AgentStub()
+    answer = await agent.ask("list the files here, then read a.md and then run `date`")
     step = "clarify {} update_plan"
     steps = " ".join(step.format(tool) for tool in ("list_dir", "read_file", "shell"))
-    assert told.names == f"plan {steps}"
-    assert told.calls[0].arguments["complexity"] == "complex"
-    assert [call.arguments["step_id"] for call in told.calls if call.name == "clarify"] == [*"123"]
+    assert agent.names == f"plan {steps}"
+    assert agent.calls[0].arguments["complexity"] == "complex"
+    assert [call.arguments["step_id"] for call in agent.calls if call.name == "clarify"] == [*"123"]
     for name in ("list_dir", "read_file", "shell"):
         assert f"result of {name}" in answer
 
 
-async def test_a_failed_step_is_told_and_what_comes_after_is_left() -> None:
-    told = Told()
-    told.results["shell"] = ("nobody allowed this", True)
-    answer = await told.ask("运行 `rm -rf x`，然后列出文件")  # noqa: RUF001  # as people type it
-    assert told.names == "plan shell update_plan"
-    assert told.calls[-1].arguments["status"] == "failed"
-    assert "nobody allowed this" in answer
+async def test_failed_step_is_reported_and_later_steps_are_skipped() -> None:
+    agent = AgentStub()
+    agent.results["shell"] = ("permission denied", True)
+    answer = await agent.ask("运行 `rm -rf x`，然后列出文件")  # noqa: RUF001  # as people type it
+    assert agent.names == "plan shell update_plan"
+    assert agent.calls[-1].arguments["status"] == "failed"
+    assert "permission denied" in answer
     assert "没有继续做" in answer
 
 
-async def test_a_refused_plan_means_nothing_is_done() -> None:
-    told = Told()
-    told.results["plan"] = ("no, do not", True)
-    answer = await told.ask("list the files here")
-    assert told.names == "plan"
+async def test_rejected_plan_runs_no_tool() -> None:
+    agent = AgentStub()
+    agent.results["plan"] = ("no, do not", True)
+    answer = await agent.ask("list the files here")
+    assert agent.names == "plan"
     assert "no, do not" in answer
 
 
-async def test_without_the_tool_it_says_so() -> None:
-    told = Told(tuple(tool for tool in TOOLS if tool.name != "shell"))
-    answer = await told.ask("run `date`")
-    assert "shell" not in told.names
+async def test_missing_tool_is_reported() -> None:
+    agent = AgentStub(tuple(tool for tool in TOOLS if tool.name != "shell"))
+    answer = await agent.ask("run `date`")
+    assert "shell" not in agent.names
     assert "shell is not available" in answer
 
 
-async def test_without_any_tools_it_neither_plans_nor_pretends() -> None:
-    told = Told(())
-    assert "not available" in await told.ask("list the files here")
-    assert told.calls == []
+async def test_no_plan_is_made_without_tools() -> None:
+    agent = AgentStub(())
+    assert "not available" in await agent.ask("list the files here")
+    assert agent.calls == []
 
 
-async def test_when_it_may_not_call_any_more_it_says_what_is_left() -> None:
-    told = Told(choice="none")
-    assert "Stopped before" in await told.ask("list the files here")
-    assert told.calls == []
+async def test_unfinished_jobs_are_listed_when_calls_are_not_allowed() -> None:
+    agent = AgentStub(choice="none")
+    assert "Stopped before" in await agent.ask("list the files here")
+    assert agent.calls == []
 
 
-async def test_a_new_request_is_a_new_job_also_in_the_middle_of_another() -> None:
-    told = Told()
-    await told.ask("list the files here")
-    await told.ask("list the files here")
-    assert told.names == "plan list_dir update_plan plan list_dir update_plan"
-    ids = [call.call_id for call in told.calls]
+async def test_new_request_starts_a_new_job_even_during_another() -> None:
+    agent = AgentStub()
+    await agent.ask("list the files here")
+    await agent.ask("list the files here")
+    assert agent.names == "plan list_dir update_plan plan list_dir update_plan"
+    ids = [call.call_id for call in agent.calls]
     assert len(set(ids)) == len(ids)
     # steering comes in the same message as the results
     call = ToolCall("c1", "list_dir", {"path": "."})
     steered = Message("user", (ToolResult("c1", "a.txt"), Text("what is 2+2?")))
-    told.messages += [user_message("list the files here"), Message("assistant", (call,)), steered]
-    reply = await told.hear()
+    agent.messages += [user_message("list the files here"), Message("assistant", (call,)), steered]
+    reply = await agent.request_reply()
     assert Message("assistant", reply.parts).text.startswith("2+2 = 4")
 
 
-async def test_the_same_errand_twice_is_done_twice() -> None:
-    told = Told()
-    await told.ask("run `date` then run `date`")
-    assert told.names == "plan shell update_plan shell update_plan"
+async def test_repeated_job_runs_twice() -> None:
+    agent = AgentStub()
+    await agent.ask("run `date` then run `date`")
+    assert agent.names == "plan shell update_plan shell update_plan"
 
 
 @pytest.mark.parametrize(
     "ask",
     ["hello", "你好", "who are you?", "你是谁？", "prove Fermat", "证明费马"],  # noqa: RUF001  # as people type it
 )
-async def test_it_says_what_it_is(ask: str) -> None:
-    answer = await Told().ask(ask)
+async def test_unknown_requests_are_answered_with_an_introduction(ask: str) -> None:
+    answer = await AgentStub().ask(ask)
     assert ("offline demo model" in answer) or ("离线演示模型" in answer)
 
 
@@ -253,28 +251,28 @@ async def test_it_says_what_it_is(ask: str) -> None:
     ("ask", "answer"),
     [("what is 6×7?", "6×7 = 42"), ("算一下 2^10", "1024"), ("6*7 等于多少？", "42")],  # noqa: RUF001  # as people type it
 )
-async def test_sums_in_a_persons_words(ask: str, answer: str) -> None:
-    assert answer in await Told().ask(ask)
+async def test_arithmetic_requests_are_calculated(ask: str, answer: str) -> None:
+    assert answer in await AgentStub().ask(ask)
 
 
-async def test_half_characters_do_not_break_it() -> None:
-    told = Told()
-    told.results["read_file"] = ("half \ud83d", False)
-    assert await told.ask("read \ud800.md")
-    assert (await told.ask("read a.md")).encode()
+async def test_lone_surrogates_are_accepted() -> None:
+    agent = AgentStub()
+    agent.results["read_file"] = ("half \ud83d", False)
+    assert await agent.ask("read \ud800.md")
+    assert (await agent.ask("read a.md")).encode()
 
 
-async def test_an_endless_text_is_not_searched_for_patterns() -> None:
-    assert "did not understand" in await Told().ask("write " + "a to " * 100_000)
+async def test_very_long_request_is_not_matched_against_patterns() -> None:
+    assert "did not understand" in await AgentStub().ask("write " + "a to " * 100_000)
 
 
-async def test_a_plan_is_three_steps_of_real_work() -> None:
-    told = Told()
-    answer = await told.ask("plan a walk in the hills")
+async def test_plan_request_runs_three_tools() -> None:
+    agent = AgentStub()
+    answer = await agent.ask("plan a walk in the hills")
     step = "clarify {} update_plan"
     steps = " ".join(step.format(tool) for tool in ("list_dir", "write_file", "read_file"))
-    assert told.names == f"plan {steps}"
-    assert told.calls[0].arguments["complexity"] == "complex"
+    assert agent.names == f"plan {steps}"
+    assert agent.calls[0].arguments["complexity"] == "complex"
     assert "# Plan: a walk in the hills" in answer
 
 
@@ -286,21 +284,21 @@ async def test_a_plan_is_three_steps_of_real_work() -> None:
         ("运行 touch a，然后问我", "shell request_user"),  # noqa: RUF001  # as people type it
     ],
 )
-async def test_new_words_can_stand_in_a_row(ask: str, tools: str) -> None:
-    told = Told()
-    await told.ask(ask)
-    assert " ".join(call.name for call in told.calls if call.name in ACTIONS) == tools
+async def test_jobs_joined_by_then_run_in_order(ask: str, tools: str) -> None:
+    agent = AgentStub()
+    await agent.ask(ask)
+    assert " ".join(call.name for call in agent.calls if call.name in ACTIONS) == tools
 
 
-class Watched:
-    """Plays the model against the real Turn, with people: what is asked is answered by the test."""
+class TurnDriver:
+    """Runs the model against a real Turn; the test answers its questions."""
 
     def __init__(self, review: PlanReview = "off") -> None:
-        given = turn_driver.run_config("strict", Policy(), people=True)
-        self.turn = turn_driver.start_turn(msgspec.structs.replace(given, plan_review=review))
+        config = turn_driver.run_config("strict", Policy(), people=True)
+        self.turn = turn_driver.start_turn(msgspec.structs.replace(config, plan_review=review))
         self.ran: list[str] = []
 
-    async def until_asked(self, ask: str = "") -> Question:
+    async def until_question(self, ask: str = "") -> Question:
         if ask:
             self.turn.messages[-1] = user_message(ask)
         while True:
@@ -308,21 +306,21 @@ class Watched:
                 case Pause(question):
                     return question
                 case Ask() as move:
-                    await self.hear(move)
+                    await self.request_reply(move)
                 case Act(calls):
                     self.ran += [call.name for call in calls]
                     turn_driver.run_calls(self.turn)
                 case Done():
-                    raise AssertionError("it ended unasked")
+                    raise AssertionError("the run ended without a question")
 
     async def answer(self, ask: str = "") -> str:
         try:
-            question = await self.until_asked(ask)
+            question = await self.until_question(ask)
         except AssertionError:
             return turn_driver.outcome(self.turn).answer
         raise AssertionError(f"asked: {question}")
 
-    async def hear(self, move: Ask) -> None:
+    async def request_reply(self, move: Ask) -> None:
         choice: ToolChoice = "none" if move.final else "auto"
         request = ModelRequest(
             OFFLINE_MODEL, "", tuple(move.messages), tools=turn_driver.TOOLS, tool_choice=choice
@@ -332,91 +330,91 @@ class Watched:
         assert isinstance(reply, ModelResponse)
         self.turn.add_reply(reply.parts, OFFLINE_MODEL, reply.usage, 0.0)
 
-    def say(self, decision: Decision, text: str = "", **more: Any) -> None:
-        given = turn_driver.make_answer(self.turn, decision, text)
-        self.turn.resolve(msgspec.structs.replace(given, **more))
+    def answer_question(self, decision: Decision, text: str = "", **more: Any) -> None:
+        answer = turn_driver.make_answer(self.turn, decision, text)
+        self.turn.resolve(msgspec.structs.replace(answer, **more))
 
 
-async def test_a_command_waits_for_a_yes() -> None:
-    watched = Watched()
-    question = await watched.until_asked("run touch hello.txt")
+async def test_command_waits_for_approval() -> None:
+    driver = TurnDriver()
+    question = await driver.until_question("run touch hello.txt")
     assert [asking.what for asking in question.calls] == ["touch hello.txt"]
-    watched.say("approve")
-    assert "Output of `" in await watched.answer()
-    assert watched.ran == ["shell"]
+    driver.answer_question("approve")
+    assert "Output of `" in await driver.answer()
+    assert driver.ran == ["shell"]
 
 
-async def test_a_no_is_told_with_its_reason() -> None:
-    watched = Watched()
-    await watched.until_asked("run touch hello.txt then read a.md")
-    watched.say("reject", "not here")
-    answer = await watched.answer()
+async def test_rejection_is_reported_with_its_reason() -> None:
+    driver = TurnDriver()
+    await driver.until_question("run touch hello.txt then read a.md")
+    driver.answer_question("reject", "not here")
+    answer = await driver.answer()
     assert "not here" in answer
     assert "Skipped because of that: Read a.md" in answer
-    assert watched.ran == []
+    assert driver.ran == []
 
 
 @pytest.mark.parametrize("ask", ["ask me a question", "问我一个问题"])
-async def test_an_answer_is_repeated(ask: str) -> None:
-    watched = Watched()
-    question = await watched.until_asked(ask)
+async def test_answer_to_a_question_is_part_of_the_final_answer(ask: str) -> None:
+    driver = TurnDriver()
+    question = await driver.until_question(ask)
     assert (question.kind, len(question.options)) == ("clarify", 4)
-    watched.say("text", "In autumn!")
-    assert "In autumn!" in await watched.answer()
+    driver.answer_question("text", "In autumn!")
+    assert "In autumn!" in await driver.answer()
 
 
-async def test_a_plan_is_agreed_to_first() -> None:
-    watched = Watched("always")
-    question = await watched.until_asked("read a.md then read b.md")
+async def test_reviewed_plan_runs_after_approval() -> None:
+    driver = TurnDriver("always")
+    question = await driver.until_question("read a.md then read b.md")
     assert question.kind == "plan"
-    assert watched.ran == []
-    watched.say("approve")
-    await watched.answer()
-    assert watched.ran == ["read_file", "read_file"]
+    assert driver.ran == []
+    driver.answer_question("approve")
+    await driver.answer()
+    assert driver.ran == ["read_file", "read_file"]
 
 
-async def test_what_is_missing_makes_another_plan() -> None:
-    watched = Watched("always")
-    await watched.until_asked("read a.md")
-    watched.say("text", "be quick,\nplease")
-    question = await watched.until_asked()
+async def test_feedback_makes_another_plan() -> None:
+    driver = TurnDriver("always")
+    await driver.until_question("read a.md")
+    driver.answer_question("text", "be quick,\nplease")
+    question = await driver.until_question()
     assert question.plan is not None
-    wish = "Keep in mind: be quick, please"
-    assert [step.description for step in question.plan.steps] == ["Read a.md", wish]
-    watched.say("text", "and kind")
-    question = await watched.until_asked()
+    note = "Keep in mind: be quick, please"
+    assert [step.description for step in question.plan.steps] == ["Read a.md", note]
+    driver.answer_question("text", "and kind")
+    question = await driver.until_question()
     assert question.plan is not None
     assert len(question.plan.steps) == 3
-    watched.say("approve")
-    await watched.answer()
-    assert watched.ran == ["read_file"]
-    assert watched.turn.plan is not None
-    assert {step.status for step in watched.turn.plan.steps} == {"completed"}
+    driver.answer_question("approve")
+    await driver.answer()
+    assert driver.ran == ["read_file"]
+    assert driver.turn.plan is not None
+    assert {step.status for step in driver.turn.plan.steps} == {"completed"}
 
 
-async def test_a_step_that_was_taken_out_is_not_done() -> None:
-    watched = Watched("always")
-    await watched.until_asked("read a.md then read b.md then read c.md")
-    watched.say("edit", edit=PlanEdit(("Dance", "Read c.md", "Read a.md")))
-    await watched.until_asked()
-    watched.say("approve")
-    answer = await watched.answer()
-    assert watched.ran == ["read_file", "read_file"]
+async def test_removed_step_is_not_run() -> None:
+    driver = TurnDriver("always")
+    await driver.until_question("read a.md then read b.md then read c.md")
+    driver.answer_question("edit", edit=PlanEdit(("Dance", "Read c.md", "Read a.md")))
+    await driver.until_question()
+    driver.answer_question("approve")
+    answer = await driver.answer()
+    assert driver.ran == ["read_file", "read_file"]
     assert "Removed from the plan, so not done: Read b.md." in answer
     assert "The demo model cannot do this step: Dance." in answer
-    assert watched.turn.plan is not None
-    assert [step.status for step in watched.turn.plan.steps] == [
+    assert driver.turn.plan is not None
+    assert [step.status for step in driver.turn.plan.steps] == [
         "skipped",
         "completed",
         "completed",
     ]
 
 
-async def test_a_plan_nobody_agreed_to_ends_in_words_about_it() -> None:
-    watched = Watched("always")
-    await watched.until_asked("read a.md")
-    watched.say("expired")
-    answer = await watched.answer()
+async def test_expired_plan_is_reported() -> None:
+    driver = TurnDriver("always")
+    await driver.until_question("read a.md")
+    driver.answer_question("expired")
+    answer = await driver.answer()
     assert "The plan was not approved" in answer
     assert "Nobody agreed to the plan in time" in answer
-    assert watched.ran == []
+    assert driver.ran == []

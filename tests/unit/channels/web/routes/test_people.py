@@ -6,7 +6,7 @@ from tests.unit.channels.web.conftest import Call
 async def test_a_pairing_is_recorded_in_the_audit_log(call: Call) -> None:
     pairing = await call("POST", "/api/pairings", {"role": "talk"})
     assert pairing.status == 201
-    audit = (await call("GET", "/api/audit")).json()["deeds"]
+    audit = (await call("GET", "/api/audit")).json()["entries"]
     assert len(audit) == 1
     assert (await call("GET", "/api/people")).json() == {"people": []}
 
