@@ -15,8 +15,9 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import (
     RECALLED,
-    cancel_idle_run,
+    end_idle_run,
     queue_undelivered_messages,
+    stop_outcome,
 )
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
@@ -136,7 +137,8 @@ def stop_task(
         request = StopRequest(stopped.by, stopped.via, stopped.reason)
         yield from stores.runs.request_stop(run.id, request)
         return "running", []
-    events = yield from cancel_idle_run(stores, run, task, stopped=stopped, ids=ids, now=now)
+    outcome = stop_outcome(stopped)
+    events = yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now)
     return "cancelled", events
 
 
@@ -187,8 +189,8 @@ def _recall_task(
         request = StopRequest(recall.by, recall.channel, RECALLED)
         yield from stores.runs.request_stop(run.id, request)
         return "stopped", run.id, events
-    stopped = RunStopped(recall.by, recall.channel, RECALLED)
-    events += yield from cancel_idle_run(stores, run, task, stopped=stopped, ids=ids, now=now)
+    outcome = stop_outcome(RunStopped(recall.by, recall.channel, RECALLED))
+    events += yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now)
     return "stopped", None, events
 
 

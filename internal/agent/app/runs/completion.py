@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
-import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.runs.active import requeue_run
@@ -17,32 +16,25 @@ from internal.agent.app.runs.context import (
 )
 from internal.agent.app.runs.creation import new_task_ids
 from internal.agent.app.runs.finalization import (
-    RECALLED,
     RunResult,
+    end_events,
     finalize_run,
     find_unfinished_work,
+    load_turn,
+    stop_outcome,
+    summarize,
+    with_last_text,
 )
 from internal.agent.app.runs.questions import queue_question_notice
-from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.events.types import (
-    Event,
-    LifecycleUpdated,
-    QuestionAsked,
-    ResultCancelled,
-    ResultFinal,
-)
-from internal.agent.domain.messages import user_message
+from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
 from internal.agent.domain.principals import AuditEntry
-from internal.agent.domain.questions import CLOCK, NOBODY, Question, QuestionRecord
+from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Task
 from internal.agent.domain.text import truncate_json
-from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Write
-from internal.agent.store.runs import RunEnd
 
 CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations"})
 """Stop reasons after which no node or tool call is left open."""
@@ -57,11 +49,17 @@ class RunCompleter:
         self._clock = services.clock
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
-        """Summarize and store the end of a run that completed, failed or was rejected."""
+        """Summarize and store the end of a run that completed, failed or was rejected.
+
+        Without a Turn, the run ends from its last checkpoint.
+        """
+        if turn is None:
+            turn = await self._load_turn(context)
+            outcome = with_last_text(outcome, turn)
         if outcome.stop_reason not in CLEAN_STOP_REASONS:
             await self._close_unfinished_work(context, outcome.error)
         async with stage("summarize", context.stream.emit, self._clock):
-            result = summarize(context.task, turn, outcome, self._now())
+            result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         await self._commit_end(
             context,
@@ -69,33 +67,17 @@ class RunCompleter:
             (
                 stage_started("persist"),
                 stage_completed("persist", started_at, self._clock),
-                LifecycleUpdated(
-                    status=result.end.status, phase="persist", stop_reason=outcome.stop_reason
-                ),
-                self._result_event(context, turn, outcome, result.end),
+                *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
             ),
         )
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
         """Store that somebody stopped the run; the messages of the run are kept."""
-        await self._close_unfinished_work(context, "stopped")
-        answer = ""
-        if turn is not None:
-            turn.end("user_stop", stopped.reason)
-            answer = turn.outcome.answer if turn.outcome else ""
-        result = summarize(context.task, turn, TurnOutcome("user_stop", answer), self._now())
-        if stopped.reason == RECALLED:  # a recalled message leaves no reply and no history
-            result = msgspec.structs.replace(result, silent=True, messages=(), title="")
-        await self._commit_end(
-            context,
-            result,
-            (
-                LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
-                ResultCancelled(
-                    reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via
-                ),
-            ),
-        )
+        turn = turn or await self._load_turn(context)
+        outcome = with_last_text(stop_outcome(stopped), turn)
+        await self._close_unfinished_work(context, outcome.error)
+        result = self._summarize(context, turn, outcome)
+        await self._commit_end(context, result, end_events(result, turn, outcome))
 
     async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
         """Store the question and that the run waits for its answer."""
@@ -122,23 +104,14 @@ class RunCompleter:
         """Put the run back into the queue; another process resumes its last checkpoint."""
         await context.stream.commit(also=partial(self._requeue, context))
 
-    def _result_event(
-        self, context: RunContext, turn: Turn | None, outcome: TurnOutcome, end: RunEnd
-    ) -> ResultFinal | ResultCancelled:
-        if outcome.stop_reason == "rejected":
-            reason = outcome.error or "the plan was rejected"
-            by, via = outcome.by or NOBODY, outcome.via or CLOCK
-            return ResultCancelled(reason=truncate_json(reason), requested_by=by, requested_via=via)
-        return ResultFinal(
-            final_answer=truncate_json(outcome.answer),
-            stop_reason=outcome.stop_reason,
-            total_iterations=0 if turn is None else turn.iteration,
-            usage=end.usage,
-            duration_ms=round((self._clock.monotonic() - context.started_at) * 1000),
-            cost=UNSET if end.cost is None else end.cost,
-            error=truncate_json(outcome.error) if outcome.error else UNSET,
-            error_code=outcome.error_code or UNSET,
-        )
+    async def _load_turn(self, context: RunContext) -> Turn | None:
+        return await self._database.read(partial(load_turn, self._stores, context.run))
+
+    def _summarize(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> RunResult:
+        return summarize(context.run, context.task, turn, outcome, ended=self._now())
+
+    def _elapsed_ms(self, context: RunContext) -> int:
+        return round((self._clock.monotonic() - context.started_at) * 1000)
 
     async def _close_unfinished_work(self, context: RunContext, error: str) -> None:
         await context.stream.commit()  # all emitted events must be in the log
@@ -197,23 +170,3 @@ class RunCompleter:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
-
-
-def summarize(task: Task, turn: Turn | None, outcome: TurnOutcome, ended: str) -> RunResult:
-    """Return the result of a run. `turn` is None if the run ended before it had one."""
-    spending = {} if turn is None else turn.spending
-    end = RunEnd(
-        status=STATUS_BY_STOP_REASON[outcome.stop_reason],
-        stop_reason=outcome.stop_reason,
-        usage=sum((each.usage for each in spending.values()), Usage()),
-        cost=None if turn is None else turn.cost,
-        answer=outcome.answer,
-        error=outcome.error,
-        ended=ended,
-    )
-    return RunResult(
-        end=end,
-        messages=[user_message(task.instruction)] if turn is None else turn.run_messages(),
-        usage={model: (each.usage, each.cost) for model, each in spending.items()},
-        title=one_line(task.instruction),
-    )

@@ -1,14 +1,17 @@
 """Finalization: the statements that end a run, all in one transaction."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
+from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.chats import OutgoingMessage
-from internal.agent.domain.errors import LeaseLost, RunStopped
+from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
     Event,
@@ -16,20 +19,26 @@ from internal.agent.domain.events.types import (
     NodeFailed,
     NodeKind,
     ResultCancelled,
+    ResultFinal,
     ToolCompleted,
 )
-from internal.agent.domain.messages import Message
-from internal.agent.domain.questions import Answer
-from internal.agent.domain.tasks import Origin, Run, Task
+from internal.agent.domain.messages import Message, user_message
+from internal.agent.domain.questions import CLOCK, NOBODY, Answer
+from internal.agent.domain.react.steps import TurnOutcome
+from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
+from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Origin, Run, Task
+from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
-from internal.agent.store.database import Write
+from internal.agent.store.checkpoints import decode_checkpoint
+from internal.agent.store.database import Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
+
+logger = logging.getLogger(__name__)
 
 RECALLED = "the message was recalled"
 """Stop reason of a run whose message was recalled: it leaves no reply."""
 
-UNKNOWN = "interrupted, outcome unknown"
 INTERRUPTED = "interrupted"
 
 
@@ -80,30 +89,105 @@ def finalize_run(
     return events
 
 
-def cancel_idle_run(
-    stores: Stores, run: Run, task: Task, *, stopped: RunStopped, ids: TaskIds, now: str
+def end_idle_run(
+    stores: Stores, run: Run, task: Task, *, outcome: TurnOutcome, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """End a run that is queued or waiting because somebody stopped it. Returns the events.
+    """End a queued or waiting run, from its last checkpoint. Returns the events.
 
     Raises:
         Conflict: the run is running or has ended.
     """
-    events = find_unfinished_work((yield from stores.events.list_by_run(run.id)))
+    turn = yield from load_turn(stores, run)
+    outcome = with_last_text(outcome, turn)
+    events = find_unfinished_work(
+        (yield from stores.events.list_by_run(run.id)), error=truncate_json(outcome.error)
+    )
     question = yield from stores.questions.get_open_of_run(run.id)
     if question is not None:
-        rejection = Answer(
-            question.question.id, "reject", stopped.by, stopped.via, name=stopped.name, at=now
-        )
+        by, via = outcome.by or NOBODY, outcome.via or CLOCK
+        rejection = Answer(question.question.id, "reject", by, via, name=outcome.name, at=now)
         answered = yield from close_question(stores, question, rejection, now=now)
         events += [] if answered is None else [answered]
-    events += [
-        LifecycleUpdated(status="cancelled", phase="stop", stop_reason="user_stop"),
-        ResultCancelled(reason=stopped.reason, requested_by=stopped.by, requested_via=stopped.via),
-    ]
+    result = summarize(run, task, turn, outcome, ended=now)
+    events += end_events(result, turn, outcome)
     records = yield from stores.events.append_idle(RunIds.of(run), events, now)
-    end = RunEnd("cancelled", "user_stop", run.usage, run.cost, run.answer, "", now)
-    result = RunResult(end, silent=stopped.reason == RECALLED)
     return records + (yield from finalize_run(stores, run, task, result=result, ids=ids))
+
+
+def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:
+    """Return the Turn of a run's last checkpoint; None without a readable one."""
+    stored = yield from stores.runs.get_checkpoint(run.id)
+    try:
+        return None if stored is None else decode_checkpoint(*stored)
+    except StoreCorrupt as error:
+        logger.warning("checkpoint unreadable", extra={"run_id": run.id, "reason": str(error)})
+        return None
+
+
+def stop_outcome(stopped: RunStopped) -> TurnOutcome:
+    """Return the outcome of a run that somebody stopped."""
+    return TurnOutcome(
+        "user_stop", "", stopped.reason, by=stopped.by, via=stopped.via, name=stopped.name
+    )
+
+
+def with_last_text(outcome: TurnOutcome, turn: Turn | None) -> TurnOutcome:
+    """Return an outcome from outside the Turn with the last text of the model as the answer."""
+    answer = "" if turn is None else turn.last_text
+    return msgspec.structs.replace(outcome, answer=answer)
+
+
+def summarize(
+    run: Run, task: Task, turn: Turn | None, outcome: TurnOutcome, *, ended: str
+) -> RunResult:
+    """Return the result of a run, whoever ends it. `turn` is None if the run never had one.
+
+    A recalled message leaves no reply and no history, a run that never began no messages.
+    """
+    spending = {} if turn is None else turn.spending
+    stopped = outcome.stop_reason == "user_stop"
+    end = RunEnd(
+        status=STATUS_BY_STOP_REASON[outcome.stop_reason],
+        stop_reason=outcome.stop_reason,
+        usage=sum((each.usage for each in spending.values()), Usage()),
+        cost=None if turn is None else turn.cost,
+        answer=outcome.answer,
+        error="" if stopped else outcome.error,
+        ended=ended,
+    )
+    usage = {model: (each.usage, each.cost) for model, each in spending.items()}
+    if stopped and outcome.error == RECALLED:
+        return RunResult(end, usage=usage, silent=True)
+    if turn is not None:
+        messages = turn.run_messages()
+    else:
+        messages = [user_message(task.instruction)] if run.fence else []
+    return RunResult(end, messages, usage, one_line(task.instruction))
+
+
+def end_events(
+    result: RunResult, turn: Turn | None, outcome: TurnOutcome, *, duration_ms: int = 0
+) -> tuple[LifecycleUpdated, ResultFinal | ResultCancelled]:
+    """Return the last two events of a run."""
+    end = result.end
+    phase = {"user_stop": "stop", "interrupted": "interrupted"}.get(end.stop_reason, "persist")
+    updated = LifecycleUpdated(status=end.status, phase=phase, stop_reason=end.stop_reason)
+    if end.status == "cancelled":
+        return updated, ResultCancelled(
+            reason=truncate_json(outcome.error or "the plan was rejected"),
+            requested_by=outcome.by or NOBODY,
+            requested_via=outcome.via or CLOCK,
+        )
+    return updated, ResultFinal(
+        final_answer=truncate_json(outcome.answer),
+        stop_reason=end.stop_reason,
+        total_iterations=0 if turn is None else turn.iteration,
+        usage=end.usage,
+        duration_ms=duration_ms,
+        cost=UNSET if end.cost is None else end.cost,
+        error=truncate_json(outcome.error) if outcome.error else UNSET,
+        error_code=outcome.error_code or UNSET,
+    )
 
 
 def queue_undelivered_messages(
@@ -190,7 +274,7 @@ def find_unfinished_work(
             call_id=call_id,
             tool_name=started.payload.get("tool_name", ""),
             duration_ms=0,
-            error=UNKNOWN,
+            error=OUTCOME_UNKNOWN,
         )
         for call_id, started in calls.items()
         if call_id not in keep

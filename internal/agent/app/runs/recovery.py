@@ -1,24 +1,21 @@
 """Recovery: runs whose process died, and questions that expired."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.active import requeue_run
 from internal.agent.app.runs.creation import TaskIds, new_task_ids
-from internal.agent.app.runs.finalization import RunResult, finalize_run, find_unfinished_work
+from internal.agent.app.runs.finalization import end_idle_run
 from internal.agent.app.runs.questions import apply_answer, expired_answer
 from internal.agent.domain.errors import Conflict, StoreError
-from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339
-from internal.agent.domain.events.types import LifecycleUpdated, ResultFinal
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.messages import Message
+from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.checkpoints import decode_checkpoint
 from internal.agent.store.database import Database, Write
-from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 
 END_OF_TIME = "9999"
@@ -114,31 +111,9 @@ class Recovery:
         task = yield from self._stores.tasks.get(run.task_id)
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")
-        events = [
-            *find_unfinished_work((yield from self._stores.events.list_by_run(run.id))),
-            LifecycleUpdated(status="failed", phase="interrupted", stop_reason="interrupted"),
-            ResultFinal(
-                final_answer="",
-                stop_reason="interrupted",
-                total_iterations=0,
-                usage=run.usage,
-                duration_ms=0,
-                error=TERMINAL_CLOSED,
-            ),
-        ]
-        records = yield from self._stores.events.append_idle(RunIds.of(run), events, now)
-        end = RunEnd("failed", "interrupted", run.usage, run.cost, "", TERMINAL_CLOSED, now)
-        result = RunResult(end, (yield from self._messages(run)))
-        return records + (yield from finalize_run(self._stores, run, task, result=result, ids=ids))
-
-    def _messages(self, run: Run) -> Write[Sequence[Message]]:
-        """Return the messages of the run so far, so that its task can be resumed."""
-        stored = yield from self._stores.runs.get_checkpoint(run.id)
-        if stored is None:
-            return ()
-        turn = decode_checkpoint(*stored)
-        turn.settle_interrupted()
-        return turn.run_messages()
+        outcome = TurnOutcome("interrupted", "", TERMINAL_CLOSED)
+        events = yield from end_idle_run(self._stores, run, task, outcome=outcome, ids=ids, now=now)
+        return events
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())

@@ -13,7 +13,7 @@ from internal.agent.domain.usage import Usage
 class TurnOutcome(msgspec.Struct, frozen=True):
     """How a Turn ended. `error_code` identifies errors that channels handle specially.
 
-    `by` and `via` identify who rejected the plan.
+    `by`, `via` and `name` identify who rejected the plan or stopped the run.
     """
 
     stop_reason: StopReason
@@ -22,6 +22,7 @@ class TurnOutcome(msgspec.Struct, frozen=True):
     error_code: str = ""
     by: str = ""
     via: str = ""
+    name: str = ""
 
 
 class ModelSpending(msgspec.Struct, frozen=True):

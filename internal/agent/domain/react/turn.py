@@ -58,7 +58,8 @@ from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
 
 MAX_EMPTY_REPLIES = 3
-INTERRUPTED = "interrupted, outcome unknown"
+OUTCOME_UNKNOWN = "interrupted, outcome unknown"
+NOT_RUN = "not run"
 
 
 class Turn(msgspec.Struct, kw_only=True):
@@ -114,6 +115,12 @@ class Turn(msgspec.Struct, kw_only=True):
     def cost(self) -> float | None:
         """The cost so far in US dollars, None if a price is unknown."""
         return total_cost(self.spending)
+
+    @property
+    def last_text(self) -> str:
+        """The last text of the model in this run, "" if there is none."""
+        texts = [each.text.strip() for each in self.run_messages() if each.role == "assistant"]
+        return next(filter(None, reversed(texts)), "")
 
     def add_reply(
         self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
@@ -208,7 +215,7 @@ class Turn(msgspec.Struct, kw_only=True):
             if spec is not None and spec.idempotent:
                 repeatable.append(call)
             else:
-                self.add_tool_result(ToolResult(call.call_id, INTERRUPTED, failed=True))
+                self.add_tool_result(ToolResult(call.call_id, OUTCOME_UNKNOWN, failed=True))
         self.started = frozenset(call.call_id for call in repeatable)
         return repeatable
 
@@ -239,20 +246,25 @@ class Turn(msgspec.Struct, kw_only=True):
     def end(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
         """End the Turn from outside, as for a timeout. The last text of the model is the answer."""
         if self.outcome is None:
-            texts = [each.text.strip() for each in self.run_messages() if each.role == "assistant"]
-            answer = next(filter(None, reversed(texts)), "")
-            self.outcome = TurnOutcome(stop_reason, answer, error, error_code)
+            self.outcome = TurnOutcome(stop_reason, self.last_text, error, error_code)
 
     def run_messages(self) -> list[Message]:
-        """Return the messages of the run from the task on, with a result for every call."""
+        """Return the messages of the run from the task on, with a result for every call.
+
+        The outcome of a call that has started is unknown until it has a result.
+        """
         messages = self.messages[self.task_index :]
         if self.calls:
             results = tuple(
-                self.results.get(call.call_id) or ToolResult(call.call_id, "not run", failed=True)
+                self.results.get(call.call_id) or self._missing_result(call.call_id)
                 for call in self.calls
             )
             messages = [*messages, Message("user", results)]
         return [*messages, *map(user_message, self.pending_user_messages)]
+
+    def _missing_result(self, call_id: str) -> ToolResult:
+        text = OUTCOME_UNKNOWN if call_id in self.started else NOT_RUN
+        return ToolResult(call_id, text, failed=True)
 
     def _spend(self, model: str, usage: Usage, cost: float | None) -> None:
         spent = self.spending.get(model, ModelSpending(cost=0.0))

@@ -1,6 +1,6 @@
-"""Unfinished work: the events that close what a log leaves open, inner nodes first."""
+"""The result of a run, and the events that close what its log leaves open."""
 
-from internal.agent.app.runs.finalization import INTERRUPTED, UNKNOWN, find_unfinished_work
+from internal.agent.app.runs.finalization import INTERRUPTED, find_unfinished_work, summarize
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
     Event,
@@ -12,6 +12,11 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.messages import user_message
+from internal.agent.domain.react.steps import TurnOutcome
+from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
+from internal.agent.domain.usage import Usage
+from tests.support.store_records import T1, a_run, a_task
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -63,7 +68,7 @@ def closed(*node_ids: str, error: str = INTERRUPTED) -> list[Event]:
 
 def unknown(*call_ids: str) -> list[Event]:
     return [
-        ToolCompleted(call_id=each, tool_name="shell", duration_ms=0, error=UNKNOWN)
+        ToolCompleted(call_id=each, tool_name="shell", duration_ms=0, error=OUTCOME_UNKNOWN)
         for each in call_ids
     ]
 
@@ -113,3 +118,16 @@ def test_closing_twice_finds_nothing() -> None:
     events: list[Event] = [begun("execute"), begun("iter:1"), called("a")]
     closing = find_unfinished_work(log(*events))
     assert find_unfinished_work(log(*events, *closing)) == []
+
+
+def test_a_run_without_a_turn_leaves_its_instruction_and_its_error() -> None:
+    task, outcome = a_task(instruction="count\nto ten"), TurnOutcome("error", "", "no key")
+    result = summarize(a_run(fence=1), task, None, outcome, ended=T1)
+    assert result.end.status == "failed"
+    assert (result.end.error, result.end.usage, result.end.cost) == ("no key", Usage(), None)
+    assert result.end.ended == T1
+    assert [*result.messages] == [user_message(task.instruction)]
+    assert result.usage == {}
+    assert result.title == "count"
+    assert not result.silent
+    assert not summarize(a_run(fence=0), task, None, outcome, ended=T1).messages

@@ -20,7 +20,7 @@ from internal.agent.domain.react.closing_prompts import (
     NO_ANSWER,
 )
 from internal.agent.domain.react.steps import Act, ModelSpending, TurnOutcome
-from internal.agent.domain.react.turn import INTERRUPTED, MAX_EMPTY_REPLIES, Turn
+from internal.agent.domain.react.turn import MAX_EMPTY_REPLIES, OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
 from internal.agent.domain.usage import RunLimits, Usage
 from tests.support import turn_driver
@@ -229,7 +229,7 @@ def test_only_idempotent_calls_run_again_after_a_crash() -> None:
     run_calls(turn)
     given = last_results(turn)
     assert list(given) == ["a", "b", "c", "d", "e"]
-    assert given["b"] == ToolResult("b", INTERRUPTED, failed=True)
+    assert given["b"] == ToolResult("b", OUTCOME_UNKNOWN, failed=True)
     assert given["d"].text == "done"
     assert turn.started == frozenset()
 
@@ -240,7 +240,7 @@ def test_a_call_of_a_removed_tool_is_not_repeated() -> None:
     turn.mark_started(["a"])
     turn.config = msgspec.structs.replace(turn.config, tools=())
     assert turn.settle_interrupted() == []
-    assert last_results(turn)["a"].text == INTERRUPTED
+    assert last_results(turn)["a"].text == OUTCOME_UNKNOWN
 
 
 @pytest.mark.parametrize("stop_reason", ["timeout", "error", "user_stop"])

@@ -1,0 +1,150 @@
+"""Every end of a run keeps what the run did: messages, usage, cost and last words."""
+
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from internal.agent.app.runs.active import ActiveRun, claim_run
+from internal.agent.app.runs.creation import Submitted
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.domain.errors import RunStopped
+from internal.agent.domain.messages import Message, ToolResult
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.usage import UsageSum
+from tests.support.agent_app import Core, core, plan, sound
+from tests.support.anthropic_server import Call, Reply, Rules, When
+
+LONG = "3000-01-01T00:00:00.000Z"
+PRICES = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 1000, "output": 1000}}'}
+TOUCH = Call("shell", {"command": "touch done && echo touched"})
+
+
+def asks_after_work() -> Rules:
+    """A model that runs a command, then asks, and after the answer never replies."""
+    return Rules(
+        [
+            Reply(hang=True, when=When(last_result="green")),
+            Reply(
+                text="It is touched.",
+                calls=[Call("request_user", {"question": "which?"})],
+                when=When(last_result="touched"),
+            ),
+            Reply(calls=[TOUCH], when=When(all_results=1)),
+            Reply(calls=[plan()]),
+        ]
+    )
+
+
+async def history(here: Core, made: Submitted) -> list[Message]:
+    rows = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
+    return [message for _, _, message, _ in reversed(rows)]
+
+
+async def spent(here: Core, made: Submitted) -> list[UsageSum]:
+    work = partial(here.services.stores.usage.sum_by, "model", made.session_id, None, limit=10)
+    return await here.services.database.read(work)
+
+
+def results(messages: list[Message]) -> list[ToolResult]:
+    return [part for each in messages for part in each.parts if isinstance(part, ToolResult)]
+
+
+async def check_kept(here: Core, made: Submitted, *, models: int) -> None:
+    """Check that the conversation and the costs contain the work of the run."""
+    messages = await history(here, made)
+    assert messages[0].text == "paint"
+    assert any("touched" in result.text for result in results(messages))
+    run = await here.run(made)
+    assert run.answer == "It is touched."
+    assert run.cost is not None
+    assert run.cost > 0
+    (used,) = await spent(here, made)
+    assert (used.usage, used.cost) == (run.usage, run.cost)
+    assert used.usage.output_tokens > 0
+    assert len(here.model.requests) == models
+    sound(await here.durable(made))
+
+
+async def test_stopping_a_waiting_run_keeps_its_work(home: Path) -> None:
+    async with core(home, asks_after_work(), PRICES) as here:
+        made = await here.submit("paint")
+        await here.asked(made)
+        assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
+        assert (await here.run(made)).status == "cancelled"
+        await check_kept(here, made, models=3)
+
+
+async def requeued(here: Core, made: Submitted) -> None:
+    """Bring a run that was answered and continued back into its queue, as a crash does."""
+    asked = await here.asked(made)
+    here.services.dispatcher.stop()
+    await here.answer(asked["question_id"], "text", "green")
+    assert (await here.run(made)).status == "queued"
+
+
+async def test_stopping_a_requeued_run_keeps_its_work(home: Path) -> None:
+    async with core(home, asks_after_work(), PRICES) as here:
+        made = await here.submit("paint")
+        await requeued(here, made)
+        assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
+        await check_kept(here, made, models=3)
+
+
+async def test_a_stop_before_the_turn_is_restored_keeps_its_work(home: Path) -> None:
+    async with core(home, asks_after_work(), PRICES) as here:
+        made = await here.submit("paint")
+        await requeued(here, made)
+        app = here.services
+        run = await app.database.write(
+            partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
+        )
+        assert run is not None
+        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        stopped = await here.run(made)
+        active = ActiveRun(stopped)
+        active.cancel(RunStopped("local", "web"))
+        await app.coordinator.execute_task(active)
+        assert (await here.run(made)).status == "cancelled"
+        await check_kept(here, made, models=3)
+
+
+async def test_giving_up_a_run_keeps_its_work(home: Path) -> None:
+    async with core(home, asks_after_work(), PRICES) as here:
+        made = await here.submit("paint")
+        await requeued(here, made)
+        app = here.services
+        run = await app.database.write(
+            partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
+        )
+        assert run is not None
+        await app.coordinator.execute_task(ActiveRun(msgspec.structs.replace(run, attempt=99)))
+        ended = await here.run(made)
+        assert (ended.status, ended.stop_reason) == ("failed", "interrupted")
+        await check_kept(here, made, models=3)
+
+
+async def test_the_run_of_a_closed_terminal_keeps_its_work(home: Path) -> None:
+    async with core(home, asks_after_work(), PRICES) as here:
+        made = await here.submit("paint")
+        await requeued(here, made)
+        app = here.services
+        await app.database.write(
+            partial(app.stores.runs.adopt, made.run_id, "terminal", "2026-01-01T00:00:00.000Z")
+        )
+        await app.database.write(
+            partial(claim_run, app.stores, made.run_id, "terminal", lease_until="2026", now="2026")
+        )
+        sweep = Recovery(app.database, app.stores, broadcaster=app.broadcaster, clock=app.clock)
+        assert len(await sweep.recover_expired_leases()) == 1
+        ended = await here.run(made)
+        assert (ended.status, ended.stop_reason) == ("failed", "interrupted")
+        await check_kept(here, made, models=3)
+
+
+async def test_a_task_that_never_began_leaves_no_message(home: Path) -> None:
+    async with core(home, [Reply(hang=True)]) as here:
+        here.services.dispatcher.stop()
+        made = await here.submit("paint")
+        assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
+        assert await history(here, made) == []
