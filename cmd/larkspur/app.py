@@ -42,6 +42,7 @@ from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.permissions.targets import ToolTargets
+from internal.agent.domain.processes import ProcessIdentity
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
@@ -66,6 +67,7 @@ from internal.channels.web.static_page import Page
 from internal.config.home import HomeError, prepare
 from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
+from internal.config.processes import SystemProcesses
 from internal.config.server import ServerSettings
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
@@ -101,6 +103,8 @@ class Services:
     stores: Stores
     broadcaster: EventBroadcaster
     clock: SystemClock
+    processes: SystemProcesses
+    process: ProcessIdentity
     attachments: LocalAttachments
     model_book: ModelBook
     defaults: TaskDefaults
@@ -112,7 +116,7 @@ class Services:
 class GatewayServices(Services):
     """The services of `larkspur serve`.
 
-    The caller runs the dispatcher and holds the folder's lock.
+    The caller runs the dispatcher and holds the locks of the database.
     """
 
     gateway: Gateway
@@ -158,13 +162,15 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         LarkspurError: the database cannot be used.
     """
     settings, stores, clock = loaded.settings, Stores(), SystemClock()
+    processes = SystemProcesses()
+    process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings.database.path))
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
         await stack.enter_async_context(background_task(broadcaster.follow()))
         stack.callback(broadcaster.close)
-        owner, seconds = f"{role}-{Ksuid()}", settings.dispatch.lease_seconds
+        owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
         yield Services(
             settings=settings,
@@ -173,6 +179,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             stores=stores,
             broadcaster=broadcaster,
             clock=clock,
+            processes=processes,
+            process=process,
             attachments=LocalAttachments(loaded.home / "attachments"),
             model_book=book,
             defaults=task_defaults(settings, book),

@@ -29,7 +29,8 @@ from internal.channels.web.services import ComponentHealth, Health, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded
-from internal.dispatch.lock import dispatcher_lock
+from internal.config.processes import SystemProcesses
+from internal.dispatch.lock import GatewayLock, database_lock
 from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
 from internal.sandbox.process_privacy import deny_process_inspection
@@ -61,11 +62,12 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
     configure_logging(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
     deny_process_inspection()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    database, process = loaded.settings.database.path, SystemProcesses().current("gateway")
     with (
-        dispatcher_lock(loaded.home),
+        database_lock(database, process) as has_lock,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, token, simulator_notice))
+        runner.run(_serve(loaded, token, simulator_notice, has_lock=has_lock))
     return OK
 
 
@@ -196,7 +198,7 @@ def _checked_credential(given: str | None, default: str) -> str:
     return text
 
 
-async def _serve(loaded: Loaded, token: str, simulator_notice: str) -> None:
+async def _serve(loaded: Loaded, token: str, simulator_notice: str, *, has_lock: bool) -> None:
     stopping = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
@@ -209,12 +211,25 @@ async def _serve(loaded: Loaded, token: str, simulator_notice: str) -> None:
     try:
         async with (
             open_gateway(loaded) as services,
+            _gateway_lock(services).hold(
+                services.process, loaded.settings.database.path, has_lock=has_lock
+            ),
             _running_channels(loaded, services, token) as server,
         ):
             _announce(loaded, server, simulator_notice)
             await stopping.wait()
     except* LarkspurError as group:
         raise _first_error(group) from None
+
+
+def _gateway_lock(services: GatewayServices) -> GatewayLock:
+    return GatewayLock(
+        services.database,
+        services.stores,
+        services.clock,
+        leases=services.leases,
+        processes=services.processes,
+    )
 
 
 @asynccontextmanager

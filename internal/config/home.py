@@ -1,7 +1,7 @@
 """The home folder of Larkspur: the local token and the address of the running gateway.
 
-Standard library only: `--version`, `--help` and a one-shot command through a running gateway import
-little else. For the same reason this module may read the environment.
+Standard library only, as its one import is: `--version`, `--help` and a one-shot command through a
+running gateway import little else. For the same reason this module may read the environment.
 """
 
 import json
@@ -11,6 +11,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from internal.config.processes import find_start
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
@@ -155,7 +157,9 @@ def write_address(home: Path, address: GatewayAddress) -> None:
     path = home / "gateway.json"
     draft = _draft_of(path)
     try:
-        _write_new(draft, json.dumps({**address._asdict(), "birth": _birth(address.pid)}) + "\n")
+        _write_new(
+            draft, json.dumps({**address._asdict(), "birth": find_start(address.pid) or ""}) + "\n"
+        )
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
@@ -189,7 +193,7 @@ def find_gateway(home: Path) -> GatewayAddress | None:
     if parsed is None:
         return None
     address, birth = parsed
-    return address if _alive(address.pid) and _birth(address.pid) == birth else None
+    return address if find_start(address.pid) == birth != "" else None
 
 
 def _parse_address(text: str) -> tuple[GatewayAddress, str] | None:
@@ -205,28 +209,6 @@ def _parse_address(text: str) -> tuple[GatewayAddress, str] | None:
         for found, kind in zip(address, GatewayAddress.__annotations__.values(), strict=True)
     )
     return (address, birth) if sound and isinstance(birth, str) and address.pid > 0 else None
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError, OverflowError):
-        return False  # PermissionError: a process of another user is not this gateway
-    return True
-
-
-def _birth(pid: int) -> str:
-    """Return the start time of a live process in clock ticks.
-
-    Empty without /proc, and for a process that ended but was not reaped. The fields of proc(5) are
-    counted after the name, which may contain anything.
-    """
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    fields = status.rpartition(")")[2].split()
-    return "" if fields[0] in "ZX" else fields[19]
 
 
 def _read_private(path: Path) -> str | None:

@@ -73,8 +73,8 @@ class DatabaseSettings(Section):
 
     @property
     def path(self) -> Path:
-        """The database file."""
-        return Path(self.url.removeprefix("sqlite:///"))
+        """The database file, without symbolic links: SQLite puts its other files beside it."""
+        return Path(self.url.removeprefix("sqlite:///")).resolve()
 
 
 class DispatchSettings(Section):

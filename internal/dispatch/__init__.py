@@ -2,8 +2,8 @@
 
 In reading order:
 
-- `local`: `LocalDispatcher`, starts the queued runs of a data folder
+- `local`: `LocalDispatcher`, starts the queued runs of a database
 - `terminal`: `TerminalDispatcher`, executes the runs of one terminal
 - `leases`: lease renewal and stop requests of other processes
-- `lock`: the lock that allows one `LocalDispatcher` per data folder
+- `lock`: the lock that allows one gateway per database
 """

@@ -9,7 +9,7 @@ from internal.agent.app.runs.active import ActiveRuns
 from internal.agent.domain.errors import RunStopped, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ class LeaseKeeper:
         self._seconds = seconds
         self._database = database
         self._runs = stores.runs
+        self._gateways = stores.gateways
         self._clock = clock
         self.failure = ""
         """Why the database could not be used at the last attempt, "" when it could."""
@@ -56,13 +57,15 @@ class LeaseKeeper:
                 ):
                     active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
                 if self._clock.monotonic() - renewed >= self._seconds / RENEWALS_PER_LEASE:
-                    await self._database.write(
-                        partial(self._runs.renew_leases, self.owner, self.expiry())
-                    )
+                    await self._database.write(partial(self._renew, self.expiry()))
                     renewed = self._clock.monotonic()
                 self._set_failure("")
             except StoreUnavailable as error:
                 self._set_failure(str(error))
+
+    def _renew(self, lease_until: str) -> Write[None]:
+        yield from self._runs.renew_leases(self.owner, lease_until)
+        yield from self._gateways.renew(self.owner, lease_until)
 
     def _set_failure(self, failure: str) -> None:
         if bool(failure) != bool(self.failure):

@@ -6,5 +6,5 @@ Reading order:
 - `tools`: tool sources and call contexts
 - `sandbox`: execution of commands
 - `attachments`: storage of files
-- `runtime`: clock, dispatcher and event listeners
+- `runtime`: clock, processes, dispatcher and event listeners
 """

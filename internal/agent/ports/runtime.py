@@ -1,4 +1,4 @@
-"""Clock, dispatcher and event listeners."""
+"""Clock, processes, dispatcher and event listeners."""
 
 from datetime import datetime
 from typing import Protocol
@@ -6,6 +6,7 @@ from typing import Protocol
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import WorkflowEventEnvelope
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.processes import ProcessIdentity
 
 
 class Clock(Protocol):
@@ -17,6 +18,14 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds of a monotonic clock, for durations."""
+        ...
+
+
+class Processes(Protocol):
+    """The processes of this machine."""
+
+    def is_alive(self, process: ProcessIdentity, /) -> bool | None:
+        """Return whether a process lives, also while it is stopped; None if it cannot be known."""
         ...
 
 

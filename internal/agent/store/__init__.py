@@ -7,6 +7,7 @@ Every store method returns a generator of named statements; the SQL stands in
 - `stores`: `Stores`, one instance of every store
 - `sessions`, `tasks`: conversations and the work in them
 - `checkpoints`, `runs`: Turns as they are stored, and the runs that execute them
+- `gateways`: the gateway of the database
 - `events`: the event log
 - `questions`: questions to people, and plans
 - `access`: permission rules, roles and the audit log

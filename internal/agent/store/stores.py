@@ -3,6 +3,7 @@
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
 from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
+from internal.agent.store.gateways import GatewayStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.runs import RunStore
 from internal.agent.store.sessions import SessionStore
@@ -21,6 +22,7 @@ class Stores:
         self.sessions = SessionStore()
         self.tasks = TaskStore()
         self.runs = RunStore()
+        self.gateways = GatewayStore()
         self.events = EventStore()
         self.inbox = InboxStore()
         self.outbox = OutboxStore()

@@ -95,7 +95,13 @@ def _check_folder(path: Path) -> None:
 
 def _check_existing(path: Path) -> FileState:
     with path.open("rb") as file:
+        links = os.fstat(file.fileno()).st_nlink
         header = file.read(_HEADER_BYTES)
+    if links > 1:  # https://sqlite.org/howtocorrupt.html#_multiple_links_to_the_same_file
+        raise StoreUnavailable(
+            f"The database {path} has {links} names (hard links). Processes that use different names"
+            " do not see each other's writes and damage it: keep one name only."
+        )
     if not header:
         return FileState(0, is_wal=False)
     if not os.access(path, os.R_OK | os.W_OK):

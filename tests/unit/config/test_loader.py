@@ -55,6 +55,12 @@ def test_nothing_has_to_be_set(home: Path) -> None:
     assert (loaded.settings.llm.provider, loaded.settings.llm.model) == ("offline", "offline-demo")
 
 
+def test_the_database_path_has_no_symbolic_links(home: Path) -> None:
+    (home / "link.db").symlink_to(home / "real.db")
+    settings = read(home, f"database: {{url: 'sqlite:///{home}/link.db'}}").settings
+    assert settings.database.path == home / "real.db"
+
+
 def test_a_later_layer_wins(home: Path) -> None:
     file = "server: {port: 1, rate_limit_burst: 1, streams_per_user: 1}\nui:\n  language: zh"
     environ = {"LARKSPUR_SERVER__PORT": "2", "LARKSPUR_SERVER__RATE_LIMIT_BURST": "2"}

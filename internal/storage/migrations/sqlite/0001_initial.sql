@@ -152,6 +152,13 @@ create index runs_of_session on runs (session_id, status, priority, arrival);
 
 create index runs_of_task on runs (task_id, arrival);
 
+-- At most one row: the gateway that serves the database, as a process (see `ProcessIdentity`).
+create table gateway (
+    id bigint primary key check (id = 1),
+    owner text not null,
+    lease_until text not null
+);
+
 -- A Turn without its messages, apart from `runs`, whose rows change with every batch of events.
 create table checkpoints (
     run_id text primary key,

@@ -195,6 +195,14 @@ async def test_a_path_that_is_a_folder(tmp_path: Path) -> None:
             pass
 
 
+async def test_a_file_with_two_names(path: Path) -> None:
+    await create_database(path)
+    os.link(path, path.with_name("other.db"))
+    with pytest.raises(StoreUnavailable, match=r"has 2 names \(hard links\)"):
+        async with open_database(path):
+            pass
+
+
 READ_ONLY = """
 import asyncio, concurrent.futures.thread, os, sys
 from internal.agent.domain.errors import StoreUnavailable
