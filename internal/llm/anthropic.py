@@ -26,7 +26,12 @@ from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
 from internal.llm.errors import ProviderInfo, error_from_status, retry_after
 from internal.llm.lenient_json import encode_json
-from internal.llm.stream_reader import ResponseReader, decode_event, parse_arguments
+from internal.llm.stream_reader import (
+    ResponseReader,
+    decode_event,
+    parse_arguments,
+    token_count,
+)
 from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
 
 # Models that think by default. Without this field they return no summary of their thinking, and no
@@ -158,10 +163,10 @@ _STOPS: dict[str, Literal["end", "tools", "length", "refused"]] = {
 
 
 class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -248,7 +253,7 @@ class AnthropicResponseReader(ResponseReader):
             case _Event(type="content_block_start", index=index, content_block=_Block() as block):
                 self._begin(index, block)
             case _Event(type="message_start", message=_Message() as message):
-                self._model = message.model or self._model
+                self._model = replace_surrogates(message.model) or self._model
                 self._count(message.usage)
             case _Event(type="message_delta", delta=_Delta() as delta, usage=usage):
                 self._count(usage)
@@ -283,7 +288,7 @@ class AnthropicResponseReader(ResponseReader):
     def _count(self, usage: _Usage | None) -> None:
         """Take the newest token counts; each event carries the totals so far."""
         for name in _Usage.__struct_fields__:
-            if (value := getattr(usage, name, None)) is not None:
+            if (value := token_count(getattr(usage, name, None))) is not None:
                 setattr(self._usage, name, value)
 
 
@@ -306,13 +311,14 @@ class _Growing:
     def part(self) -> Part | None:
         match self._block.type:
             case "text":
-                text = "".join(self._text)
+                text = replace_surrogates("".join(self._text))
                 return Text(text) if text.strip() else None
             case "thinking":
-                thought = Thinking("".join(self._text), signature="".join(self._signature))
+                text = replace_surrogates("".join(self._text))
+                thought = Thinking(text, signature=replace_surrogates("".join(self._signature)))
                 return thought if thought.text or thought.signature else None
             case "redacted_thinking":
-                return Thinking("", redacted=self._block.data)
+                return Thinking("", redacted=replace_surrogates(self._block.data))
             case "tool_use":
                 return self._call()
             case _:  # an unknown block type
@@ -320,8 +326,9 @@ class _Growing:
 
     def _call(self) -> ToolCall:
         raw = "".join(self._json)
-        arguments, malformed = parse_arguments(raw) if raw.strip() else (self._block.input, None)
-        return ToolCall(self._block.id, self._block.name, arguments, malformed)
+        block = self._block
+        given = parse_arguments(raw or encode_json(block.input).decode())
+        return ToolCall(replace_surrogates(block.id), replace_surrogates(block.name), *given)
 
 
 def _failure(error: _Error) -> ModelError:

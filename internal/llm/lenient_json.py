@@ -26,7 +26,17 @@ def decode_json(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except ValueError:  # msgspec rejects all three
-        return replace_surrogates_in(json.loads(raw.decode("utf-8", "replace"), strict=False))
+        return replace_surrogates_in(load_json(raw))
+
+
+def load_json(raw: bytes) -> Any:
+    """Decode JSON like `decode_json`, but keep lone surrogates: the next text may have the rest.
+
+    Raises:
+        ValueError: the bytes are not JSON.
+        RecursionError: the JSON is nested too deeply for the parser.
+    """
+    return json.loads(raw.decode("utf-8", "replace"), strict=False)
 
 
 def one_line(text: str, limit: int = 500) -> str:

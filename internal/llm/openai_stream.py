@@ -8,11 +8,18 @@ import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelUnreachable
 from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
+from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse, TextDelta
 from internal.llm.errors import ProviderInfo, error_from_status
 from internal.llm.lenient_json import encode_json
-from internal.llm.stream_reader import MAX_LINE_BYTES, ResponseReader, decode_event, parse_arguments
+from internal.llm.stream_reader import (
+    MAX_LINE_BYTES,
+    ResponseReader,
+    decode_event,
+    parse_arguments,
+    token_count,
+)
 
 # There is no status inside a stream. A server that began to answer accepted the request, so unknown
 # errors count as temporary.
@@ -126,15 +133,15 @@ class _Choice(msgspec.Struct):
 
 
 class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Any = None
+    cache_write_tokens: Any = None
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
     prompt_tokens_details: _Details | None = None
-    prompt_cache_hit_tokens: int | None = None
+    prompt_cache_hit_tokens: Any = None
 
 
 class _Chunk(msgspec.Struct):
@@ -191,7 +198,7 @@ class OpenAIResponseReader(ResponseReader):
         return super().feed(b"data: " + b"".join(self._document).replace(b"\n", b" ") + b"\n\n")
 
     def _reply(self) -> ModelResponse:
-        text, thoughts = "".join(self._text), "".join(self._thoughts)
+        text, thoughts = (replace_surrogates("".join(p)) for p in (self._text, self._thoughts))
         calls = tuple(call.made() for call in self._calls)
         parts: tuple[Part, ...] = (
             *((Thinking(thoughts),) if thoughts.strip() else ()),
@@ -217,10 +224,12 @@ class OpenAIResponseReader(ResponseReader):
 
     def _take(self, data: bytes) -> None:
         if self._ended or data.strip() == b"[DONE]":
+            if not (self.is_complete or self._text or self._calls):
+                raise ModelUnreachable("The provider ended the stream without a response.")
             self.is_complete = self._ended = True
             return
         chunk = decode_event(data, _decode, _Chunk)
-        self._model = chunk.model or self._model
+        self._model = replace_surrogates(chunk.model or "") or self._model
         if chunk.usage is not None:
             self._count(chunk.usage)
         for choice in chunk.choices or ():
@@ -283,16 +292,17 @@ class OpenAIResponseReader(ResponseReader):
 
     def _count(self, usage: _Usage) -> None:
         """Take the newest counts. The API counts cached tokens as prompt; `Usage` does not."""
-        if usage.prompt_tokens is None and usage.completion_tokens is None:
+        prompt, output = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
+        if prompt is None and output is None:
             return
         details = usage.prompt_tokens_details or _Details()
-        read = details.cached_tokens or usage.prompt_cache_hit_tokens or 0
-        written = details.cache_write_tokens or 0
+        hits = token_count(details.cached_tokens) or token_count(usage.prompt_cache_hit_tokens)
+        read, written = hits or 0, token_count(details.cache_write_tokens) or 0
         self._usage = Usage(
-            input_tokens=max(0, (usage.prompt_tokens or 0) - read - written),
-            output_tokens=max(0, usage.completion_tokens or 0),
-            cache_read_tokens=max(0, read),
-            cache_write_tokens=max(0, written),
+            input_tokens=max(0, (prompt or 0) - read - written),
+            output_tokens=output or 0,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
         )
         self.has_usage = True
 
@@ -324,7 +334,8 @@ class _Growing:
     def made(self) -> ToolCall:
         if not self.name:
             raise ModelUnreachable("The provider sent a tool call without a name.")
+        raw = "".join(self._raw)
         if self._arguments is not None:
-            return ToolCall(self.call_id, self.name, self._arguments)
-        arguments, malformed = parse_arguments("".join(self._raw))
-        return ToolCall(self.call_id, self.name, arguments, malformed)
+            raw = encode_json(self._arguments).decode()
+        name, call_id = replace_surrogates(self.name), replace_surrogates(self.call_id)
+        return ToolCall(call_id, name, *parse_arguments(raw))

@@ -1,5 +1,7 @@
 """Reads streamed responses of any wire format. No I/O: bytes in, text deltas and a response out."""
 
+import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,17 +9,25 @@ from typing import Any, TypeVar
 import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelUnreachable
+from internal.agent.domain.text import replace_surrogates
 from internal.agent.ports.llm import ModelResponse, TextDelta
-from internal.llm.lenient_json import decode_json
+from internal.llm.lenient_json import decode_json, load_json
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
+MAX_TOKENS = 2**53
+"""A token count of this size or more is not one: it has no exact representation on the page."""
+
+_FIELD = re.compile(rb"[A-Za-z_-]*(:|$)")
+_INVALID = "The model's address did not send a valid response."
+_log = logging.getLogger(__name__)
 
 
 class EventDataReader:
     """Splits a server-sent event stream, cut anywhere, into the `data` of its events.
 
     Event names are ignored: the known providers repeat them inside the data. Lines end with LF or
-    CRLF. An event is complete at its empty line (WHATWG HTML, section 9.2.6).
+    CRLF. An event is complete at its empty line (WHATWG HTML, section 9.2.6). Unknown fields are
+    ignored.
     """
 
     def __init__(self) -> None:
@@ -29,7 +39,7 @@ class EventDataReader:
         """Take the next bytes and return the data of the events that they complete.
 
         Raises:
-            ModelUnreachable: a line exceeds `MAX_LINE_BYTES`.
+            ModelUnreachable: a line is no field of an event, or exceeds `MAX_LINE_BYTES`.
         """
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
@@ -51,6 +61,8 @@ class EventDataReader:
         line = line.removesuffix(b"\r")
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
+        elif not _FIELD.match(line):
+            raise ModelUnreachable(_INVALID)
         elif not line and self._data:
             data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
             self._data = []
@@ -79,6 +91,7 @@ class ResponseReader(ABC):
         self._stream = EventDataReader()
         self._size = 0
         self._words: list[TextDelta] = []
+        self._halves = {False: "", True: ""}  # of a character that two deltas share, by `reasoning`
 
     def feed(self, chunk: bytes) -> list[TextDelta]:
         """Take the next bytes of the stream and return their text deltas, joined by kind.
@@ -131,6 +144,12 @@ class ResponseReader(ABC):
         if not text:
             return
         self._grow(len(text))
+        text = self._halves[reasoning] + text
+        whole = len(text) - ("\ud800" <= text[-1] <= "\udbff")
+        self._halves[reasoning] = text[whole:]
+        text = replace_surrogates(text[:whole])
+        if not text:
+            return
         last = self._words[-1] if self._words else None
         if last is not None and last.reasoning is reasoning:
             self._words[-1] = TextDelta(last.text + text, last.n + 1, reasoning)
@@ -148,14 +167,14 @@ def parse_arguments(raw: str) -> tuple[dict[str, Any], str | None]:
     if not raw.strip():
         return {}, None
     try:
-        arguments = decode_json(raw.encode("utf-8", "replace"))
+        arguments = decode_json(replace_surrogates(raw).encode())
     except (ValueError, RecursionError):
         arguments = None
     return (arguments, None) if isinstance(arguments, dict) else ({}, raw)
 
 
 def decode_event(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> _T:
-    """Decode an event, tolerating broken UTF-8 and lone surrogates.
+    """Decode an event, tolerating broken UTF-8. Lone surrogates stay: the next event has the rest.
 
     Raises:
         ModelUnreachable: this is not the protocol.
@@ -165,6 +184,15 @@ def decode_event(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> 
     except (ValueError, RecursionError):
         pass
     try:
-        return msgspec.convert(decode_json(data), kind)
+        return msgspec.convert(load_json(data), kind)
     except (ValueError, RecursionError) as error:
-        raise ModelUnreachable("The model's address did not send a valid response.") from error
+        raise ModelUnreachable(_INVALID) from error
+
+
+def token_count(value: object) -> int | None:
+    """Return a token count of a provider, or None if it is none or cannot be right."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_TOKENS:
+        return value
+    if value is not None:
+        _log.warning("token count of the provider ignored", extra={"count": str(value)[:80]})
+    return None

@@ -151,14 +151,15 @@ class SdkClient:
         # shielded: all runs await the same import, and one of them may be cancelled
         sdk = await asyncio.shield(asyncio.wrap_future(self._loading()))
         try:
-            return await sdk.client.post(
-                path,
-                content=body,
-                options={"headers": {"content-type": "application/json", **headers}},
-                cast_to=sdk.httpx2.Response,
-                stream=True,
-                stream_cls=sdk.module.AsyncStream[object],
-            )
+            async with asyncio.timeout(self._silence + _CONNECT_SECONDS):
+                return await sdk.client.post(
+                    path,
+                    content=body,
+                    options={"headers": {"content-type": "application/json", **headers}},
+                    cast_to=sdk.httpx2.Response,
+                    stream=True,
+                    stream_cls=sdk.module.AsyncStream[object],
+                )
         except sdk.module.APIStatusError as error:
             refusal = ProviderErrorResponse(error.status_code, error.body, error.response.headers)
             raise refused(refusal) from error
@@ -188,7 +189,8 @@ class SdkClient:
                 yield words
         finally:
             with contextlib.suppress(*sdk.broken):  # it is being closed anyway
-                await response.aclose()
+                async with asyncio.timeout(_TAIL_SECONDS):
+                    await response.aclose()
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
@@ -203,11 +205,17 @@ class SdkClient:
         return self._key.hide_in(text)
 
     async def _chunks(self, sdk: _Sdk, response: Any) -> AsyncGenerator[bytes, None]:
-        try:
-            async for chunk in response.aiter_bytes():
-                yield chunk
-        except sdk.broken as error:
-            raise self._unreachable(error) from error
+        body = response.aiter_bytes()
+        while True:
+            try:
+                # ours as well: the transport ignores its own after it fails to parse a chunk
+                async with asyncio.timeout(self._silence):
+                    chunk = await anext(body, None)
+            except sdk.broken as error:
+                raise self._unreachable(error) from error
+            if chunk is None:
+                return
+            yield chunk
 
     def _unreachable(self, error: BaseException) -> ModelUnreachable:
         said = one_line(self._key.hide_in(str(error))) or type(error).__name__

@@ -49,6 +49,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       `after_pieces` deltas.
     - `cut_after_bytes`: the stream ends after `bytes`; with `clean`, as if that were all of it.
     - `garbage`: a 200 with `body` (or noise) instead of the stream.
+    - `garbage_in_stream`: `body` (or noise) that breaks the framing of the connection after
+      `after_pieces` deltas; the connection stays open.
     - `drop`: the connection closes without an answer.
 
     It strikes the first `times` requests that its reply would have answered, always when None. In a
@@ -56,7 +58,13 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     kind: Literal[
-        "status", "error_in_stream", "overloaded_in_stream", "cut_after_bytes", "garbage", "drop"
+        "status",
+        "error_in_stream",
+        "overloaded_in_stream",
+        "cut_after_bytes",
+        "garbage",
+        "garbage_in_stream",
+        "drop",
     ]
     status: int = 529
     error: str | None = None
@@ -432,6 +440,12 @@ class ScriptedServer(ABC):
         if fault is not None and fault.kind in {"error_in_stream", "overloaded_in_stream"}:
             cut = after_deltas(events, fault.after_pieces, self.delta_mark)
             events = [*events[:cut], self.error_event(fault.error, fault.message)]
+        if fault is not None and fault.kind == "garbage_in_stream":
+            sent = b"".join(events[: after_deltas(events, fault.after_pieces, self.delta_mark)])
+            noise = fault.body.encode() if fault.body else b"\xff\xfe\x00 noise\r\n" * 3
+            writer.write(_chunk(sent) + noise)
+            await writer.drain()
+            return bool(await reader.read(1))
         if reply.after_pieces is not None:
             cut = after_deltas(events, reply.after_pieces, self.delta_mark)
             writer.write(_chunk(b"".join(events[:cut])))

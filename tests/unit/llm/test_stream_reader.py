@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from internal.agent.domain.errors import ModelUnreachable
 from internal.llm.stream_reader import EventDataReader, decode_event, parse_arguments
 
+LINES = st.sampled_from([b"data: a", b"data:\xff\xfe", b"event: x", b":", b"", b"\r", b"id\r"])
 
-@given(st.binary(max_size=2_000), st.lists(st.integers(1, 50), max_size=60))
-def test_events_do_not_depend_on_where_chunks_end(raw: bytes, sizes: list[int]) -> None:
+
+@given(st.lists(LINES, max_size=60), st.lists(st.integers(1, 50), max_size=60))
+def test_events_do_not_depend_on_where_chunks_end(lines: list[bytes], sizes: list[int]) -> None:
+    raw = b"\n".join(lines)
     at_once = EventDataReader().feed(raw)
     stream, start, found = EventDataReader(), 0, []
     for size in sizes:
@@ -23,6 +26,12 @@ def test_events_do_not_depend_on_where_chunks_end(raw: bytes, sizes: list[int]) 
 def test_an_event_may_have_many_lines_with_either_line_end() -> None:
     raw = b":ping\nevent: x\ndata: a\r\ndata:b\r\n\r\n\r\ndata: c\n\nretry: 1\n\ndata: never"
     assert EventDataReader().feed(raw) == [b"a\nb", b"c"]
+
+
+@pytest.mark.parametrize("line", [b"<html>", b"\x00\xff", b'{"data": 1}', b" data: a"])
+def test_a_line_that_is_no_field_is_an_error(line: bytes) -> None:
+    with pytest.raises(ModelUnreachable, match="valid response"):
+        EventDataReader().feed(b"data: a\n\n" + line + b"\n")
 
 
 def test_a_line_beyond_the_size_limit_is_an_error() -> None:
@@ -58,7 +67,7 @@ class Event(msgspec.Struct):
 
 def test_an_event_is_decoded_with_broken_text_replaced() -> None:
     decode = msgspec.json.Decoder(Event).decode
-    assert decode_event(b'{"text": "a\xff\\ud800"}', decode, Event).text == "a\ufffd\ufffd"
+    assert decode_event(b'{"text": "a\xff"}', decode, Event).text == "a\ufffd"
     for raw in (b"<html>", b'{"text": 7}', b"[" * 100_000):
         with pytest.raises(ModelUnreachable, match="valid response"):
             decode_event(raw, decode, Event)
