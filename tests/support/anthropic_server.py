@@ -172,6 +172,7 @@ def _check_fields(body: Mapping[str, Any]) -> None:
 def _check_messages(messages: Any) -> None:
     need(isinstance(messages, list) and messages, "messages: at least one message is required")
     open_calls: list[str] = []
+    call_ids: set[str] = set()
     expected = "user"
     for n, message in enumerate(messages):
         where = f"messages.{n}"
@@ -188,7 +189,8 @@ def _check_messages(messages: Any) -> None:
             _check_block(f"{where}.content.{m}", message["role"], block)
         _check_results(where, blocks, open_calls)
         open_calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        need(len(open_calls) == len(set(open_calls)), f"{where}: `tool_use` ids must be unique")
+        known, call_ids = len(call_ids), call_ids.union(open_calls)
+        need(len(call_ids) == known + len(open_calls), f"{where}: `tool_use` ids must be unique")
     need(
         not open_calls,
         f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks "

@@ -52,6 +52,14 @@ def question_id(run_id: RunId, number: int) -> QuestionId:
     return QuestionId(f"question-{ksuid_part(run_id)}-{number}")
 
 
+def call_id_prefix(run_id: RunId, iteration: int) -> str:
+    """Return the start of the ids of one reply's tool calls; no other run has the same.
+
+    With the number of the call an id has at most 40 characters, as OpenAI requires.
+    """
+    return f"{ksuid_part(run_id)}-{iteration}"
+
+
 def log_id(run_id: RunId) -> str:
     """Return the id of the log lines of a run."""
     return f"log-{ksuid_part(run_id)}"

@@ -121,6 +121,20 @@ def assign_call_ids(calls: Iterable[ToolCall], used: set[str], prefix: str) -> t
     return tuple(named)
 
 
+def without_call_ids(parts: Iterable[Part]) -> list[Part]:
+    """Return the parts of a reply with empty call ids.
+
+    Some model servers use the same ids in every reply or every conversation. Runs of a session may
+    overlap, so an id that is new to a run can belong to another run of its session.
+    """
+    return [
+        ToolCall("", part.name, part.arguments, part.malformed)
+        if isinstance(part, ToolCall)
+        else part
+        for part in parts
+    ]
+
+
 def text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return the text and thinking of a reply, without calls and empty parts."""
     kept: list[Part] = []

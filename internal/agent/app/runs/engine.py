@@ -19,7 +19,7 @@ from internal.agent.domain.events.types import (
     OutputSummary,
     Partial,
 )
-from internal.agent.domain.messages import Message
+from internal.agent.domain.messages import Message, without_call_ids
 from internal.agent.domain.react.context_window import text_tokens, tools_tokens
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.react.turn import Turn
@@ -205,7 +205,8 @@ class ReactEngine:
             llm_model=reply.model,
             usage=reply.usage,
         )
-        events = turn.add_reply(reply.parts, reply.model, reply.usage, cost)
+        parts = without_call_ids(reply.parts)
+        events = turn.add_reply(parts, reply.model, reply.usage, cost)
         await context.stream.emit(summary, *events, turn=turn)
         return reply
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from internal.agent.domain.events.types import ContextCompression, DiagnosticError, Event
-from internal.agent.domain.ids import QuestionId, question_id
+from internal.agent.domain.ids import QuestionId, call_id_prefix, question_id
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -125,7 +125,10 @@ class Turn(msgspec.Struct, kw_only=True):
     def add_reply(
         self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
     ) -> list[Event]:
-        """Add a reply of the model and review its calls."""
+        """Add a reply of the model and review its calls.
+
+        A call without a valid, unused id gets one that no other run of the session has.
+        """
         self.iteration += 1
         self._spend(model, usage, cost)
         text = replace_surrogates(
@@ -133,7 +136,8 @@ class Turn(msgspec.Struct, kw_only=True):
         ).strip()
         used = {call.call_id for message in self.messages for call in message.calls}
         made = (part for part in parts if isinstance(part, ToolCall))
-        calls = assign_call_ids(made, used, f"call-{self.iteration}")
+        prefix = call_id_prefix(self.config.run_id, self.iteration)
+        calls = assign_call_ids(made, used, prefix)
         if self.closing_reason is not None or self._over_budget():
             reason: StopReason = self.closing_reason or "budget_exceeded"
             return self._finish(

@@ -25,6 +25,7 @@ def test_derived_ids_are_deterministic_and_sorted() -> None:
     assert run == f"run-{bare}"
     assert ids.event_id(run, 3) == f"evt-{bare}-3"
     assert ids.question_id(run, 2) == f"question-{bare}-2"
+    assert ids.call_id_prefix(run, 4) == f"{bare}-4"
     assert ids.log_id(run) == f"log-{bare}"
     names = [ids.event_id(run, seq) for seq in range(1, 9)]
     assert all(one < two for one, two in pairwise(names))

@@ -19,6 +19,7 @@ from internal.agent.domain.messages import (
     merge_messages,
     text_parts,
     user_message,
+    without_call_ids,
 )
 
 PICTURE = Image("image/png", "aGVyb24=")
@@ -82,6 +83,19 @@ def test_ids_are_unique(ids: list[str], used: set[str]) -> None:
     assert len(ours) == len(ids) == len(set(ours))
     assert not before & set(ours)
     assert used == before | set(ours)
+
+
+def test_the_ids_of_a_model_are_removed() -> None:
+    parts: list[Part] = [
+        Text("I look."),
+        ToolCall("call_1", "x", {"a": 1}),
+        ToolCall("call_1", "y", {}, "{"),
+    ]
+    assert without_call_ids(parts) == [
+        Text("I look."),
+        ToolCall("", "x", {"a": 1}),
+        ToolCall("", "y", {}, "{"),
+    ]
 
 
 def test_a_call_is_normalized_for_storage() -> None:

@@ -403,7 +403,7 @@ def test_a_call_in_the_history_is_not_reviewed_again() -> None:
     history += [Message("user", (ToolResult("old", "done"),)), Message("assistant", (Text("."),))]
     turn = start_turn(run_config(policy=ASK, people=True), history)
     add_reply(turn, write("old"))
-    assert [each.call_id for each in next_question(turn).calls] == ["call-1-1"]
+    assert [each.call_id for each in next_question(turn).calls] == ["2Abc-1-1"]
 
 
 def test_a_tool_of_a_channel_runs_like_any_other() -> None:

@@ -98,10 +98,10 @@ def test_unsent_user_messages_are_kept_when_the_run_is_stopped() -> None:
 
 
 def test_repeated_call_ids_are_made_unique() -> None:
-    history = [user_message("Hi"), Message("assistant", (read("x"), read("call-1-1")))]
-    history.append(Message("user", (ToolResult("x", ""), ToolResult("call-1-1", ""))))
+    history = [user_message("Hi"), Message("assistant", (read("x"), read("2Abc-1-1")))]
+    history.append(Message("user", (ToolResult("x", ""), ToolResult("2Abc-1-1", ""))))
     turn = start_turn(run_config(), history)
-    add_reply(turn, read("x"), read(""), read("call-1-2"), read("a b"), read("new"))
+    add_reply(turn, read("x"), read(""), read("2Abc-1-2"), read("a b"), read("new"))
     ids = run_calls(turn)
     assert len(set(ids)) == 5
     assert ids[-1] == "new"

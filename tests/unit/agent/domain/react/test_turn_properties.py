@@ -71,7 +71,7 @@ ONES = [
     *(ToolCall("", name, {}) for name in ("", "no_such_tool", "x" * 300)),
 ]
 BASIC = [ToolCall("", name, each) for name in ("read_file", *RISKY) for each in ARGUMENTS[name]]
-IDS = ["", "", "call-1-1", "call-1-2", "call-2-1", "a", "b", "c", "d", "a b", "\ud800", "i" * 200]
+IDS = ["", "", "2Abc-1-1", "2Abc-1-2", "2Abc-2-1", "a", "b", "c", "d", "a b", "\ud800", "i" * 200]
 THOUGHTS = [
     *(Thinking(text, signature_of(text)) for text in ("", "Hm.", "行く🪶")),
     Thinking("", redacted="opaque"),
@@ -101,13 +101,13 @@ histories: st.SearchStrategy[list[Message]] = st.sampled_from(
         [user_message("Stopped before a word")],
         [
             Message("user", (pictures, Text("What is it?"))),
-            Message("assistant", (turn_driver.read("call-1-1"), turn_driver.read("a"))),
-            Message("user", (ToolResult("call-1-1", ""), ToolResult("a", "x" * 2000))),
+            Message("assistant", (turn_driver.read("2Abc-1-1"), turn_driver.read("a"))),
+            Message("user", (ToolResult("2Abc-1-1", ""), ToolResult("a", "x" * 2000))),
             user_message("Go on"),
             Message("assistant", (Text("A heron."),)),
             user_message("And now?"),
-            Message("assistant", (turn_driver.write("call-2-1"),)),
-            Message("user", (ToolResult("call-2-1", "not run", failed=True),)),
+            Message("assistant", (turn_driver.write("2Abc-2-1"),)),
+            Message("user", (ToolResult("2Abc-2-1", "not run", failed=True),)),
         ],
     ]
 )
