@@ -12,8 +12,9 @@ from typing import Any
 
 from internal.config.home import prepare, read_token
 from tests import ROOT
-from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.http_client import HttpClient, Reply, SseFrame
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import ScriptedServer
 
 _ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 NO_CRASH = "none"
@@ -65,7 +66,7 @@ class RestartingGateway:
     `request` and `stream` reconnect whenever a new process accepts requests.
     """
 
-    def __init__(self, folder: Path, model: ScriptedAnthropic, environ: dict[str, str]) -> None:
+    def __init__(self, folder: Path, model: ScriptedServer, environ: dict[str, str]) -> None:
         self.folder = folder
         self.home = prepare(folder / "home")
         self.workspace = folder / "workspace"
@@ -76,21 +77,23 @@ class RestartingGateway:
         self.codes: list[int] = []
         self._environ = environ
         self._client: HttpClient | None = None
+        self._serving: GatewayProcess | None = None
         self._closed = False
         self._changed = asyncio.Condition()
 
     @property
     def environ(self) -> dict[str, str]:
         """The environment of every process."""
+        provider = "openai" if isinstance(self.model, ScriptedOpenAI) else "anthropic"
         return {
             **self._environ,
             "LARKSPUR_HOME": str(self.home),
             "HOME": str(self.folder),
             "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
-            "ANTHROPIC_BASE_URL": self.model.base_url,
-            "ANTHROPIC_API_KEY": "x",
-            "LARKSPUR_LLM__PROVIDER": "anthropic",
-            "LARKSPUR_LLM__MODEL": "claude-x",
+            f"{provider.upper()}_BASE_URL": self.model.base_url,
+            f"{provider.upper()}_API_KEY": "x",
+            "LARKSPUR_LLM__PROVIDER": provider,
+            "LARKSPUR_LLM__MODEL": "model-x",
         }
 
     async def start(self, *command: str, plan: str = NO_CRASH) -> GatewayProcess:
@@ -113,7 +116,7 @@ class RestartingGateway:
         for plan in plans:
             if self._closed:
                 return
-            process = await self.start("serve", "--port", "0", plan=plan)
+            self._serving = process = await self.start("serve", "--port", "0", plan=plan)
             await self._announce(await process.ready(self.home))
             self.codes.append(await process.wait())
             await self._announce(None)
@@ -127,8 +130,9 @@ class RestartingGateway:
         self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the newest process."""
-        self.processes[-1].process.send_signal(number)
+        """Send a signal to the newest gateway, unless it has ended."""
+        assert self._serving is not None
+        self._serving.process.send_signal(number)
 
     async def wait_until_up(self) -> HttpClient:
         """Return the client of the current process, or of the next one."""
@@ -197,7 +201,7 @@ async def stream_frames(client: HttpClient, query: str, last: str) -> AsyncGener
 
 @asynccontextmanager
 async def restarting_gateway(
-    folder: Path, model: ScriptedAnthropic, environ: dict[str, str], plans: Sequence[str]
+    folder: Path, model: ScriptedServer, environ: dict[str, str], plans: Sequence[str]
 ) -> AsyncGenerator[RestartingGateway]:
     """Run a process per plan; the last one is stopped when the context is left."""
     gateway = RestartingGateway(folder, model, environ)

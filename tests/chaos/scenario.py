@@ -159,13 +159,13 @@ async def list_messages(gateway: RestartingGateway, session_id: str) -> list[dic
 
 
 async def read_replay(gateway: RestartingGateway, session_id: str) -> list[SseFrame]:
-    """Return the frames of the replay for a new reader."""
-    seen: list[SseFrame] = []
-    async with aclosing(
-        stream_frames(await gateway.wait_until_up(), f"session_id={session_id}", "")
-    ) as shown:
-        async for frame in shown:
-            if frame.event == "replay.done":
-                break
-            seen.append(frame)
-    return seen
+    """Return the frames of the replay for a new reader, from one connection."""
+    while True:
+        client = await gateway.wait_until_up()
+        seen: list[SseFrame] = []
+        async with aclosing(stream_frames(client, f"session_id={session_id}", "")) as shown:
+            async for frame in shown:
+                if frame.event == "replay.done":
+                    return seen
+                seen.append(frame)
+        await gateway.wait_until_replaced(client)
