@@ -25,6 +25,7 @@ from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.engine import ReactEngine
+from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
@@ -184,7 +185,13 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             attachments=LocalAttachments(loaded.home / "attachments"),
             model_book=book,
             defaults=task_defaults(settings, book),
-            recovery=Recovery(database, stores, broadcaster=broadcaster, clock=clock),
+            recovery=Recovery(
+                database,
+                stores,
+                broadcaster=broadcaster,
+                clock=clock,
+                owners=OwnerWatch(processes, clock, seconds),
+            ),
             leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
         )
 

@@ -6,8 +6,9 @@ from datetime import timedelta
 from functools import partial
 
 from internal.agent.app.runs.active import ActiveRuns
-from internal.agent.domain.errors import RunStopped, StoreUnavailable
+from internal.agent.domain.errors import LeaseLost, RunStopped, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -47,8 +48,12 @@ class LeaseKeeper:
         return rfc3339(self._clock.now() + timedelta(seconds=self._seconds))
 
     async def run(self, active: ActiveRuns) -> None:
-        """Renew the leases and cancel runs that were asked to stop, until cancelled."""
-        renewed = self._clock.monotonic()
+        """Renew the leases and cancel runs that this process must not execute, until cancelled.
+
+        These are runs that were asked to stop, and runs that another process has taken over while
+        this one was stopped.
+        """
+        renewed = self._times()
         while True:
             await asyncio.sleep(POLL_INTERVAL_SECONDS)
             try:
@@ -56,16 +61,30 @@ class LeaseKeeper:
                     partial(self._runs.list_stop_requests, self.owner)
                 ):
                     active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
-                if self._clock.monotonic() - renewed >= self._seconds / RENEWALS_PER_LEASE:
-                    await self._database.write(partial(self._renew, self.expiry()))
-                    renewed = self._clock.monotonic()
+                now = self._times()
+                # a jump of the wall clock also changes which leases others see as ended
+                passed = max(abs(now[0] - renewed[0]), now[1] - renewed[1])
+                if passed >= self._seconds / RENEWALS_PER_LEASE:
+                    await self._renew(active)
+                    renewed = now
                 self._set_failure("")
             except StoreUnavailable as error:
                 self._set_failure(str(error))
 
-    def _renew(self, lease_until: str) -> Write[None]:
-        yield from self._runs.renew_leases(self.owner, lease_until)
+    async def _renew(self, active: ActiveRuns) -> None:
+        claimed = [each.run.id for each in active]
+        owned = await self._database.write(partial(self._renew_rows, self.expiry()))
+        for run_id in claimed:
+            if run_id not in owned:
+                active.cancel(run_id, LeaseLost(f"Another process has taken over {run_id}."))
+
+    def _renew_rows(self, lease_until: str) -> Write[set[RunId]]:
         yield from self._gateways.renew(self.owner, lease_until)
+        return (yield from self._runs.renew_leases(self.owner, lease_until))
+
+    def _times(self) -> tuple[float, float]:
+        """Return the seconds of the wall clock and of the monotonic clock."""
+        return self._clock.now().timestamp(), self._clock.monotonic()
 
     def _set_failure(self, failure: str) -> None:
         if bool(failure) != bool(self.failure):

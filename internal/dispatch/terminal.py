@@ -1,6 +1,7 @@
 """The dispatcher of a terminal: executes the terminal's own runs in its process."""
 
 import asyncio
+import itertools
 import logging
 from functools import partial
 
@@ -8,10 +9,10 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
-from internal.agent.domain.errors import NotFound, RunExit, StoreUnavailable
+from internal.agent.domain.errors import LeaseLost, NotFound, RunExit, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import Run
+from internal.agent.domain.tasks import ENDED, Run
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 CLAIM_INTERVAL_SECONDS = 0.2
 """How often a run whose lane is not free is claimed again."""
+
+CLAIMS_PER_RECOVERY = 25
 
 ANSWER_POLL_SECONDS = 1.0
 """How often a waiting run is checked for an answer given in another process."""
@@ -65,10 +68,13 @@ class TerminalDispatcher:
 
         Raises:
             NotFound: there is no such run.
+            LeaseLost: another process has taken it over and continues it.
             StoreError: it cannot be stored any more.
         """
+        claimed = False
         async with background_task(self._leases.run(self._active)):
             while (run := await self._claim_when_free(run_id)) is not None:
+                claimed = True
                 try:
                     await coordinator.execute_task(self._active.add(run))
                 finally:
@@ -77,6 +83,12 @@ class TerminalDispatcher:
                     await self.release(run_id)
                     return
                 await self._wait_for_answer(run_id)
+        run = await self._load(run_id)
+        if claimed and run.status not in ENDED:
+            raise LeaseLost(
+                f"Another process continues the task {run.task_id}, because this terminal was"
+                f" stopped. Follow it with: larkspur watch {run.task_id}"
+            )
 
     async def adopt(self, run_id: RunId) -> bool:
         """Give a queued run without an owner to this terminal. False when it is not such a run."""
@@ -90,7 +102,7 @@ class TerminalDispatcher:
 
     async def _claim_when_free(self, run_id: RunId) -> Run | None:
         """Claim the run when its lane is free. None when it is not queued any more."""
-        while True:
+        for attempt in itertools.count(1):
             now = rfc3339(self._clock.now())
             run = await self._database.write(
                 partial(
@@ -107,6 +119,9 @@ class TerminalDispatcher:
             if (await self._load(run_id)).status != "queued":
                 return None
             await asyncio.sleep(CLAIM_INTERVAL_SECONDS)
+            if not attempt % CLAIMS_PER_RECOVERY:  # the lane may be held by a dead process
+                await self._recovery.recover_expired_leases()
+        raise AssertionError  # count() has no end
 
     async def _wait_for_answer(self, run_id: RunId) -> None:
         """Return when the run does not wait for an answer any more."""

@@ -3,8 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from internal.agent.app.runs.recovery import Recovery
-from tests.support.agent_app import core, sound
+from tests.support.agent_app import core, make_recovery, sound
 from tests.support.anthropic_server import Reply
 
 
@@ -15,12 +14,7 @@ async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Pat
         services = here.services.coordinator.services
         owner = (await here.run(made)).owner
         await services.database.write(partial(services.stores.runs.renew_leases, owner, "2000"))
-        sweep = Recovery(
-            services.database,
-            services.stores,
-            broadcaster=services.broadcaster,
-            clock=services.clock,
-        )
+        sweep = make_recovery(here.services)
         assert await sweep.recover_expired_leases({made.run_id}) == []
         here.model.release("go")
         events = await here.end_of(made)

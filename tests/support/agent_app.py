@@ -13,7 +13,9 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.events.subscription import Cursor
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.events.envelope import EventRecord
@@ -22,6 +24,7 @@ from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
+from internal.agent.ports.runtime import Clock
 from internal.config.loader import load
 from larkspur.app import (
     GatewayServices,
@@ -117,6 +120,17 @@ class Core:
 def plain_gateway(services: Services) -> Gateway:
     """Return a gateway on the services that executes no runs itself."""
     return make_gateway(services, make_terminal_dispatcher(services))
+
+
+def make_recovery(services: Services, clock: Clock | None = None) -> Recovery:
+    """Return the recovery of a process that has just started: it has not seen any lease before."""
+    return Recovery(
+        services.database,
+        services.stores,
+        broadcaster=services.broadcaster,
+        clock=clock or services.clock,
+        owners=OwnerWatch(services.processes, clock or services.clock, 30.0),
+    )
 
 
 def plan(*steps: str, **more: Any) -> Call:

@@ -24,6 +24,13 @@ class RunEnd(NamedTuple):
     ended: str
 
 
+class HeldRun(NamedTuple):
+    """A run that a process executes or has reserved, and the end of its lease (RFC 3339)."""
+
+    run: Run
+    lease_until: str
+
+
 _usage = msgspec.json.Decoder(Usage)
 _stop_request = msgspec.json.Decoder(StopRequest)
 _STOP, _TERMINAL, _USAGE = map(Run.__struct_fields__.index, ("stop", "terminal", "usage"))
@@ -97,10 +104,10 @@ class RunStore:
         rows = yield Statement("owned_runs", (owner,))
         return _runs(rows)
 
-    def list_expired(self, now: str, /) -> Read[list[Run]]:
-        """Return the running runs, and a terminal's queued ones, whose lease has expired."""
-        rows = yield Statement("expired_runs", (now,))
-        return _runs(rows)
+    def list_held(self) -> Read[list[HeldRun]]:
+        """Return the running runs, and a terminal's queued ones."""
+        rows = yield Statement("held_runs")
+        return [HeldRun(_run(row[:-1]), row[-1]) for row in rows]
 
     def claim(self, run_id: RunId, owner: str, *, lease_until: str, now: str) -> Write[Run | None]:
         """Set a queued run to running for an owner and raise its fence and attempt.
@@ -111,9 +118,10 @@ class RunStore:
         rows = yield Statement("claim_run", (run_id, owner, lease_until, now))
         return _first(rows)
 
-    def renew_leases(self, owner: str, lease_until: str, /) -> Write[None]:
-        """Extend the leases of an owner's unfinished runs."""
-        yield Statement("renew_leases", (owner, lease_until))
+    def renew_leases(self, owner: str, lease_until: str, /) -> Write[set[RunId]]:
+        """Extend the leases of an owner's unfinished runs and return them."""
+        rows = yield Statement("renew_leases", (owner, lease_until))
+        return {run_id for (run_id,) in rows}
 
     def requeue(self, run_id: RunId, fence: int, /) -> Write[bool]:
         """Set a running run to queued, ahead of its lane. False when its fence is another one."""

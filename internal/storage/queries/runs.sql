@@ -36,7 +36,7 @@ returning id, task_id, session_id, lane, status, fence, last_seq, attempt, paren
 
 -- name: renew_leases
 update runs set lease_until = $2
-where status in ('queued', 'running', 'waiting') and owner = $1;
+where status in ('queued', 'running', 'waiting') and owner = $1 returning id;
 
 -- name: ready_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
@@ -51,11 +51,11 @@ from runs where status = 'queued' and (terminal = 0 or owner = $1)
     )
 order by priority, arrival limit $2;
 
--- name: expired_runs
+-- name: held_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    stop_reason, stop_request, owner, terminal, usage, cost, answer, error, lease_until
 from runs
-where (status = 'running' or (status = 'queued' and terminal = 1)) and lease_until < $1
+where status = 'running' or (status = 'queued' and terminal = 1)
 order by priority, arrival;
 
 -- name: owned_runs

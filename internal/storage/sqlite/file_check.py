@@ -99,8 +99,8 @@ def _check_existing(path: Path) -> FileState:
         header = file.read(_HEADER_BYTES)
     if links > 1:  # https://sqlite.org/howtocorrupt.html#_multiple_links_to_the_same_file
         raise StoreUnavailable(
-            f"The database {path} has {links} names (hard links). Processes that use different names"
-            " do not see each other's writes and damage it: keep one name only."
+            f"The database {path} has {links} names (hard links). Processes that use different"
+            " names do not see each other's writes and damage it: keep one name only."
         )
     if not header:
         return FileState(0, is_wal=False)

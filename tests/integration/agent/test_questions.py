@@ -23,7 +23,7 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Channel
-from tests.support.agent_app import Core, core, plan, sound
+from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 OPERATOR = Principal("lark:app:ou_op", "Olga", frozenset({"talk", "operate"}))
@@ -140,10 +140,7 @@ class _Later:
 
 
 def late_sweep(here: Core) -> Recovery:
-    services = here.services
-    return Recovery(
-        services.database, services.stores, broadcaster=services.broadcaster, clock=_Later(here)
-    )
+    return make_recovery(here.services, _Later(here))
 
 
 async def test_an_expired_plan_question_rejects_the_plan_with_a_final_answer(home: Path) -> None:

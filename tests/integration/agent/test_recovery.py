@@ -13,7 +13,6 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
-from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import (
     Conflict,
@@ -23,16 +22,11 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Database, Read, Write
 from internal.config.loader import load
 from larkspur.app import TerminalServices, open_terminal
-from tests.support.agent_app import Core, core, plain_gateway, plan, sound
+from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
-
-
-def sweep(here: Core) -> Recovery:
-    app = here.services
-    return Recovery(app.database, app.stores, broadcaster=app.broadcaster, clock=app.clock)
 
 
 async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
@@ -79,13 +73,14 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
         here.services.dispatcher.stop()  # its own sweep must not be quicker
         environ = beside(here, home)
         async with open_terminal(load(environ=environ)) as terminal:
+            dead = str(terminal.process._replace(start="1"))
             submissions = [
                 Submission(
                     text,
                     build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER),
                     "cli",
-                    owner=terminal.leases.owner,
-                    lease_until="2026-01-01T00:00:00.000Z",
+                    owner=dead,
+                    lease_until=LONG,
                 )
                 for text in ("begun", "never begun")
             ]
@@ -93,15 +88,9 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
                 await plain_gateway(terminal).submit(each, LOCAL_OWNER) for each in submissions
             ]
             services = here.services.coordinator.services
-            past = "2026-01-01T00:00:00.000Z"
             await services.database.write(
                 partial(
-                    claim_run,
-                    services.stores,
-                    begun.run_id,
-                    terminal.leases.owner,
-                    lease_until=past,
-                    now=past,
+                    claim_run, services.stores, begun.run_id, dead, lease_until=LONG, now="2026"
                 )
             )
         async with open_terminal(load(environ=environ)) as next_one:
@@ -114,7 +103,7 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
             sound(events)
             assert events[-1]["payload"]["stop_reason"] == "interrupted"
             assert (await here.run(made)).status == "failed"
-        assert await sweep(here).recover_expired_leases() == []
+        assert await make_recovery(here.services).recover_expired_leases() == []
 
 
 def painter() -> Rules:
@@ -195,8 +184,13 @@ async def test_a_run_that_its_owner_dropped_is_requeued(home: Path) -> None:
                 claim_run, services.stores, made.run_id, leases.owner, lease_until=LONG, now="2026"
             )
         )
-        assert await sweep(here).requeue_orphaned(leases.owner, frozenset({made.run_id})) == 0
-        assert await sweep(here).requeue_orphaned(leases.owner, frozenset()) == 1
+        assert (
+            await make_recovery(here.services).requeue_orphaned(
+                leases.owner, frozenset({made.run_id})
+            )
+            == 0
+        )
+        assert await make_recovery(here.services).requeue_orphaned(leases.owner, frozenset()) == 1
         assert (await here.run(made)).status == "queued"
 
 
@@ -211,7 +205,6 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
             made.session_id, lambda each: each["payload"].get("status") == "waiting"
         )
         question = next(e for e in asked if e["event"] == "workflow.question.asked")["payload"]
-        services = here.services.coordinator.services
 
         class Later:
             def now(self) -> Any:
@@ -220,9 +213,7 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
             def monotonic(self) -> float:
                 return 0.0
 
-        late = Recovery(
-            services.database, services.stores, broadcaster=here.services.broadcaster, clock=Later()
-        )
+        late = make_recovery(here.services, Later())
         assert await late.expire_questions() == 1
         here.services.dispatcher.wake()
         events = await here.end_of(made)

@@ -7,12 +7,11 @@ import msgspec
 
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.creation import Submitted
-from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.messages import Message, ToolResult
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.usage import UsageSum
-from tests.support.agent_app import Core, core, plan, sound
+from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 LONG = "3000-01-01T00:00:00.000Z"
@@ -135,8 +134,7 @@ async def test_the_run_of_a_closed_terminal_keeps_its_work(home: Path) -> None:
         await app.database.write(
             partial(claim_run, app.stores, made.run_id, "terminal", lease_until="2026", now="2026")
         )
-        sweep = Recovery(app.database, app.stores, broadcaster=app.broadcaster, clock=app.clock)
-        assert len(await sweep.recover_expired_leases()) == 1
+        assert len(await make_recovery(app).recover_expired_leases()) == 1
         ended = await here.run(made)
         assert (ended.status, ended.stop_reason) == ("failed", "interrupted")
         await check_kept(here, made, models=3)

@@ -8,6 +8,7 @@ import pytest
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.ids import RunId
@@ -15,6 +16,7 @@ from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
+from internal.config.processes import SystemProcesses
 from internal.dispatch.leases import LeaseKeeper
 from internal.observability.clock import SystemClock
 from tests.support.store_records import T1
@@ -61,7 +63,13 @@ class DispatchParts:
         self.coordinator = FakeCoordinator(database, stores)
         self.leases = self.lease_keeper("worker", 30.0)
         broadcaster = EventBroadcaster(database, stores, self.clock, "test")
-        self.recovery = Recovery(database, stores, broadcaster=broadcaster, clock=self.clock)
+        self.recovery = Recovery(
+            database,
+            stores,
+            broadcaster=broadcaster,
+            clock=self.clock,
+            owners=OwnerWatch(SystemProcesses(), self.clock, 30.0),
+        )
 
     def lease_keeper(self, owner: str, seconds: float) -> LeaseKeeper:
         return LeaseKeeper(

@@ -3,10 +3,10 @@
 import pytest
 
 from internal.agent.app.background_task import background_task
-from internal.agent.domain.errors import NotFound, RunStopped
+from internal.agent.domain.errors import LeaseLost, NotFound, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.dispatch.terminal import TerminalDispatcher
-from tests.support.store_records import T3, a_run, add_run, add_running_run
+from tests.support.store_records import T3, a_run, add_run, add_running_run, claim_run
 from tests.unit.dispatch.conftest import DONE, DispatchParts
 
 RUN = RunId("run-1")
@@ -46,6 +46,23 @@ async def test_run_of_another_owner_is_left_alone(parts: DispatchParts) -> None:
     run = await add_running_run(parts.database, parts.stores, a_run(), "other")
     await dispatcher_of(parts).execute(run.id, parts.coordinator)
     assert parts.coordinator.log == []
+
+
+async def test_a_run_that_another_process_continues_is_reported(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run(owner="worker", terminal=True), T3)
+    dispatcher = dispatcher_of(parts)
+    runs = parts.stores.runs
+
+    async def take_over() -> None:
+        await parts.coordinator.wait_for(lambda: ("started", RUN) in parts.coordinator.log)
+        assert await parts.database.write(lambda: runs.requeue(RUN, 1))
+        assert await parts.database.write(lambda: runs.release(RUN, "worker"))
+        await claim_run(parts.database, parts.stores, a_run(), "gateway")
+        parts.coordinator.gate.set()
+
+    async with background_task(take_over()):
+        with pytest.raises(LeaseLost, match="larkspur watch task-1"):
+            await dispatcher.execute(RUN, parts.coordinator)
 
 
 async def test_unknown_run(parts: DispatchParts) -> None:

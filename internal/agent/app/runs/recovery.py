@@ -8,6 +8,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.active import requeue_run
 from internal.agent.app.runs.creation import TaskIds, new_task_ids
 from internal.agent.app.runs.finalization import end_idle_run
+from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.questions import apply_answer, expired_answer
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
@@ -17,9 +18,6 @@ from internal.agent.domain.tasks import Run
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
-
-END_OF_TIME = "9999"
-"""A timestamp after the end of every lease."""
 
 TERMINAL_CLOSED = "the terminal that ran the task was closed"
 
@@ -33,35 +31,41 @@ class Recovery:
     """Requeues orphaned runs, or fails those of a closed terminal."""
 
     def __init__(
-        self, database: Database, stores: Stores, *, broadcaster: EventBroadcaster, clock: Clock
+        self,
+        database: Database,
+        stores: Stores,
+        *,
+        broadcaster: EventBroadcaster,
+        clock: Clock,
+        owners: OwnerWatch,
     ) -> None:
         self._database = database
         self._stores = stores
         self._broadcaster = broadcaster
         self._clock = clock
+        self._owners = owners
 
     async def recover_after_restart(self) -> int:
         """Requeue the runs of the previous dispatcher and expire questions; return the run count.
 
-        The caller holds the dispatcher lock, so the previous dispatcher is dead. Terminals may be
-        alive: their runs are recovered only when their leases have expired.
+        The caller is the only gateway, so the previous one is dead. Terminals may be alive: their
+        runs are recovered as in `recover_expired_leases`.
         """
         await self.expire_questions()
-        runs = await self._database.read(partial(self._stores.runs.list_expired, END_OF_TIME))
-        own = [run for run in runs if not run.terminal]
+        held = await self._database.read(self._stores.runs.list_held)
+        own = [run for run, _ in held if not run.terminal]
         for run in own:
             await self._requeue(run)
         return len(own) + len(await self.recover_expired_leases())
 
     async def recover_expired_leases(self, active: Collection[RunId] = ()) -> list[Run]:
-        """Recover the runs whose lease has expired; return them in their earlier state.
+        """Recover the runs that lost their process (see `OwnerWatch`).
 
-        Runs in `active` are executed by this process and are left alone: their leases expire while
-        the machine sleeps.
+        Return them in their earlier state. Runs in `active` are executed by this process.
         """
         now = self._now()
-        expired = await self._database.read(partial(self._stores.runs.list_expired, now))
-        runs = [run for run in expired if run.id not in active]
+        held = await self._database.read(self._stores.runs.list_held)
+        runs = self._owners.find_lost(each for each in held if each.run.id not in active)
         for run in runs:
             if is_interrupted(run):
                 fail = partial(self._fail, run, new_task_ids(), now)

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.recovery import TERMINAL_CLOSED, Recovery, is_interrupted
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
+from internal.config.processes import SystemProcesses
 from tests.support.store_records import a_run, a_session, a_task, add_running_run
 
 
@@ -27,7 +29,14 @@ class FixedClock:
 
 @pytest.fixture
 def recovery(database: Database, stores: Stores, broadcaster: EventBroadcaster) -> Recovery:
-    return Recovery(database, stores, broadcaster=broadcaster, clock=FixedClock())
+    return recovery_of(database, stores, broadcaster)
+
+
+def recovery_of(database: Database, stores: Stores, broadcaster: EventBroadcaster) -> Recovery:
+    """Return the recovery of a process that has just started."""
+    clock = FixedClock()
+    owners = OwnerWatch(SystemProcesses(), clock, 30.0)
+    return Recovery(database, stores, broadcaster=broadcaster, clock=clock, owners=owners)
 
 
 async def lost(database: Database, stores: Stores, *, terminal: bool = False) -> Run:
@@ -60,11 +69,12 @@ def test_terminal_runs_are_interrupted_unless_an_answer_queued_them(
 
 
 async def test_a_run_with_an_expired_lease_is_requeued(
-    database: Database, stores: Stores, recovery: Recovery
+    database: Database, stores: Stores, broadcaster: EventBroadcaster
 ) -> None:
     run = await lost(database, stores)
-    assert await recovery.recover_expired_leases({run.id}) == []
-    assert [each.id for each in await recovery.recover_expired_leases()] == [run.id]
+    own, other = (recovery_of(database, stores, broadcaster) for _ in range(2))
+    assert await own.recover_expired_leases({run.id}) == []
+    assert [each.id for each in await other.recover_expired_leases()] == [run.id]
     assert (await get(database, stores, run)).status == "queued"
 
 
@@ -80,6 +90,33 @@ async def test_a_run_of_a_closed_terminal_fails(
     last = await database.read(partial(stores.events.last_event, run.id))
     assert last is not None
     assert last.event == "workflow.result.final"
+
+
+async def test_a_run_of_a_living_terminal_stays_after_its_lease(
+    database: Database, stores: Stores, recovery: Recovery
+) -> None:
+    owner = SystemProcesses().current("terminal-1")
+    await database.write(lambda: stores.sessions.add(a_session()))
+    await database.write(lambda: stores.tasks.add(a_task(), None))
+    run = a_run(terminal=True, owner=str(owner))
+    run = await add_running_run(database, stores, run, str(owner))
+
+    assert await recovery.recover_expired_leases() == []
+    assert (await get(database, stores, run)).status == "running"
+
+
+async def test_a_run_of_a_dead_terminal_fails_within_its_lease(
+    database: Database, stores: Stores, recovery: Recovery
+) -> None:
+    owner = str(SystemProcesses().current("terminal-1")._replace(start="1"))
+    await database.write(lambda: stores.sessions.add(a_session()))
+    await database.write(lambda: stores.tasks.add(a_task(), None))
+    run = a_run(terminal=True, owner=owner)
+    run = await add_running_run(database, stores, run, owner)
+    await database.write(partial(stores.runs.renew_leases, owner, "9999"))
+
+    assert [each.id for each in await recovery.recover_expired_leases()] == [run.id]
+    assert (await get(database, stores, run)).error == TERMINAL_CLOSED
 
 
 async def test_runs_that_an_owner_dropped_are_requeued(
