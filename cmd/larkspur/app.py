@@ -303,6 +303,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
         engine=ReactEngine(run_services, model, book, tools=executor),
         resumer=RunResumer(run_services),
         completer=RunCompleter(run_services),
+        recovery=services.recovery,
     )
 
 

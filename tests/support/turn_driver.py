@@ -16,6 +16,11 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import RunLimits, Usage
+from internal.agent.store.checkpoints import (
+    CHECKPOINT_VERSION,
+    CheckpointDelta,
+    StoredCheckpoint,
+)
 
 TASK = "Count the herons."
 _ANY = {"type": "object"}
@@ -50,6 +55,12 @@ def run_config(
 
 def start_turn(config: RunConfig, history: Sequence[Message] = ()) -> Turn:
     return Turn(config=config, messages=[*history, user_message(TASK)], task_index=len(history))
+
+
+def stored_checkpoint(*deltas: CheckpointDelta) -> StoredCheckpoint:
+    """Return the checkpoint that consecutive deltas store."""
+    rows = [row for delta in deltas for row in delta.messages]
+    return StoredCheckpoint(CHECKPOINT_VERSION, deltas[-1].task_index, deltas[-1].turn, rows)
 
 
 def call(call_id: str, tool: str, **arguments: Any) -> ToolCall:

@@ -10,6 +10,9 @@ from internal.agent.domain.messages import Message
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 
+CHECKPOINT_VERSION = 1
+"""The format of stored checkpoints. Raise it with a change that earlier versions cannot read."""
+
 _encode = msgspec.json.Encoder().encode
 _turn = msgspec.json.Decoder(Turn)
 _message = msgspec.json.Decoder(Message)
@@ -23,12 +26,23 @@ _EMPTY_CONFIG = _config.decode(
 class CheckpointDelta(NamedTuple):
     """A Turn without its messages, and the messages that the turn log does not have yet.
 
-    `turn` and `messages` are JSON. `offset` is the number of the first of `messages`.
+    `turn` and `messages` are JSON. `offset` is the number of the first of `messages`, `task_index`
+    the index of the run's first message in the Turn.
     """
 
     turn: bytes
     offset: int
     messages: tuple[bytes, ...]
+    task_index: int = 0
+
+
+class StoredCheckpoint(NamedTuple):
+    """A checkpoint as it was stored: the newest Turn and all rows of the turn log, as JSON."""
+
+    version: int
+    task_index: int
+    turn: bytes
+    rows: list[bytes]
 
 
 class CheckpointEncoder:
@@ -49,7 +63,7 @@ class CheckpointEncoder:
         if self._offset == 0:
             rows.insert(0, _encode(turn.config))
         bare = msgspec.structs.replace(turn, messages=[], config=_EMPTY_CONFIG)
-        delta = CheckpointDelta(_encode(bare), self._offset, tuple(rows))
+        delta = CheckpointDelta(_encode(bare), self._offset, tuple(rows), turn.task_index)
         self._offset += len(rows)
         return delta
 
@@ -59,19 +73,42 @@ def merge_deltas(deltas: Sequence[CheckpointDelta]) -> CheckpointDelta | None:
     if not deltas:
         return None
     rows = tuple(row for delta in deltas for row in delta.messages)
-    return CheckpointDelta(deltas[-1].turn, deltas[0].offset, rows)
+    return deltas[-1]._replace(offset=deltas[0].offset, messages=rows)
 
 
-def decode_checkpoint(turn: bytes, rows: list[bytes]) -> Turn:
+def decode_checkpoint(stored: StoredCheckpoint) -> Turn:
     """Return the Turn of a stored checkpoint.
 
     Raises:
-        StoreCorrupt: it cannot be decoded.
+        StoreCorrupt: it cannot be decoded, or a newer version of Larkspur wrote it.
     """
+    if stored.version > CHECKPOINT_VERSION:
+        raise StoreCorrupt(
+            "The checkpoint of the run was written by a newer Larkspur (checkpoint version"
+            f" {stored.version}, this one reads up to {CHECKPOINT_VERSION})."
+        )
     try:
-        decoded = _turn.decode(turn)
-        decoded.config = _config.decode(rows[0])
-        decoded.messages = [_message.decode(row) for row in rows[1:]]
+        decoded = _turn.decode(stored.turn)
+        decoded.config = _config.decode(stored.rows[0])
+        decoded.messages = [_message.decode(row) for row in stored.rows[1:]]
     except (msgspec.MsgspecError, IndexError) as error:
-        raise StoreCorrupt(f"A stored checkpoint cannot be read: {error}.") from error
+        raise StoreCorrupt(f"The checkpoint of the run cannot be read: {error}.") from error
     return decoded
+
+
+def readable_turn(stored: StoredCheckpoint) -> Turn | None:
+    """Return a Turn with the messages of the run up to the first that cannot be read.
+
+    Nothing else is restored: it can only be ended. None if no message can be read.
+    """
+    messages: list[Message] = []
+    for row in stored.rows[1 + stored.task_index :]:
+        try:
+            messages.append(_message.decode(row))
+        except msgspec.MsgspecError:
+            break
+    if not messages:
+        return None
+    calls = messages[-1].calls
+    started = frozenset(call.call_id for call in calls)
+    return Turn(config=_EMPTY_CONFIG, messages=messages, task_index=0, calls=calls, started=started)

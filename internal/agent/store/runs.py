@@ -7,7 +7,11 @@ import msgspec
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
-from internal.agent.store.checkpoints import CheckpointDelta
+from internal.agent.store.checkpoints import (
+    CHECKPOINT_VERSION,
+    CheckpointDelta,
+    StoredCheckpoint,
+)
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
 
@@ -194,7 +198,10 @@ class RunStore:
         A checkpoint with new messages resets the attempts: the run made progress. Checkpoints of a
         resume or of a tool start have none, because the run may fail there again.
         """
-        yield Statement("upsert_checkpoint", (run_id, delta.turn.decode()))
+        yield Statement(
+            "upsert_checkpoint",
+            (run_id, CHECKPOINT_VERSION, delta.task_index, delta.turn.decode()),
+        )
         if delta.messages:
             yield Statement("reset_attempts", (run_id,))
         yield Statement("truncate_turn_log", (run_id, delta.offset))
@@ -206,13 +213,16 @@ class RunStore:
             ],
         )
 
-    def get_checkpoint(self, run_id: RunId, /) -> Read[tuple[bytes, list[bytes]] | None]:
-        """Return the Turn of the newest checkpoint and all rows of the turn log, as JSON."""
+    def get_checkpoint(self, run_id: RunId, /) -> Read[StoredCheckpoint | None]:
+        """Return the newest checkpoint of a run."""
         rows = yield Statement("checkpoint", (run_id,))
         if not rows:
             return None
+        version, task_index, turn = rows[0]
         messages = yield Statement("turn_messages", (run_id,))
-        return rows[0][0].encode(), [message.encode() for (message,) in messages]
+        return StoredCheckpoint(
+            version, task_index, turn.encode(), [message.encode() for (message,) in messages]
+        )
 
 
 def _first(rows: list[Row]) -> Run | None:

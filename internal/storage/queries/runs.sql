@@ -110,8 +110,9 @@ where id = $1 and fence = $2 and status in ('queued', 'running', 'waiting')
 returning id;
 
 -- name: upsert_checkpoint
-insert into checkpoints (run_id, turn) values ($1, $2)
-on conflict (run_id) do update set turn = excluded.turn;
+insert into checkpoints (run_id, version, task_index, turn) values ($1, $2, $3, $4)
+on conflict (run_id) do update set version = excluded.version, task_index = excluded.task_index,
+    turn = excluded.turn;
 
 -- name: reset_attempts
 update runs set attempt = 1 where id = $1 and attempt > 1;
@@ -123,7 +124,7 @@ delete from turn_log where run_id = $1 and number >= $2;
 insert into turn_log (run_id, number, message) values ($1, $2, $3);
 
 -- name: checkpoint
-select turn from checkpoints where run_id = $1;
+select version, task_index, turn from checkpoints where run_id = $1;
 
 -- name: turn_messages
 select message from turn_log where run_id = $1 order by number;

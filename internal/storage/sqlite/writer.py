@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.store.database import Batch, Row, SqlValue, Statement
 from internal.storage import queries
 from internal.storage.sqlite import errors
@@ -75,6 +75,8 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
         if errors.is_environment(error):
             raise
         raise errors.statement_error(error, query) from error
+    except OverflowError as error:  # raised by Python's sqlite3 for an integer over 64 bits
+        raise StoreError(f"The statement {query} failed: {error}.") from error
     finally:
         generator.close()
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.domain.errors import LeaseLost, StoreError
+from internal.agent.domain.errors import LeaseLost, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import (
     EventRecord,
     RunIds,
@@ -124,8 +124,8 @@ class SerializingEventListener:
     async def deliver(self) -> None:
         """Store and deliver entries until cancelled. Run it in exactly one task per run.
 
-        When an entry cannot be stored, `emit` and `commit` raise the error from then on and later
-        entries are discarded.
+        When an entry cannot be stored, for whatever reason, `emit` and `commit` raise an error from
+        then on and later entries are discarded.
         """
         while True:
             batch = [await self._queue.get()]
@@ -135,9 +135,15 @@ class SerializingEventListener:
                 continue
             try:
                 await self._store(batch)
-            except (LeaseLost, StoreError) as error:
-                self._failed.set_exception(error)
-                self._failed.exception()  # mark as retrieved: there may be no later `emit`
+            except (LeaseLost, StoreUnavailable) as error:
+                self._fail(error)
+            except Exception as error:  # the run must not wait for ever
+                logger.exception("events cannot be stored", extra={"run_id": self.ids.run_id})
+                self._fail(StoreError(f"The events of the run cannot be stored: {error}"))
+
+    def _fail(self, error: LeaseLost | StoreError) -> None:
+        self._failed.set_exception(error)
+        self._failed.exception()  # mark as retrieved: there may be no later `emit`
 
     async def _put(self, entry: _Entry) -> None:
         if self._failed.done():

@@ -19,6 +19,7 @@ from internal.agent.app.runs.context import (
 )
 from internal.agent.app.runs.engine import ReactEngine
 from internal.agent.app.runs.preparation import RunPreparer
+from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
 from internal.agent.domain.errors import (
@@ -28,6 +29,7 @@ from internal.agent.domain.errors import (
     RunHandedOver,
     RunStopped,
     StoreError,
+    StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
@@ -59,21 +61,38 @@ class AgentCoordinator:
         engine: ReactEngine,
         resumer: RunResumer,
         completer: RunCompleter,
+        recovery: Recovery,
     ) -> None:
         self.services = services
         self._preparer = preparer
         self._engine = engine
         self._resumer = resumer
         self._completer = completer
+        self._recovery = recovery
 
     async def execute_task(self, active: ActiveRun) -> None:
         """Execute a claimed run until it ends, pauses or is handed over.
 
-        Returns when every durable event is stored and passed to the listeners.
+        Returns when every durable event is stored and passed to the listeners. A run that cannot be
+        resumed, or whose events cannot be stored, fails; its lane is free.
 
         Raises:
-            StoreError: the run cannot be stored; its last checkpoint stays valid.
+            StoreUnavailable: nothing can be stored; the last checkpoint of the run stays valid.
+            StoreError: the failure of the run cannot be stored.
         """
+        run = active.run
+        try:
+            await self._execute_run(active)
+        except LeaseLost:
+            logger.warning("run fenced", extra={"run_id": run.id})
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            logger.exception("run cannot continue", extra={"run_id": run.id})
+            reason = str(error) if isinstance(error, LarkspurError) else _internal_error(error)
+            await self._recovery.fail(run, TurnOutcome("error", "", reason))
+
+    async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
         task = await services.database.read(partial(services.stores.tasks.get, run.task_id))
         if task is None:
@@ -95,8 +114,6 @@ class AgentCoordinator:
             async with background_task(stream.deliver()), background_task(titles.listen()):
                 await self._run_attempt(context, active)
                 await titles.drained()
-        except LeaseLost:
-            logger.warning("run fenced", extra={"run_id": run.id})
         finally:
             services.broadcaster.forget(run.id)
 
@@ -158,7 +175,7 @@ class AgentCoordinator:
             turn.end(*_stop_reason(error, timeout_seconds))
         except Exception as error:
             logger.exception("run broke", extra={"run_id": context.run.id})
-            turn.end("error", f"internal error: {describe_error(error)}")
+            turn.end("error", _internal_error(error))
         else:
             if isinstance(end, Done):
                 await context.stream.emit(stage_completed("execute", started_at, clock))
@@ -173,6 +190,10 @@ def _raise_if_stopped(run: Run) -> None:
     """Raise RunStopped if the stop was requested before an earlier process died."""
     if run.stop is not None:
         raise RunStopped(run.stop.by, run.stop.via, run.stop.reason)
+
+
+def _internal_error(error: Exception) -> str:
+    return f"internal error: {describe_error(error)}"
 
 
 def _stop_reason(

@@ -29,7 +29,7 @@ from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Origin, Run, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
-from internal.agent.store.checkpoints import decode_checkpoint
+from internal.agent.store.checkpoints import decode_checkpoint, readable_turn
 from internal.agent.store.database import Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
@@ -90,14 +90,23 @@ def finalize_run(
 
 
 def end_idle_run(
-    stores: Stores, run: Run, task: Task, *, outcome: TurnOutcome, ids: TaskIds, now: str
+    stores: Stores,
+    run: Run,
+    task: Task,
+    *,
+    outcome: TurnOutcome,
+    ids: TaskIds,
+    now: str,
+    with_turn: bool = True,
 ) -> Write[list[EventRecord]]:
     """End a queued or waiting run, from its last checkpoint. Returns the events.
+
+    Without its Turn only the task is kept, not what the run did; for a Turn that cannot be stored.
 
     Raises:
         Conflict: the run is running or has ended.
     """
-    turn = yield from load_turn(stores, run)
+    turn = (yield from load_turn(stores, run)) if with_turn else None
     outcome = with_last_text(outcome, turn)
     events = find_unfinished_work(
         (yield from stores.events.list_by_run(run.id)), error=truncate_json(outcome.error)
@@ -115,13 +124,15 @@ def end_idle_run(
 
 
 def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:
-    """Return the Turn of a run's last checkpoint; None without a readable one."""
+    """Return the Turn of a run's last checkpoint, of an unreadable one what can be read."""
     stored = yield from stores.runs.get_checkpoint(run.id)
+    if stored is None:
+        return None
     try:
-        return None if stored is None else decode_checkpoint(*stored)
+        return decode_checkpoint(stored)
     except StoreCorrupt as error:
         logger.warning("checkpoint unreadable", extra={"run_id": run.id, "reason": str(error)})
-        return None
+        return readable_turn(stored)
 
 
 def stop_outcome(stopped: RunStopped) -> TurnOutcome:

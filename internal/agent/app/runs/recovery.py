@@ -1,8 +1,10 @@
-"""Recovery: runs whose process died, and questions that expired."""
+"""Recovery: runs whose process died or that cannot be stored, and questions that expired."""
 
-from collections.abc import Collection
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.active import requeue_run
@@ -10,16 +12,25 @@ from internal.agent.app.runs.creation import TaskIds, new_task_ids
 from internal.agent.app.runs.finalization import end_idle_run
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.questions import apply_answer, expired_answer
-from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database, Write
+from internal.agent.store.checkpoints import decode_checkpoint
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
 
+T = TypeVar("T", Run, QuestionRecord)
+
+logger = logging.getLogger(__name__)
+
 TERMINAL_CLOSED = "the terminal that ran the task was closed"
+
+UNREADABLE = "checkpoint_unreadable"
+"""The error code of a run whose checkpoint cannot be read."""
 
 
 def is_interrupted(run: Run) -> bool:
@@ -28,7 +39,11 @@ def is_interrupted(run: Run) -> bool:
 
 
 class Recovery:
-    """Requeues orphaned runs, or fails those of a closed terminal."""
+    """Requeues orphaned runs, and ends those that cannot continue.
+
+    A run that cannot be recovered is logged and tried again the next time, and does not affect the
+    others.
+    """
 
     def __init__(
         self,
@@ -53,42 +68,23 @@ class Recovery:
         """
         await self.expire_questions()
         held = await self._database.read(self._stores.runs.list_held)
-        own = [run for run, _ in held if not run.terminal]
-        for run in own:
-            await self._requeue(run)
-        return len(own) + len(await self.recover_expired_leases())
+        requeued = await _each([run for run, _ in held if not run.terminal], self._requeue)
+        return len(requeued) + len(await self.recover_expired_leases())
 
     async def recover_expired_leases(self, active: Collection[RunId] = ()) -> list[Run]:
         """Recover the runs that lost their process (see `OwnerWatch`).
 
         Return them in their earlier state. Runs in `active` are executed by this process.
         """
-        now = self._now()
         held = await self._database.read(self._stores.runs.list_held)
-        runs = self._owners.find_lost(each for each in held if each.run.id not in active)
-        for run in runs:
-            if is_interrupted(run):
-                fail = partial(self._fail, run, new_task_ids(), now)
-                self._broadcaster.publish(await self._database.write(fail))
-            elif run.terminal:  # answered after its terminal was closed: any process may continue
-                release = partial(self._stores.runs.release, run.id, run.owner)
-                await self._database.write(release)
-            else:
-                await self._requeue(run)
-        return runs
+        lost = self._owners.find_lost(each for each in held if each.run.id not in active)
+        return await _each(lost, self._recover_lost)
 
     async def expire_questions(self) -> int:
         """Reject the questions whose time is over; return how many."""
         now = self._now()
         questions = await self._database.read(partial(self._stores.questions.list_expired, now))
-        for question in questions:
-            apply = partial(
-                apply_answer, self._stores, question, expired_answer(question, now), now=now
-            )
-            with suppress(Conflict):  # answered in the meantime
-                _, events = await self._database.write(apply)
-                self._broadcaster.publish(events)
-        return len(questions)
+        return len(await _each(questions, partial(self._expire, now=now)))
 
     async def requeue_orphaned(self, owner: str, active: Collection[RunId]) -> int:
         """Requeue the runs that an owner holds but no longer executes; return how many.
@@ -98,15 +94,53 @@ class Recovery:
         """
         owned = await self._database.read(partial(self._stores.runs.list_owned, owner))
         orphaned = [run for run in owned if run.id not in active]
-        for run in orphaned:
+        return len(await _each(orphaned, self._requeue))
+
+    async def fail(self, run: Run, outcome: TurnOutcome) -> None:
+        """End a run that cannot continue, unless another process has resumed it.
+
+        What it did is kept as far as it can be read and stored.
+
+        Raises:
+            StoreError: the end cannot be stored.
+        """
+        try:
+            await self._store_failure(run, outcome, with_turn=True)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            logger.exception("work of a failed run not kept", extra={"run_id": run.id})
+            await self._store_failure(run, outcome, with_turn=False)
+
+    async def _expire(self, question: QuestionRecord, now: str) -> None:
+        expired = expired_answer(question, now)
+        with suppress(Conflict):  # answered in the meantime
+            _, events = await self._database.write(
+                partial(apply_answer, self._stores, question, expired, now=now)
+            )
+            self._broadcaster.publish(events)
+
+    async def _recover_lost(self, run: Run) -> None:
+        if is_interrupted(run):
+            await self.fail(run, TurnOutcome("interrupted", "", TERMINAL_CLOSED))
+        elif run.terminal:  # answered after its terminal was closed: any process may continue
+            release = partial(self._stores.runs.release, run.id, run.owner)
+            await self._database.write(release)
+        else:
             await self._requeue(run)
-        return len(orphaned)
 
     async def _requeue(self, run: Run) -> None:
         await self._database.write(partial(requeue_run, self._stores, run, self._now()))
 
-    def _fail(self, run: Run, ids: TaskIds, now: str) -> Write[list[EventRecord]]:
-        """End a terminal's run as interrupted, unless its process has resumed it."""
+    async def _store_failure(self, run: Run, outcome: TurnOutcome, *, with_turn: bool) -> None:
+        fail = partial(
+            self._fail, run, outcome, new_task_ids(), now=self._now(), with_turn=with_turn
+        )
+        self._broadcaster.publish(await self._database.write(fail))
+
+    def _fail(
+        self, run: Run, outcome: TurnOutcome, ids: TaskIds, *, now: str, with_turn: bool
+    ) -> Write[list[EventRecord]]:
         current = yield from self._stores.runs.get(run.id)
         if current is None or current.fence != run.fence or current.status != run.status:
             return []
@@ -115,9 +149,40 @@ class Recovery:
         task = yield from self._stores.tasks.get(run.task_id)
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")
-        outcome = TurnOutcome("interrupted", "", TERMINAL_CLOSED)
-        events = yield from end_idle_run(self._stores, run, task, outcome=outcome, ids=ids, now=now)
-        return events
+        if with_turn:
+            outcome = yield from self._explain(run, outcome)
+        end = partial(end_idle_run, self._stores, run, task, outcome=outcome)
+        return (yield from end(ids=ids, now=now, with_turn=with_turn))
+
+    def _explain(self, run: Run, outcome: TurnOutcome) -> Read[TurnOutcome]:
+        """Return the outcome, or that the checkpoint cannot be read: then nothing else matters."""
+        stored = yield from self._stores.runs.get_checkpoint(run.id)
+        try:
+            if stored is not None:
+                decode_checkpoint(stored)
+        except StoreCorrupt as error:
+            return TurnOutcome("error", "", str(error), UNREADABLE)
+        return outcome
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+async def _each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> list[T]:
+    """Do the work for each item; log a failure. Return the items for which it succeeded.
+
+    Raises:
+        StoreUnavailable: no item can be processed now.
+    """
+    succeeded: list[T] = []
+    for item in items:
+        try:
+            await work(item)
+        except StoreUnavailable:
+            raise
+        except Exception:  # as in the dispatcher: one failing run must not affect the others
+            run_id = item.id if isinstance(item, Run) else item.run_id
+            logger.exception("not recovered", extra={"run_id": run_id})
+        else:
+            succeeded.append(item)
+    return succeeded

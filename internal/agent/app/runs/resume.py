@@ -27,7 +27,7 @@ class RunResumer:
         paused, the work that its log leaves open is closed first.
 
         Raises:
-            StoreCorrupt: the checkpoint cannot be decoded.
+            StoreCorrupt: the checkpoint cannot be read.
         """
         if context.run.fence == 1:
             return None, False
@@ -37,10 +37,9 @@ class RunResumer:
         if stored is None:
             await self._close_unfinished_work(context, None, frozenset())
             return None, False
-        head, rows = stored
-        turn = decode_checkpoint(head, rows)
+        turn = decode_checkpoint(stored)
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
-        context.stream.resume_from(len(rows))
+        context.stream.resume_from(len(stored.rows))
         answer = await self._answer(turn)
         if answer is not None:
             events = turn.resolve(answer)

@@ -314,7 +314,7 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
     `error_code` identifies an error of the model: model_key_refused, model_busy, model_unreachable,
-    model_rejected, context_too_long.
+    model_rejected, context_too_long, or that the checkpoint cannot be read: checkpoint_unreadable.
     """
 
     name: ClassVar[str] = "workflow.result.final"

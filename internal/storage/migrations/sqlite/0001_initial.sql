@@ -160,8 +160,12 @@ create table gateway (
 );
 
 -- A Turn without its messages, apart from `runs`, whose rows change with every batch of events.
+-- `version` is the format of the row and of its messages, `task_index` the number of the run's first
+-- message, so that the messages can be read without the Turn.
 create table checkpoints (
     run_id text primary key,
+    version bigint not null,
+    task_index bigint not null,
     turn text not null
 );
 

@@ -4,9 +4,14 @@ import msgspec
 import pytest
 
 from internal.agent.domain.errors import StoreCorrupt
-from internal.agent.domain.messages import Message, Text
-from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint, merge_deltas
-from tests.support.turn_driver import run_config, start_turn
+from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult
+from internal.agent.store.checkpoints import (
+    CheckpointEncoder,
+    decode_checkpoint,
+    merge_deltas,
+    readable_turn,
+)
+from tests.support.turn_driver import run_config, start_turn, stored_checkpoint
 
 encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -17,7 +22,7 @@ def test_a_turn_is_restored_from_its_deltas() -> None:
     turn.messages.append(Message("assistant", (Text("One heron."),)))
     second = encoder.encode(turn)
 
-    restored = decode_checkpoint(second.turn, [*first.messages, *second.messages])
+    restored = decode_checkpoint(stored_checkpoint(first, second))
 
     assert encode(restored) == encode(turn)
     assert (first.offset, len(first.messages)) == (0, 2), "the configuration and the task"
@@ -41,12 +46,36 @@ def test_merging_deltas() -> None:
 
     assert merged is not None
     assert merged.offset == 0
-    assert encode(decode_checkpoint(merged.turn, list(merged.messages))) == encode(turn)
+    assert encode(decode_checkpoint(stored_checkpoint(merged))) == encode(turn)
     assert merge_deltas([]) is None
 
 
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"not JSON"]])
 def test_a_checkpoint_that_cannot_be_decoded(rows: list[bytes]) -> None:
-    turn = CheckpointEncoder().encode(start_turn(run_config())).turn
+    delta = CheckpointEncoder().encode(start_turn(run_config()))
     with pytest.raises(StoreCorrupt, match="cannot be read"):
-        decode_checkpoint(turn, rows)
+        decode_checkpoint(stored_checkpoint(delta)._replace(rows=rows))
+
+
+def test_a_checkpoint_of_a_newer_version_is_refused() -> None:
+    stored = stored_checkpoint(CheckpointEncoder().encode(start_turn(run_config())))
+    with pytest.raises(StoreCorrupt, match=r"newer Larkspur .*version 7.*reads up to 1\)"):
+        decode_checkpoint(stored._replace(version=7))
+
+
+def test_the_messages_before_an_unreadable_one_are_kept() -> None:
+    turn = start_turn(run_config())
+    earlier, task = Message("assistant", (Text("Earlier."),)), turn.messages[-1]
+    turn.messages.insert(turn.task_index, earlier)
+    turn.task_index += 1
+    call = Message("assistant", (ToolCall("call-1", "shell", {}),))
+    turn.messages.append(call)
+    whole = stored_checkpoint(CheckpointEncoder().encode(turn))
+
+    kept = readable_turn(whole._replace(turn=b"{", rows=[*whole.rows, b"{", encode(call)]))
+    nothing = readable_turn(whole._replace(turn=b"{", rows=whole.rows[:2]))
+
+    unknown = ToolResult("call-1", "interrupted, outcome unknown", failed=True)
+    assert kept is not None
+    assert kept.run_messages() == [task, call, Message("user", (unknown,))]
+    assert nothing is None

@@ -8,7 +8,11 @@ import pytest
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
-from internal.agent.store.checkpoints import CheckpointDelta
+from internal.agent.store.checkpoints import (
+    CHECKPOINT_VERSION,
+    CheckpointDelta,
+    StoredCheckpoint,
+)
 from internal.agent.store.database import Database
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
@@ -327,7 +331,8 @@ async def test_a_checkpoint_is_the_turn_and_all_messages(
 
     async def keep(point: CheckpointDelta, of: Run = run) -> tuple[bytes, list[bytes]] | None:
         await database.write(lambda: stores.runs.save_checkpoint(of.id, point))
-        return await database.read(lambda: stores.runs.get_checkpoint(of.id))
+        stored = await database.read(lambda: stores.runs.get_checkpoint(of.id))
+        return stored and (stored.turn, stored.rows)
 
     assert await database.read(lambda: stores.runs.get_checkpoint(run.id)) is None
     assert await keep(CheckpointDelta(b"{}", 0, ())) == (b"{}", [])
@@ -356,7 +361,7 @@ async def test_the_checkpoint_of_a_failed_run_is_kept(
     database: Database, stores: Stores, end: RunEnd, kept: bool
 ) -> None:
     run = await add_running_run(database, stores, a_run())
-    point = CheckpointDelta(b"{}", 0, (b"1", b"2"))
+    point = CheckpointDelta(b"{}", 0, (b"1", b"2"), task_index=3)
     await database.write(lambda: stores.runs.save_checkpoint(run.id, point))
     assert not await database.write(lambda: stores.runs.end(run.id, run.fence + 1, end))
     assert await database.read(lambda: stores.runs.get_checkpoint(run.id)) is not None
@@ -364,7 +369,7 @@ async def test_the_checkpoint_of_a_failed_run_is_kept(
     await database.write(lambda: stores.runs.end(run.id, run.fence, end))
 
     left = await database.read(lambda: stores.runs.get_checkpoint(run.id))
-    assert left == ((b"{}", [b"1", b"2"]) if kept else None)
+    assert left == (StoredCheckpoint(CHECKPOINT_VERSION, 3, b"{}", [b"1", b"2"]) if kept else None)
 
 
 async def test_an_answered_run_keeps_a_terminal_with_a_valid_lease(

@@ -54,6 +54,7 @@ from tests.support.turn_driver import (
     run_calls,
     run_config,
     start_turn,
+    stored_checkpoint,
     write,
 )
 
@@ -247,8 +248,7 @@ def test_an_approval_does_not_hold_in_another_workspace() -> None:
 def test_an_answer_applies_to_the_stored_question() -> None:
     big = call("a", "write_file", path="a", content="鹭", size=10**30, ratio=0.1, none=None)
     turn = asking(big, ToolCall("b", "write_file", {"path": "b", "odd": float("inf")}))
-    point = CheckpointEncoder().encode(turn)
-    again = decode_checkpoint(point.turn, list(point.messages))
+    again = decode_checkpoint(stored_checkpoint(CheckpointEncoder().encode(turn)))
     again.resolve(make_answer(turn, "approve"))
     assert run_calls(again) == ("a", "b")
 

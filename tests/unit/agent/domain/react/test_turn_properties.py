@@ -268,7 +268,7 @@ class TurnSimulation:
     def crash(self) -> None:
         """Restart from the stored checkpoint; everything after it is lost."""
         point, said, agreed = self.stored
-        self.turn = decode_checkpoint(point.turn, self.rows)
+        self.turn = decode_checkpoint(turn_driver.stored_checkpoint(point)._replace(rows=self.rows))
         self.said, self.agreed, self.running = [*said], {*agreed}, set()
         self.checkpoints = CheckpointEncoder(len(self.rows))
 

@@ -1,0 +1,186 @@
+"""Runs whose checkpoint cannot be read: each fails alone, with its reason and its history."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from internal.agent.app.background_task import background_task
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.messages import Message
+from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.store.checkpoints import CHECKPOINT_VERSION
+from internal.config.loader import load
+from larkspur.app import TerminalServices, open_terminal
+from tests.support.agent_app import Core, core, plain_gateway, plan, sound
+from tests.support.anthropic_server import Reply, Rules, When
+from tests.support.database_files import execute
+
+NEWER = (
+    "The checkpoint of the run was written by a newer Larkspur (checkpoint version"
+    f" {CHECKPOINT_VERSION + 1}, this one reads up to {CHECKPOINT_VERSION})."
+)
+CANNOT_BE_READ = "The checkpoint of the run cannot be read: "
+DAMAGES = {
+    "a cut Turn": (
+        "update checkpoints set turn = substr(turn, 1, 40) where run_id = '{}'",
+        CANNOT_BE_READ,
+        3,
+    ),
+    "a Turn of another type": (
+        "update checkpoints set turn = '[]' where run_id = '{}'",
+        CANNOT_BE_READ,
+        3,
+    ),
+    "a cut message": (
+        "update turn_log set message = '{{' where number = 2 and run_id = '{}'",
+        CANNOT_BE_READ,
+        1,
+    ),
+    "no configuration": (
+        "update turn_log set message = '{{}}' where number = 0 and run_id = '{}'",
+        CANNOT_BE_READ,
+        3,
+    ),
+    "a newer version": (
+        "update checkpoints set version = 1 + version where run_id = '{}'",
+        NEWER,
+        3,
+    ),
+}
+"""By name: the SQL, the start of the reason, and how many of three messages are kept."""
+
+PLANNER = Rules([Reply(hang=True, when=When(all_results=1)), Reply(calls=[plan()])])
+"""A model that makes a plan and then does not answer: the checkpoint has three messages."""
+
+FINISHER = Rules([Reply(text="done", when=When(last_user="intact")), Reply(text="I see")])
+
+
+async def until_planned(here: Core, made: Submitted) -> None:
+    """Return when the checkpoint with the plan is stored."""
+    await here.until(made.session_id, lambda each: each["event"] == "workflow.plan.updated")
+
+
+async def history(here: Core, made: Submitted) -> list[Message]:
+    """Return the messages of a session, oldest first."""
+    listed = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
+    return [message for _, _, message, _ in reversed(listed)]
+
+
+async def check_failed(here: Core, made: Submitted, damage: str) -> None:
+    """Check how a run with an unreadable checkpoint ended."""
+    _, reason, kept = DAMAGES[damage]
+    events = await here.end_of(made)
+    sound(events)
+    end = events[-1]["payload"]
+    assert re.match(re.escape(reason), end["error"])
+    assert end["error_code"] == "checkpoint_unreadable"
+    run = await here.run(made)
+    assert (run.status, run.error) == ("failed", end["error"])
+    assert len(await history(here, made)) == kept
+    following = await here.submit("what happened?", made.session_id)  # the model gets the history
+    events = await here.end_of(following)
+    assert events[-1]["payload"]["final_answer"] == "I see"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_gateway_fails_an_unreadable_run_and_continues_the_others(
+    home: Path, damage: str
+) -> None:
+    async with core(home, PLANNER) as here:
+        damaged, intact = await here.submit("damaged"), await here.submit("intact")
+        await until_planned(here, damaged)
+        await until_planned(here, intact)
+    execute(home / "larkspur.db", DAMAGES[damage][0].format(damaged.run_id))
+
+    async with core(home, FINISHER) as here:
+        await check_failed(here, damaged, damage)
+        assert (await here.end_of(intact))[-1]["payload"]["final_answer"] == "done"
+
+
+async def test_a_run_whose_stored_bytes_are_no_text_fails_without_its_messages(home: Path) -> None:
+    async with core(home, PLANNER) as here:
+        made = await here.submit("damaged")
+        await until_planned(here, made)
+    execute(home / "larkspur.db", "update turn_log set message = cast(x'ff00' as text)")
+
+    async with core(home, FINISHER) as here:
+        events = await here.end_of(made)
+        sound(events)
+        assert "Could not decode to UTF-8" in events[-1]["payload"]["error"]
+        assert await history(here, made) == []
+
+
+async def submit_in_terminal(terminal: TerminalServices, text: str) -> Submitted:
+    options = TaskOptions(permission_mode=Mode.FULL)
+    spec = build_run_spec(terminal.defaults, options, LOCAL_OWNER)
+    owner, lease = terminal.leases.owner, terminal.leases.expiry()
+    submission = Submission(text, spec, "cli", owner=owner, lease_until=lease)
+    return await plain_gateway(terminal).submit(submission, LOCAL_OWNER)
+
+
+async def die_in_terminal(here: Core, home: Path, texts: list[str]) -> list[Submitted]:
+    """Leave runs of a terminal as a killed process leaves them, with checkpoints."""
+    environ = {
+        "LARKSPUR_HOME": str(home),
+        "ANTHROPIC_BASE_URL": here.model.base_url,
+        "ANTHROPIC_API_KEY": "key-for-tests",
+        "LARKSPUR_LLM__PROVIDER": "anthropic",
+        "LARKSPUR_LLM__MODEL": "claude-x",
+    }
+    async with open_terminal(load(environ=environ)) as terminal:
+        left = [await submit_in_terminal(terminal, text) for text in texts]
+        for made in left:
+            execution = terminal.dispatcher.execute(made.run_id, terminal.coordinator)
+            async with background_task(execution):
+                await until_planned(here, made)
+    execute(home / "larkspur.db", "update runs set owner = 'terminal-gone', lease_until = '2026'")
+    return left
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_gateway_starts_and_sweeps_with_an_unreadable_run_of_a_terminal(
+    home: Path, damage: str
+) -> None:
+    async with core(home, PLANNER) as here:
+        here.services.dispatcher.stop()  # its sweep must not be quicker
+        damaged, intact = await die_in_terminal(here, home, ["damaged", "intact"])
+    execute(home / "larkspur.db", DAMAGES[damage][0].format(damaged.run_id))
+
+    async with core(home, FINISHER) as here:
+        await check_failed(here, damaged, damage)
+        end = (await here.end_of(intact))[-1]["payload"]
+        assert (end["stop_reason"], len(await history(here, intact))) == ("interrupted", 3)
+        assert (await here.end_of(await here.submit("intact")))[-1]["payload"]["stop_reason"]
+
+
+BROKEN = {
+    "a number that SQLite cannot store": (Reply(text="42", usage={"input_tokens": 2**63}), ""),
+    "a statement that fails": (
+        Reply(text="42"),
+        "create trigger no_usage before insert on usage begin select raise(abort, 'no'); end",
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", BROKEN)
+async def test_a_run_whose_events_cannot_be_stored_fails_and_frees_its_lane(
+    home: Path, cause: str
+) -> None:
+    reply, statement = BROKEN[cause]
+    script = Rules([Reply(text="free", when=When(last_user="next")), reply])
+    async with core(home, script) as here:
+        if statement:
+            execute(home / "larkspur.db", statement)
+        broken = await here.submit("count")
+        queued = await here.submit("next", broken.session_id)
+        async with asyncio.timeout(30):
+            await here.end_of(broken)
+        events = await here.durable(broken)
+        sound(events)
+        assert "cannot be stored" in events[-1]["payload"]["error"]
+        execute(home / "larkspur.db", "drop trigger if exists no_usage")
+        assert (await here.end_of(queued))[-1]["payload"]["final_answer"] == "free"
