@@ -282,6 +282,7 @@ async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> 
             engine=built._engine,
             resumer=built._resumer,
             completer=built._completer,
+            recovery=built._recovery,
         )
         run = await services.database.write(
             partial(claim_run, services.stores, made.run_id, "here", lease_until=LONG, now="2026")

@@ -9,7 +9,7 @@ import pytest
 from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
-from internal.agent.domain.messages import Message
+from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.checkpoints import CHECKPOINT_VERSION
@@ -111,7 +111,7 @@ async def test_a_run_whose_stored_bytes_are_no_text_fails_without_its_messages(h
         events = await here.end_of(made)
         sound(events)
         assert "Could not decode to UTF-8" in events[-1]["payload"]["error"]
-        assert await history(here, made) == []
+        assert await history(here, made) == [user_message("damaged")]
 
 
 async def submit_in_terminal(terminal: TerminalServices, text: str) -> Submitted:
@@ -157,24 +157,31 @@ async def test_a_gateway_starts_and_sweeps_with_an_unreadable_run_of_a_terminal(
         assert (await here.end_of(await here.submit("intact")))[-1]["payload"]["stop_reason"]
 
 
-BROKEN = {
-    "a number that SQLite cannot store": (Reply(text="42", usage={"input_tokens": 2**63}), ""),
-    "a statement that fails": (
-        Reply(text="42"),
-        "create trigger no_usage before insert on usage begin select raise(abort, 'no'); end",
+REFUSALS = {
+    "usage": "create trigger t before insert on usage begin select raise(abort, 'no'); end",
+    "a message": (
+        "create trigger t before insert on messages when new.message like '%42%'"
+        " begin select raise(abort, 'no'); end"
+    ),
+    "an event": (
+        "create trigger t before insert on events when new.envelope like '%42%'"
+        " begin select raise(abort, 'no'); end"
+    ),
+    "a duplicate number": (
+        "create trigger t before insert on events when new.envelope like '%42%'"
+        " begin insert into events select * from events limit 1; end"
     ),
 }
+"""What the database refuses to store at the end of a run."""
 
 
-@pytest.mark.parametrize("cause", BROKEN)
+@pytest.mark.parametrize("what", REFUSALS)
 async def test_a_run_whose_events_cannot_be_stored_fails_and_frees_its_lane(
-    home: Path, cause: str
+    home: Path, what: str
 ) -> None:
-    reply, statement = BROKEN[cause]
-    script = Rules([Reply(text="free", when=When(last_user="next")), reply])
+    script = Rules([Reply(text="free", when=When(last_user="next")), Reply(text="42")])
     async with core(home, script) as here:
-        if statement:
-            execute(home / "larkspur.db", statement)
+        execute(home / "larkspur.db", REFUSALS[what])
         broken = await here.submit("count")
         queued = await here.submit("next", broken.session_id)
         async with asyncio.timeout(30):
@@ -182,5 +189,6 @@ async def test_a_run_whose_events_cannot_be_stored_fails_and_frees_its_lane(
         events = await here.durable(broken)
         sound(events)
         assert "cannot be stored" in events[-1]["payload"]["error"]
-        execute(home / "larkspur.db", "drop trigger if exists no_usage")
+        assert (await here.run(broken)).status == "failed"
+        execute(home / "larkspur.db", "drop trigger t")
         assert (await here.end_of(queued))[-1]["payload"]["final_answer"] == "free"

@@ -230,7 +230,7 @@ export interface ResultCancelled {
   requested_via: string;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` identifies an error of the model: model_key_refused, model_busy, model_unreachable, model_rejected, context_too_long, or that the checkpoint cannot be read: checkpoint_unreadable. */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused, model_unavailable, model_busy, model_unreachable, model_rejected, context_too_long. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop";

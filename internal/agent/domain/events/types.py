@@ -313,8 +313,8 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
 class ResultFinal(Event, frozen=True, kw_only=True):
     """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
-    `error_code` identifies an error of the model: model_key_refused, model_busy, model_unreachable,
-    model_rejected, context_too_long, or that the checkpoint cannot be read: checkpoint_unreadable.
+    `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused,
+    model_unavailable, model_busy, model_unreachable, model_rejected, context_too_long.
     """
 
     name: ClassVar[str] = "workflow.result.final"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import Conflict, StoreError, StoreUnavailable
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.store.database import Batch, Read, Statement, Write
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
@@ -89,6 +90,17 @@ async def test_writes_queued_before_close_are_completed(path: Path) -> None:
 
     async with open_database(path) as database:
         assert await count(database) == 99
+
+
+async def test_an_integer_over_64_bits_fails_its_own_write(database: SqliteDatabase) -> None:
+    def too_large() -> Read[list[EventRecord]]:
+        return (yield from STORES.events.list_after(2**63, None, 1))
+
+    with pytest.raises(StoreError, match=r"events_after failed: .* too large"):
+        await database.read(too_large)
+    with pytest.raises(StoreError, match=r"events_after failed: .* too large"):
+        await database.write(too_large)
+    await database.write(add("after"))
 
 
 async def test_a_full_disk_fails_the_whole_group(
