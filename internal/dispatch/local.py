@@ -5,7 +5,7 @@ import itertools
 import logging
 from functools import partial
 
-from internal.agent.app.runs.active import ActiveRuns, claim_run, requeue_run
+from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.domain.errors import LarkspurError, RunExit, RunHandedOver, StoreUnavailable
@@ -117,8 +117,7 @@ class LocalDispatcher:
             if claimed is not None and not self._is_stopping:
                 await coordinator.execute_task(self._active.add(claimed))
             elif claimed is not None:
-                now = rfc3339(self._clock.now())
-                await self._database.write(partial(requeue_run, self._stores, claimed, now))
+                await self._recovery.requeue(claimed)
         except LarkspurError as error:
             logger.error("run abandoned", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - the message explains it
         except Exception:

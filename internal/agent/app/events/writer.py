@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.domain.errors import LeaseLost, StoreError, StoreUnavailable
+from internal.agent.domain.errors import LeaseLost, RunStopped, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import (
     EventRecord,
     RunIds,
@@ -19,9 +19,10 @@ from internal.agent.domain.events.envelope import (
 )
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import StopRequest
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, merge_deltas
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class _Entry:
     checkpoint: CheckpointDelta | None
     also: ExtraWork | None
     time: datetime
+    unless_stopped: bool = False
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -101,18 +103,26 @@ class SerializingEventListener:
         await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
 
     async def commit(
-        self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
+        self,
+        *events: Event,
+        turn: Turn | None = None,
+        also: ExtraWork | None = None,
+        unless_stopped: bool = False,
     ) -> None:
         """Queue one entry and wait until it and all earlier ones are stored and delivered.
 
         Raises:
             LeaseLost, StoreError: the entry is not stored.
+            RunStopped: the run was asked to stop, which `unless_stopped` forbids. Only the
+                checkpoint is stored.
         """
         stored = asyncio.get_running_loop().create_future()
-        await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now(), stored))
+        entry = _Entry(
+            events, self._checkpoint(turn), also, self._clock.now(), unless_stopped, stored
+        )
+        await self._put(entry)
         await asyncio.wait((stored, self._failed), return_when=asyncio.FIRST_COMPLETED)
-        if not stored.done():
-            self._failed.result()
+        (stored if stored.done() else self._failed).result()
 
     def offer(self, event: Event) -> bool:
         """Queue an ephemeral event without waiting; returns False when the queue is full."""
@@ -154,25 +164,34 @@ class SerializingEventListener:
         return None if turn is None else self._checkpoints.encode(turn)
 
     async def _store(self, batch: list[_Entry]) -> None:
+        stored: list[EventRecord] = []
+        others: list[EventRecord] = []
+        stop: StopRequest | None = None
         if any(entry.checkpoint or entry.also or _durable(entry) for entry in batch):
-            stored, others = await self._database.write(partial(self._write, batch))
-        else:
-            stored, others = [], []
+            stored, others, stop = await self._database.write(partial(self._write, batch))
         durable = iter(stored)
         records = [
             next(durable) if event.durable else self._ephemeral(event, entry.time)
-            for entry in batch
+            for entry in _accepted(batch, stop)
             for event in entry.events
         ]
         self._broadcaster.publish([*others, *records])
         for record in records if self._listeners else ():
             await self._notify(record)
         for entry in batch:
-            if entry.stored is not None and not entry.stored.done():
+            if entry.stored is None or entry.stored.done():
+                continue
+            if stop is not None and entry.unless_stopped:
+                entry.stored.set_exception(RunStopped(stop.by, stop.via, stop.reason))
+            else:
                 entry.stored.set_result(None)
 
-    def _write(self, batch: list[_Entry]) -> Write[tuple[list[EventRecord], list[EventRecord]]]:
-        durable = [(event, rfc3339(entry.time)) for entry in batch for event in _durable(entry)]
+    def _write(
+        self, batch: list[_Entry]
+    ) -> Write[tuple[list[EventRecord], list[EventRecord], StopRequest | None]]:
+        stop = yield from self._find_stop(batch)
+        accepted = _accepted(batch, stop)
+        durable = [(event, rfc3339(entry.time)) for entry in accepted for event in _durable(entry)]
         log = self._stores.events
         first_seq = yield from log.reserve_seqs(self.ids.run_id, self._fence, len(durable))
         # before the extra work: the end of a run deletes its checkpoint
@@ -181,10 +200,17 @@ class SerializingEventListener:
         ):
             yield from self._stores.runs.save_checkpoint(self.ids.run_id, point)
         others: list[EventRecord] = []
-        for entry in batch:
+        for entry in accepted:
             if entry.also is not None:
                 others += yield from entry.also()
-        return (yield from log.append(self.ids, first_seq, durable)), others
+        return (yield from log.append(self.ids, first_seq, durable)), others, stop
+
+    def _find_stop(self, batch: list[_Entry]) -> Read[StopRequest | None]:
+        """Return the stop request of the run if an entry depends on it."""
+        if not any(entry.unless_stopped for entry in batch):
+            return None
+        run = yield from self._stores.runs.get(self.ids.run_id)
+        return None if run is None else run.stop
 
     def _ephemeral(self, event: Event, time: datetime) -> EventRecord:
         return EventRecord.ephemeral(wrap_event(self.ids, event, rfc3339(time), None))
@@ -240,6 +266,10 @@ class QueuedListener:
     async def drained(self) -> None:
         """Wait until all queued envelopes are passed on."""
         await self._queue.join()
+
+
+def _accepted(batch: list[_Entry], stop: StopRequest | None) -> list[_Entry]:
+    return [entry for entry in batch if stop is None or not entry.unless_stopped]
 
 
 def _durable(entry: _Entry) -> list[Event]:

@@ -87,11 +87,3 @@ def claim_run(
     if run is not None:
         yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
     return run
-
-
-def requeue_run(stores: Stores, run: Run, now: str) -> Write[bool]:
-    """Put a running run back into the queue; False if another process has claimed it."""
-    if not (yield from stores.runs.requeue(run.id, run.fence)):
-        return False
-    yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
-    return True

@@ -6,7 +6,6 @@ from functools import partial
 
 from msgspec import UNSET
 
-from internal.agent.app.runs.active import requeue_run
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -21,6 +20,7 @@ from internal.agent.app.runs.finalization import (
     finalize_run,
     find_unfinished_work,
     load_turn,
+    requeue_run,
     stop_outcome,
     summarize,
     with_last_text,
@@ -51,7 +51,8 @@ class RunCompleter:
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
         """Summarize and store the end of a run that completed, failed or was rejected.
 
-        Without a Turn, the run ends from its last checkpoint.
+        Without a Turn, the run ends from its last checkpoint. A run that was asked to stop is
+        cancelled instead.
         """
         if turn is None:
             turn = await self._load_turn(context)
@@ -61,15 +62,15 @@ class RunCompleter:
         async with stage("summarize", context.stream.emit, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
-        await self._commit_end(
-            context,
-            result,
-            (
-                stage_started("persist"),
-                stage_completed("persist", started_at, self._clock),
-                *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
-            ),
+        events = (
+            stage_started("persist"),
+            stage_completed("persist", started_at, self._clock),
+            *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
         )
+        try:
+            await self._commit_end(context, result, events, unless_stopped=True)
+        except RunStopped as stopped:
+            await self.cancel(context, turn, stopped)
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
         """Store that somebody stopped the run; the messages of the run are kept."""
@@ -80,7 +81,10 @@ class RunCompleter:
         await self._commit_end(context, result, end_events(result, turn, outcome))
 
     async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
-        """Store the question and that the run waits for its answer."""
+        """Store the question and that the run waits for its answer.
+
+        A run that was asked to stop is cancelled instead.
+        """
         record = self._question_record(context, question)
         asked = QuestionAsked(
             question_id=question.id,
@@ -98,11 +102,21 @@ class RunCompleter:
             status="waiting", phase="execute", stop_reason="await_user_input"
         )
         also = partial(self._store_pause, context, record)
-        await context.stream.commit(asked, waiting, turn=turn, also=also)
+        try:
+            await context.stream.commit(asked, waiting, turn=turn, also=also, unless_stopped=True)
+        except RunStopped as stopped:
+            await self.cancel(context, turn, stopped)
 
-    async def hand_over(self, context: RunContext) -> None:
-        """Put the run back into the queue; another process resumes its last checkpoint."""
-        await context.stream.commit(also=partial(self._requeue, context))
+    async def hand_over(self, context: RunContext, turn: Turn | None) -> None:
+        """Put the run back into the queue; another process resumes its last checkpoint.
+
+        A run that was asked to stop is cancelled instead.
+        """
+        also = partial(requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now())
+        try:
+            await context.stream.commit(also=also, unless_stopped=True)
+        except RunStopped as stopped:
+            await self.cancel(context, turn, stopped)
 
     async def _load_turn(self, context: RunContext) -> Turn | None:
         return await self._database.read(partial(load_turn, self._stores, context.run))
@@ -121,12 +135,17 @@ class RunCompleter:
         )
 
     async def _commit_end(
-        self, context: RunContext, result: RunResult, events: Sequence[Event]
+        self,
+        context: RunContext,
+        result: RunResult,
+        events: Sequence[Event],
+        *,
+        unless_stopped: bool = False,
     ) -> None:
         also = partial(
             finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
-        await context.stream.commit(*events, also=also)
+        await context.stream.commit(*events, also=also, unless_stopped=unless_stopped)
 
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:
         """Return the record of a question that is asked now.
@@ -161,11 +180,6 @@ class RunCompleter:
         )
         yield from stores.audit.add(entry)
         yield from queue_question_notice(stores, record, "asked", now=now)
-        return []
-
-    def _requeue(self, context: RunContext) -> Write[list[EventRecord]]:
-        if not (yield from requeue_run(self._stores, context.run, self._now())):
-            raise LeaseLost(f"{context.run.id} is run by another process")
         return []
 
     def _now(self) -> str:

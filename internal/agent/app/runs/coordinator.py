@@ -124,7 +124,7 @@ class AgentCoordinator:
         except RunStopped as stopped:
             await self._completer.cancel(context, attempt.turn, stopped)
         except RunHandedOver:
-            await self._completer.hand_over(context)
+            await self._completer.hand_over(context, attempt.turn)
         else:
             if isinstance(end, Pause) and attempt.turn is not None:
                 await self._completer.pause(context, attempt.turn, end.question)

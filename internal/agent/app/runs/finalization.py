@@ -11,7 +11,7 @@ from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.chats import OutgoingMessage
-from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt
+from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt, StoreError
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
     Event,
@@ -121,6 +121,28 @@ def end_idle_run(
     events += end_events(result, turn, outcome)
     records = yield from stores.events.append_idle(RunIds.of(run), events, now)
     return records + (yield from finalize_run(stores, run, task, result=result, ids=ids))
+
+
+def requeue_run(stores: Stores, run: Run, *, ids: TaskIds, now: str) -> Write[list[EventRecord]]:
+    """Put a running run back into the queue, or end it if it was asked to stop.
+
+    Returns the events of the end.
+
+    Raises:
+        LeaseLost: another process has claimed the run, or it has ended.
+    """
+    if not (yield from stores.runs.requeue(run.id, run.fence)):
+        raise LeaseLost(f"{run.id} is run by another process")
+    current = yield from stores.runs.get(run.id)
+    if current is None or current.stop is None:
+        yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
+        return []
+    stop = current.stop
+    outcome = stop_outcome(RunStopped(stop.by, stop.via, stop.reason))
+    task = yield from stores.tasks.get(run.task_id)
+    if task is None:
+        raise StoreError(f"the task of {run.id} is not in the database")
+    return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
 
 
 def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:

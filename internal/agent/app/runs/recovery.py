@@ -7,12 +7,18 @@ from functools import partial
 from typing import TypeVar
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.runs.active import requeue_run
 from internal.agent.app.runs.creation import TaskIds, new_task_ids
-from internal.agent.app.runs.finalization import end_idle_run
+from internal.agent.app.runs.finalization import end_idle_run, requeue_run, stop_outcome
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.questions import apply_answer, expired_answer
-from internal.agent.domain.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
+from internal.agent.domain.errors import (
+    Conflict,
+    LeaseLost,
+    RunStopped,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+)
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.questions import QuestionRecord
@@ -68,7 +74,7 @@ class Recovery:
         """
         await self.expire_questions()
         held = await self._database.read(self._stores.runs.list_held)
-        requeued = await _each([run for run, _ in held if not run.terminal], self._requeue)
+        requeued = await _each([run for run, _ in held if not run.terminal], self.requeue)
         return len(requeued) + len(await self.recover_expired_leases())
 
     async def recover_expired_leases(self, active: Collection[RunId] = ()) -> list[Run]:
@@ -94,7 +100,13 @@ class Recovery:
         """
         owned = await self._database.read(partial(self._stores.runs.list_owned, owner))
         orphaned = [run for run in owned if run.id not in active]
-        return len(await _each(orphaned, self._requeue))
+        return len(await _each(orphaned, self.requeue))
+
+    async def requeue(self, run: Run) -> None:
+        """Put a running run back into the queue; no effect if another process has claimed it."""
+        work = partial(requeue_run, self._stores, run, ids=new_task_ids(), now=self._now())
+        with suppress(LeaseLost):
+            self._broadcaster.publish(await self._database.write(work))
 
     async def fail(self, run: Run, outcome: TurnOutcome) -> None:
         """End a run that cannot continue, unless another process has resumed it.
@@ -127,10 +139,7 @@ class Recovery:
             release = partial(self._stores.runs.release, run.id, run.owner)
             await self._database.write(release)
         else:
-            await self._requeue(run)
-
-    async def _requeue(self, run: Run) -> None:
-        await self._database.write(partial(requeue_run, self._stores, run, self._now()))
+            await self.requeue(run)
 
     async def _store_failure(self, run: Run, outcome: TurnOutcome, *, with_turn: bool) -> None:
         fail = partial(
@@ -146,6 +155,9 @@ class Recovery:
             return []
         if run.status == "running":
             yield from self._stores.runs.requeue(run.id, run.fence)
+        if current.stop is not None:
+            stop = current.stop
+            outcome = stop_outcome(RunStopped(stop.by, stop.via, stop.reason))
         task = yield from self._stores.tasks.get(run.task_id)
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")

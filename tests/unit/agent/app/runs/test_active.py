@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from internal.agent.app.runs.active import ActiveRun, ActiveRuns, claim_run, requeue_run
+from internal.agent.app.runs.active import ActiveRun, ActiveRuns, claim_run
 from internal.agent.domain.errors import LeaseLost, RunHandedOver, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.agent.store.database import Database
@@ -65,9 +65,3 @@ async def test_a_claim_and_a_requeue_change_the_task_as_well(
     stored = await database.read(partial(stores.tasks.get, task.id))
     assert stored is not None
     assert stored.status == "running"
-
-    assert await database.write(partial(requeue_run, stores, claimed, T1))
-    assert not await database.write(partial(requeue_run, stores, claimed, T1))
-    stored = await database.read(partial(stores.tasks.get, task.id))
-    assert stored is not None
-    assert stored.status == "queued"

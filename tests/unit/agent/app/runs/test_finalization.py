@@ -1,6 +1,18 @@
 """The result of a run, and the events that close what its log leaves open."""
 
-from internal.agent.app.runs.finalization import INTERRUPTED, find_unfinished_work, summarize
+from functools import partial
+
+import pytest
+
+from internal.agent.app.runs.active import claim_run
+from internal.agent.app.runs.creation import new_task_ids
+from internal.agent.app.runs.finalization import (
+    INTERRUPTED,
+    find_unfinished_work,
+    requeue_run,
+    summarize,
+)
+from internal.agent.domain.errors import LeaseLost
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
     Event,
@@ -15,8 +27,11 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.messages import user_message
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
+from internal.agent.domain.tasks import StopRequest
 from internal.agent.domain.usage import Usage
-from tests.support.store_records import T1, a_run, a_task
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_records import T1, a_run, a_session, a_task, add_running_run
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -131,3 +146,30 @@ def test_a_run_without_a_turn_leaves_its_instruction_and_its_error() -> None:
     assert result.title == "count"
     assert not result.silent
     assert not summarize(a_run(fence=0), task, None, outcome, ended=T1).messages
+
+
+async def test_a_run_is_requeued_once_unless_it_was_asked_to_stop(
+    database: Database, stores: Stores
+) -> None:
+    task = a_task()
+    await database.write(lambda: stores.sessions.add(a_session()))
+    await database.write(lambda: stores.tasks.add(task, None))
+    run = await add_running_run(database, stores, a_run())
+    requeue = partial(requeue_run, stores, run, ids=new_task_ids(), now=T1)
+    assert await database.write(requeue) == []
+    stored = await database.read(partial(stores.tasks.get, task.id))
+    assert stored is not None
+    assert stored.status == "queued"
+    with pytest.raises(LeaseLost):
+        await database.write(requeue)
+
+    claim = partial(claim_run, stores, run.id, "one", lease_until=T1, now=T1)
+    claimed = await database.write(claim)
+    assert claimed is not None
+    stop = StopRequest("local", "web", "enough")
+    assert await database.write(partial(stores.runs.request_stop, run.id, stop))
+    events = await database.write(partial(requeue_run, stores, claimed, ids=new_task_ids(), now=T1))
+    assert events[-1].event == "workflow.result.cancelled"
+    stored = await database.read(partial(stores.tasks.get, task.id))
+    assert stored is not None
+    assert stored.status == "cancelled"
