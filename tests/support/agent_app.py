@@ -111,10 +111,11 @@ class Core:
 
     async def durable(self, submitted: Submitted) -> list[dict[str, Any]]:
         """Return the stored envelopes of a run."""
-        rows = await self.services.gateway.queries.events(
+        page = await self.services.gateway.queries.events(
             submitted.session_id, LOCAL_OWNER, limit=10_000
         )
-        return [msgspec.json.decode(row.json) for row in rows if row.run_id == submitted.run_id]
+        rows = (row for row in page.events if row.run_id == submitted.run_id)
+        return [msgspec.json.decode(row.json) for row in rows]
 
 
 def plain_gateway(services: Services) -> Gateway:

@@ -16,7 +16,8 @@ from internal.agent.domain.chats import (
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Run, Session, Status, Task
+from internal.agent.domain.tasks import Channel, Run, Status, Task
+from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
@@ -36,9 +37,32 @@ class Chats:
         """Replace the settings of a chat."""
         await self._database.write(partial(self._stores.chats.save_settings, chat, settings))
 
-    async def get_session(self, channel: Channel, scope: str) -> Session | None:
-        """Return the current session of a scope."""
-        return await self._database.read(partial(self._stores.sessions.get_current, channel, scope))
+    async def list_newest(self, channel: Channel, scope: str, limit: int) -> list[Task]:
+        """Return the newest tasks of the current session of a scope."""
+        stores = self._stores
+
+        def work() -> Read[list[Task]]:
+            session = yield from stores.sessions.get_current(channel, scope)
+            if session is None:
+                return []
+            return (
+                yield from stores.tasks.list_page(None, session.id, None, before=None, limit=limit)
+            )
+
+        return await self._database.read(work)
+
+    async def get_usage(self, channel: Channel, scope: str) -> UsageSum | None:
+        """Return the usage of the current session of a scope; None without usage."""
+        stores = self._stores
+
+        def work() -> Read[UsageSum | None]:
+            session = yield from stores.sessions.get_current(channel, scope)
+            if session is None:
+                return None
+            sums = yield from stores.usage.sum_by("session", session.id, None, limit=1)
+            return sums[0] if sums else None
+
+        return await self._database.read(work)
 
     async def list_unfinished(self, channel: Channel, scope: str) -> list[tuple[Run, Task]]:
         """Return the unfinished runs of the current session of a scope, oldest first."""

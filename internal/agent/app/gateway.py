@@ -15,7 +15,6 @@ from internal.agent.app.runs.creation import (
     Submitted,
     clean_instruction,
     new_task_ids,
-    open_session,
     resume_submission,
 )
 from internal.agent.app.runs.finalization import RECALLED
@@ -262,15 +261,9 @@ class Gateway:
             raise Forbidden("You may not open sessions here.")
         session_id, now = new_session_id(), self._now()
 
-        def work() -> Write[None]:
-            yield from open_session(
-                self._stores, session_id, principal, channel=channel, now=now, scope=scope
-            )
-            if title:
-                yield from self._stores.sessions.set_title_if_empty(session_id, title)
-
-        await self._database.write(work)
-        return await self.queries.session(session_id, principal)
+        session = Session(session_id, title, channel, principal.id, now, now, scope)
+        await self._database.write(partial(self._stores.sessions.add, session))
+        return session
 
     async def rename_session(
         self, session_id: SessionId, title: str, principal: Principal

@@ -1,13 +1,15 @@
 """Queries: what a principal may read."""
 
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from internal.agent.app.events.subscription import Cursor, check_cursor
 from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
-from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.errors import Forbidden, InvalidRequest, NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message
@@ -26,15 +28,27 @@ from internal.agent.domain.questions import (
 )
 from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
 from internal.agent.domain.usage import UsageKey, UsageSum
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Read
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
+
+
+class EventPage(NamedTuple):
+    """Events of a session and the bounds of the log at the same moment.
+
+    `reset_reason` says why the cursor cannot be resumed, "" if it can; see `check_cursor`.
+    """
+
+    bounds: LogBounds
+    events: list[EventRecord]
+    reset_reason: str = ""
 
 
 class Queries:
     """Reads for channels, limited to the data of a principal. The owner may read everything.
 
-    Data of another person is reported as not found.
+    Data of another person is reported as not found. Each method reads one snapshot of the database,
+    so that what it returns was true at one moment.
     """
 
     def __init__(self, database: Database, stores: Stores) -> None:
@@ -47,10 +61,23 @@ class Queries:
         Raises:
             NotFound: the task does not exist or belongs to another person.
         """
-        task = await self._database.read(partial(self._stores.tasks.get, task_id))
-        if task is None or not _may_read(principal, task.origin.principal):
-            _missing("task", task_id)
-        return task
+        return await self._database.read(partial(self._get_task, task_id, principal))
+
+    async def task_with_run(self, task_id: TaskId, principal: Principal) -> tuple[Task, Run]:
+        """Return a task and its newest run at the same moment.
+
+        Raises:
+            NotFound: the task does not exist or belongs to another person.
+        """
+
+        def work() -> Read[tuple[Task, Run]]:
+            task = yield from self._get_task(task_id, principal)
+            run = yield from self._stores.runs.get_by_task(task_id)
+            if run is None:
+                _missing("task", task_id)
+            return task, run
+
+        return await self._database.read(work)
 
     async def latest_run(self, task_id: TaskId, principal: Principal) -> Run:
         """Return the newest run of a task.
@@ -58,11 +85,7 @@ class Queries:
         Raises:
             NotFound: the task does not exist or belongs to another person.
         """
-        await self.task(task_id, principal)
-        run = await self._database.read(partial(self._stores.runs.get_by_task, task_id))
-        if run is None:
-            _missing("task", task_id)
-        return run
+        return (await self.task_with_run(task_id, principal))[1]
 
     async def tasks(
         self,
@@ -73,13 +96,23 @@ class Queries:
         before: str | None = None,
         limit: int = 50,
     ) -> list[Task]:
-        """Return tasks, newest first, starting after the task id `before`."""
-        who = None if principal.may("owner") else principal.id
-        return await self._database.read(
-            partial(
-                self._stores.tasks.list_page, who, session_id, status, before=before, limit=limit
+        """Return tasks, newest first, starting after the task id `before`.
+
+        Raises:
+            InvalidRequest: the task `before` does not exist or belongs to another person.
+        """
+        who = _owner_filter(principal)
+
+        def work() -> Read[list[Task]]:
+            if before is not None:
+                yield from _as_cursor(before, self._get_task(TaskId(before), principal))
+            return (
+                yield from self._stores.tasks.list_page(
+                    who, session_id, status, before=before, limit=limit
+                )
             )
-        )
+
+        return await self._database.read(work)
 
     async def session(self, session_id: SessionId, principal: Principal) -> Session:
         """Return a session.
@@ -87,19 +120,37 @@ class Queries:
         Raises:
             NotFound: the session does not exist or belongs to another person.
         """
-        session = await self._database.read(partial(self._stores.sessions.get, session_id))
-        if session is None or not _may_read(principal, session.owner):
-            _missing("session", session_id)
-        return session
+        return await self._database.read(partial(self._get_session, session_id, principal))
+
+    async def check_sessions(self, session_ids: Iterable[SessionId], principal: Principal) -> None:
+        """Check that the principal may read sessions.
+
+        Raises:
+            NotFound: one of the sessions does not exist or belongs to another person.
+        """
+
+        def work() -> Read[None]:
+            for session_id in session_ids:
+                yield from self._get_session(session_id, principal)
+
+        await self._database.read(work)
 
     async def sessions(
         self, principal: Principal, *, before: str | None = None, limit: int = 50
     ) -> list[SessionSummary]:
-        """Return sessions, last active first, starting after the session id `before`."""
-        who = None if principal.may("owner") else principal.id
-        return await self._database.read(
-            partial(self._stores.sessions.list_page, who, before, limit)
-        )
+        """Return sessions, last active first, starting after the session id `before`.
+
+        Raises:
+            InvalidRequest: the session `before` does not exist or belongs to another person.
+        """
+        who = _owner_filter(principal)
+
+        def work() -> Read[list[SessionSummary]]:
+            if before is not None:
+                yield from _as_cursor(before, self._get_session(SessionId(before), principal))
+            return (yield from self._stores.sessions.list_page(who, before, limit))
+
+        return await self._database.read(work)
 
     async def newest_session(self, principal: Principal, channel: Channel) -> Session | None:
         """Return the principal's most recently active session of a channel."""
@@ -120,23 +171,37 @@ class Queries:
         Raises:
             NotFound: the session does not exist or belongs to another person.
         """
-        await self.session(session_id, principal)
-        return await self._database.read(
-            partial(self._stores.sessions.list_messages, session_id, before, limit)
-        )
+
+        def work() -> Read[list[tuple[int, RunId, Message, str]]]:
+            yield from self._get_session(session_id, principal)
+            return (yield from self._stores.sessions.list_messages(session_id, before, limit))
+
+        return await self._database.read(work)
 
     async def events(
-        self, session_id: SessionId, principal: Principal, *, after: int = 0, limit: int = 500
-    ) -> list[EventRecord]:
-        """Return a session's events after a position, oldest first.
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        *,
+        after: Cursor | None = None,
+        limit: int = 500,
+    ) -> EventPage:
+        """Return a session's events after a cursor or from the first one, oldest first.
 
         Raises:
             NotFound: the session does not exist or belongs to another person.
         """
-        await self.session(session_id, principal)
-        return await self._database.read(
-            partial(self._stores.events.list_after, after, [session_id], limit)
-        )
+
+        def work() -> Read[EventPage]:
+            yield from self._get_session(session_id, principal)
+            bounds, reason = yield from check_cursor(self._stores.events, after)
+            if reason:
+                return EventPage(bounds, [], reason)
+            start = bounds.earliest - 1 if after is None else after.position
+            events = yield from self._stores.events.list_after(start, [session_id], limit)
+            return EventPage(bounds, events)
+
+        return await self._database.read(work)
 
     async def usage(
         self,
@@ -151,12 +216,14 @@ class Queries:
         Raises:
             NotFound: the session does not exist or belongs to another person.
         """
-        if session_id is not None:
-            await self.session(session_id, principal)
-        who = None if principal.may("owner") else principal.id
-        return await self._database.read(
-            partial(self._stores.usage.sum_by, by, session_id, who, limit=limit)
-        )
+        who = _owner_filter(principal)
+
+        def work() -> Read[list[UsageSum]]:
+            if session_id is not None:
+                yield from self._get_session(session_id, principal)
+            return (yield from self._stores.usage.sum_by(by, session_id, who, limit=limit))
+
+        return await self._database.read(work)
 
     async def question(
         self, question_id: QuestionId, principal: Principal, chat: str = ""
@@ -166,10 +233,22 @@ class Queries:
         Raises:
             NotFound: the question does not exist or the principal must not see it.
         """
-        found = await self._database.read(partial(self._stores.questions.get, question_id))
-        if found is None or not can_view(found, Actor(principal, "cli", chat)):
-            _missing("question", question_id)
-        return found
+        return await self._database.read(partial(self._get_question, question_id, principal, chat))
+
+    async def question_with_task(
+        self, question_id: QuestionId, principal: Principal
+    ) -> tuple[QuestionRecord, Task]:
+        """Return a question and its task at the same moment.
+
+        Raises:
+            NotFound: the question does not exist or the principal must not see it.
+        """
+
+        def work() -> Read[tuple[QuestionRecord, Task]]:
+            found = yield from self._get_question(question_id, principal)
+            return found, (yield from self._get_task(found.task_id, principal))
+
+        return await self._database.read(work)
 
     async def questions(
         self,
@@ -179,19 +258,26 @@ class Queries:
         session_id: SessionId | None = None,
         before: str | None = None,
         limit: int = 50,
-    ) -> list[QuestionRecord]:
-        """Return questions of the principal's tasks, newest first, after the id `before`."""
-        who = None if principal.may("owner") else principal.id
-        return await self._database.read(
-            partial(
-                self._stores.questions.list_page,
-                who,
-                session_id,
-                status,
-                before=before,
-                limit=limit,
+    ) -> list[tuple[QuestionRecord, Task]]:
+        """Return questions of the principal's tasks, newest first, after the id `before`.
+
+        Raises:
+            InvalidRequest: the question `before` does not exist or must not be seen.
+        """
+        who = _owner_filter(principal)
+
+        def work() -> Read[list[tuple[QuestionRecord, Task]]]:
+            if before is not None:
+                yield from _as_cursor(before, self._get_question(QuestionId(before), principal))
+            records = yield from self._stores.questions.list_page(
+                who, session_id, status, before=before, limit=limit
             )
-        )
+            tasks: dict[TaskId, Task] = {}
+            for task_id in {record.task_id for record in records}:
+                tasks[task_id] = yield from self._get_task(task_id, principal)
+            return [(record, tasks[record.task_id]) for record in records]
+
+        return await self._database.read(work)
 
     async def open_questions(self, chat: str) -> list[QuestionRecord]:
         """Return the open questions of a chat, oldest first."""
@@ -227,6 +313,43 @@ class Queries:
     async def bounds(self) -> LogBounds:
         """Return the log's ends."""
         return await self._database.read(self._stores.events.get_bounds)
+
+    def _get_task(self, task_id: TaskId, principal: Principal) -> Read[Task]:
+        task = yield from self._stores.tasks.get(task_id)
+        if task is None or not _may_read(principal, task.origin.principal):
+            _missing("task", task_id)
+        return task
+
+    def _get_session(self, session_id: SessionId, principal: Principal) -> Read[Session]:
+        session = yield from self._stores.sessions.get(session_id)
+        if session is None or not _may_read(principal, session.owner):
+            _missing("session", session_id)
+        return session
+
+    def _get_question(
+        self, question_id: QuestionId, principal: Principal, chat: str = ""
+    ) -> Read[QuestionRecord]:
+        found = yield from self._stores.questions.get(question_id)
+        if found is None or not can_view(found, Actor(principal, "cli", chat)):
+            _missing("question", question_id)
+        return found
+
+
+def _as_cursor(name: str, known: Read[object]) -> Read[None]:
+    """Read the item after which a page starts.
+
+    Raises:
+        InvalidRequest: there is no such item.
+    """
+    try:
+        yield from known
+    except NotFound as error:
+        raise InvalidRequest(f"The cursor {name[:80]} is invalid.") from error
+
+
+def _owner_filter(principal: Principal) -> str | None:
+    """Return whose data a list contains; None for everybody's."""
+    return None if principal.may("owner") else principal.id
 
 
 def _may_read(principal: Principal, owner: str) -> bool:

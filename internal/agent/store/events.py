@@ -1,6 +1,7 @@
 """The event log: numbered per run by `seq`, ordered over all runs by `position`."""
 
 import heapq
+import secrets
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import attrgetter
@@ -16,6 +17,9 @@ from internal.agent.domain.events.envelope import (
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
+
+_MIN_SKIPPED = 2**32  # more than the events between a backup and its restoration
+_SKIPPED_BITS = 31  # so that a million processes stay below 2^53, the range of JSON numbers
 
 
 class LogBounds(NamedTuple):
@@ -140,6 +144,22 @@ class EventStore:
         """Return the bounds of the log."""
         rows = yield Statement("event_log_bounds")
         return LogBounds(*rows[0])
+
+    def skip_positions(self) -> Write[None]:
+        """Skip a random number of positions. A process does this once, before its first event.
+
+        If the database is a copy or was restored from one, the events that the original log got
+        later have other positions than those that follow here. So a reader that knows them is
+        recognised: its cursor lies in a gap.
+        """
+        count = _MIN_SKIPPED + secrets.randbits(_SKIPPED_BITS)
+        yield Statement("record_gap", (count,))
+        yield Statement("skip_positions", (count,))
+
+    def is_skipped(self, position: int, /) -> Read[bool]:
+        """Return True for a position that lies in a gap."""
+        rows = yield Statement("gap_around", (position,))
+        return bool(rows)
 
 
 def _events(rows: Iterable[Row]) -> list[EventRecord]:

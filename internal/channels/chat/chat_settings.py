@@ -6,7 +6,6 @@ from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.plans import PlanReview
-from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
@@ -83,14 +82,11 @@ class SettingsCommands:
 
     async def _usage(self, message: MessageContext) -> str:
         """Return the tokens and the cost of the chat's current session."""
-        phrases, gateway = message.phrases, self._gateway
-        session = await gateway.chats.get_session(message.actor.via, message.chat.scope)
-        if session is None:
+        phrases = message.phrases
+        found = await self._gateway.chats.get_usage(message.actor.via, message.chat.scope)
+        if found is None:
             return phrases("usage_none")
-        sums = await gateway.queries.usage(LOCAL_OWNER, "session", session_id=session.id)
-        if not sums:
-            return phrases("usage_none")
-        usage, cost = sums[0].usage, sums[0].cost
+        usage, cost = found.usage, found.cost
         tokens = phrases(
             "usage", input=usage.total - usage.output_tokens, output=usage.output_tokens
         )

@@ -7,7 +7,7 @@ import msgspec
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
-from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.answers import (
@@ -153,12 +153,8 @@ class CommandHandlers:
 
     async def _list_newest(self, message: MessageContext) -> list[Task]:
         """Return the last tasks of the chat's current session, newest first."""
-        session = await self._gateway.chats.get_session(message.actor.via, message.chat.scope)
-        if session is None:
-            return []
-        return await self._gateway.queries.tasks(
-            LOCAL_OWNER, session_id=session.id, limit=MAX_LISTED_TASKS
-        )
+        scope = message.chat.scope
+        return await self._gateway.chats.list_newest(message.actor.via, scope, MAX_LISTED_TASKS)
 
     async def _list_unfinished(self, message: MessageContext) -> list[tuple[Run, Task]]:
         return await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)

@@ -35,5 +35,14 @@ where run_id = $1 order by seq;
 select position, session_id, run_id, seq, event, envelope from events
 where run_id = $1 and (cast($2 as text) is null or event = $2) order by seq desc limit 1;
 
+-- name: record_gap
+insert into event_gaps (before, after) select head, head + $1 from event_log where head > 0;
+
+-- name: skip_positions
+update event_log set head = head + $1 where head > 0;
+
+-- name: gap_around
+select before from event_gaps where before < $1 and after > $1 order by before desc limit 1;
+
 -- name: event_log_bounds
 select epoch, head, coalesce((select min(position) from events), head + 1) from event_log;

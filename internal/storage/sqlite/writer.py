@@ -16,6 +16,7 @@ from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.store.database import Batch, Row, SqlValue, Statement
+from internal.agent.store.events import EventStore
 from internal.storage import queries
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
@@ -109,6 +110,7 @@ class Writer:
         self._loop = loop
         self._queue: SimpleQueue[PendingWork | None] = SimpleQueue()
         self._permanent_failure: str | None = None
+        self._has_skipped = False
         self._thread = threading.Thread(target=self._run, name="storage-writer", daemon=True)
         self._thread.start()
 
@@ -143,6 +145,8 @@ class Writer:
             raise StoreUnavailable(self._permanent_failure)
         execute_sql = self._connection.execute
         self._begin()
+        if not self._has_skipped:
+            execute(self._connection, self._queries, EventStore().skip_positions)
         deadline = time.monotonic() + _MAX_GROUP_SECONDS
         for item in group:  # the group grows while it is processed
             execute_sql("savepoint work")
@@ -164,6 +168,7 @@ class Writer:
             )
         execute_sql("commit")
         self.commits += 1
+        self._has_skipped = True
 
     def _begin(self) -> None:
         """Take the file's lock, waiting up to LOCK_TIMEOUT_SECONDS for another process.

@@ -463,16 +463,6 @@ async def change(home: Path, statement: str, *values: str) -> None:
     await asyncio.to_thread(work)
 
 
-async def test_a_task_deleted_while_questions_are_listed_is_left_out(home: Path) -> None:
-    script = [Reply(calls=[COLOURS], times=2)]
-    async with open_working_web_app(home, script) as app:
-        gone, stays = await app.task("paint"), await app.task("paint")
-        await app.asked(gone)
-        question = await app.asked(stays)
-        await change(home, "delete from tasks where id = ?", gone.task_id)
-        assert await open_ids(app) == [question["question_id"]]
-
-
 async def test_question_pages_have_no_gaps_and_no_duplicates(home: Path) -> None:
     script = [Reply(calls=[COLOURS], times=5)]
     async with open_working_web_app(home, script) as app:

@@ -16,12 +16,13 @@ from internal.agent.app.events.subscription import (
     SessionFilter,
     StreamItem,
     Subscription,
+    check_cursor,
 )
 from internal.agent.domain.events.control import Connected, StreamReset
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Read
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
 
@@ -113,10 +114,12 @@ class EventBroadcaster:
         closed.
         """
         with self._buffer(sessions) as buffer:
-            bounds = await self._bounds()
-            opening: list[StreamItem] = [await self._connected(sessions, bounds)]
+            connected, bounds, reason = await self._database.read(
+                partial(self._open, sessions, start)
+            )
+            opening: list[StreamItem] = [connected]
             cursor = bounds.head if start is None else start.position
-            if start is not None and (reason := self._reset_reason(start, bounds)):
+            if reason:
                 earliest, head = self._event_id(bounds.earliest), self._event_id(bounds.head)
                 opening.append(StreamReset(reason=reason, earliest=earliest, head=head))
                 cursor = 0
@@ -189,13 +192,16 @@ class EventBroadcaster:
             if not buffer.subscribers:
                 del self._buffers[key]
 
-    async def _connected(self, sessions: SessionFilter, bounds: LogBounds) -> Connected:
-        only = _only_session(sessions)
-        active = None
+    def _open(
+        self, sessions: SessionFilter, start: Cursor | None
+    ) -> Read[tuple[Connected, LogBounds, str]]:
+        """Return the first frame of a stream, and why it cannot continue at its cursor."""
+        only, active = _only_session(sessions), None
+        bounds, reason = yield from check_cursor(self._log, start)
         if only is not None:
-            active = await self._database.read(lambda: self._runs.get_active(only))
+            active = yield from self._runs.get_active(only)
         names = tuple(sorted(sessions)) if sessions is not None else ("*",)
-        return Connected(
+        connected = Connected(
             session_id=UNSET if only is None else only,
             sessions=UNSET if only is not None else names,
             head=self._event_id(bounds.head),
@@ -203,14 +209,7 @@ class EventBroadcaster:
             active_run_id=active.id if active else None,
             server_version=self._version,
         )
-
-    def _reset_reason(self, start: Cursor, bounds: LogBounds) -> str:
-        """Return why a cursor cannot be resumed; "" if it can."""
-        if start.epoch != bounds.epoch:
-            return "unknown_epoch"
-        if start.position > bounds.head:
-            return "ahead_of_log"
-        return "too_old" if start.position < bounds.earliest - 1 else ""
+        return connected, bounds, reason
 
     async def _bounds(self) -> LogBounds:
         return await self._database.read(self._log.get_bounds)

@@ -13,8 +13,8 @@ from internal.agent.domain.events.control import ControlFrame, ReplayDone, Strea
 from internal.agent.domain.events.envelope import EventRecord, rfc3339, wrap_event
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
-from internal.agent.store.events import EventStore
+from internal.agent.store.database import Database, Read
+from internal.agent.store.events import EventStore, LogBounds
 
 PAGE_SIZE = 500
 
@@ -56,6 +56,25 @@ def parse_cursor(text: str) -> Cursor:
     if match is None:
         raise InvalidRequest(f"“{text[:40]}” is not an event id such as k3x9ap-17.")
     return Cursor(match[1], int(match[2]))
+
+
+def check_cursor(log: EventStore, cursor: Cursor | None) -> Read[tuple[LogBounds, str]]:
+    """Return the bounds of the log, and why reading cannot continue at a cursor, "" if it can.
+
+    A cursor whose position was never assigned is from a log that went on differently: this
+    database is a copy, or was restored from one.
+    """
+    bounds = yield from log.get_bounds()
+    if cursor is None:
+        return bounds, ""
+    if cursor.epoch != bounds.epoch:
+        return bounds, "unknown_epoch"
+    if cursor.position > bounds.head:
+        return bounds, "ahead_of_log"
+    if cursor.position < bounds.earliest - 1:
+        return bounds, "too_old"
+    is_skipped = yield from log.is_skipped(cursor.position)
+    return bounds, "restored_log" if is_skipped else ""
 
 
 class RecentEvents:

@@ -34,8 +34,7 @@ async def _watched(request: ApiRequest[StreamQuery, EmptyRequest]) -> SessionFil
             f"At most {MAX_WATCHED_SESSIONS} sessions can be watched in one stream."
         )
     sessions = frozenset(SessionId(session_id) for session_id in ids)
-    for session_id in sorted(sessions):
-        await request.services.gateway.queries.session(session_id, request.principal)
+    await request.services.gateway.queries.check_sessions(sorted(sessions), request.principal)
     return sessions
 
 

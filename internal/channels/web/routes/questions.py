@@ -1,6 +1,5 @@
 """Routes for questions and their answers."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -8,10 +7,8 @@ import msgspec
 from internal.agent.app.queries import QuestionView, question_view
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
-from internal.agent.domain.errors import InvalidRequest, NotFound
-from internal.agent.domain.ids import QuestionId, SessionId, TaskId
-from internal.agent.domain.questions import QuestionRecord, QuestionStatus
-from internal.agent.domain.tasks import Task
+from internal.agent.domain.ids import QuestionId, SessionId
+from internal.agent.domain.questions import QuestionStatus
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Id, Limit, RequestModel
 
@@ -38,58 +35,30 @@ class QuestionsPage(msgspec.Struct, frozen=True):
 
 async def list_questions(request: ApiRequest[QuestionsQuery, EmptyRequest]) -> QuestionsPage:
     """List questions, newest first."""
-    query, queries = request.query, request.services.gateway.queries
-    if query.cursor is not None:
-        try:
-            await queries.question(QuestionId(query.cursor), request.principal)
-        except NotFound as error:
-            raise InvalidRequest(f"The cursor {query.cursor[:80]} is invalid.") from error
-    found = await queries.questions(
+    query = request.query
+    found = await request.services.gateway.queries.questions(
         request.principal,
         status=query.status,
         session_id=None if query.session_id is None else SessionId(query.session_id),
         before=query.cursor,
         limit=query.limit + 1,
     )
-    page = found[: query.limit]
-    after = page[-1].question.id if len(found) > query.limit else None
-    tasks = await _tasks(request, page)
-    views = [
-        question_view(one, tasks[one.task_id], _answerer(request))
-        for one in page
-        if one.task_id in tasks
-    ]
-    return QuestionsPage(views, after)
+    views = [question_view(*one, _answerer(request)) for one in found[: query.limit]]
+    return QuestionsPage(views, views[-1].question_id if len(found) > query.limit else None)
 
 
 async def show_question(request: ApiRequest[EmptyRequest, EmptyRequest]) -> QuestionView:
     """Return a question and, once it is closed, its answer."""
-    found = await request.services.gateway.queries.question(_id(request), request.principal)
-    return await _view(request, found)
+    queries, actor = request.services.gateway.queries, _answerer(request)
+    return question_view(*await queries.question_with_task(_id(request), request.principal), actor)
 
 
 async def answer_question(request: ApiRequest[EmptyRequest, AnswerRequest]) -> QuestionView:
     """Answer a question and resume its run. Later answers are rejected with the first one."""
-    answered = await request.services.gateway.answer(_id(request), request.body, _answerer(request))
-    return await _view(request, answered)
-
-
-async def _view(request: ApiRequest[Any, Any], found: QuestionRecord) -> QuestionView:
-    task = await request.services.gateway.queries.task(found.task_id, request.principal)
-    return question_view(found, task, _answerer(request))
-
-
-async def _tasks(
-    request: ApiRequest[Any, Any], page: Iterable[QuestionRecord]
-) -> dict[TaskId, Task]:
-    """Return the tasks of questions, without those deleted in the meantime."""
-    tasks: dict[TaskId, Task] = {}
-    for task_id in {found.task_id for found in page}:
-        try:
-            tasks[task_id] = await request.services.gateway.queries.task(task_id, request.principal)
-        except NotFound:
-            continue
-    return tasks
+    gateway, actor = request.services.gateway, _answerer(request)
+    answered = await gateway.answer(_id(request), request.body, actor)
+    task = await gateway.queries.task(answered.task_id, request.principal)
+    return question_view(answered, task, actor)
 
 
 def _answerer(request: ApiRequest[Any, Any]) -> Actor:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
-from internal.agent.domain.errors import InvalidRequest, NotFound
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import SessionId
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
@@ -40,14 +40,10 @@ async def create_session(request: ApiRequest[EmptyRequest, CreateSessionRequest]
 
 async def list_sessions(request: ApiRequest[PageQuery, EmptyRequest]) -> SessionsPage:
     """List sessions, most recently active first."""
-    query, queries = request.query, request.services.gateway.queries
-    before = None if query.cursor is None else SessionId(query.cursor)
-    if before is not None:
-        try:
-            await queries.session(before, request.principal)
-        except NotFound as error:
-            raise InvalidRequest(f"The cursor {before[:80]} is invalid.") from error
-    sessions = await queries.sessions(request.principal, before=before, limit=query.limit + 1)
+    query = request.query
+    sessions = await request.services.gateway.queries.sessions(
+        request.principal, before=query.cursor, limit=query.limit + 1
+    )
     page = [session_list_item(summary) for summary in sessions[: query.limit]]
     return SessionsPage(page, page[-1].session_id if len(sessions) > query.limit else None)
 
@@ -93,17 +89,15 @@ async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsP
 
     `types` filters within a page, so a page may be short or empty and still have a `next`.
     """
-    query, queries = request.query, request.services.gateway.queries
-    bounds = await queries.bounds()
-    position = bounds.earliest - 1
-    if query.after is not None:
-        after = parse_cursor(query.after)
-        if after.epoch != bounds.epoch or not position <= after.position <= bounds.head:
-            raise HttpError(
-                410, "cursor_gone", "The cursor is not in the log anymore. Read from the beginning."
-            )
-        position = after.position
-    rows = await queries.events(_id(request), request.principal, after=position, limit=query.limit)
+    query = request.query
+    after = None if query.after is None else parse_cursor(query.after)
+    bounds, rows, reset_reason = await request.services.gateway.queries.events(
+        _id(request), request.principal, after=after, limit=query.limit
+    )
+    if reset_reason:
+        raise HttpError(
+            410, "cursor_gone", "The cursor is not in the log anymore. Read from the beginning."
+        )
     types = None if query.types is None else frozenset(query.types.split(","))
     return EventsPage(
         events=[

@@ -5,7 +5,7 @@ import msgspec
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskOptions, build_run_spec
-from internal.agent.domain.errors import InvalidRequest, NotFound
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.routes.attachments import store_attachments
@@ -39,11 +39,6 @@ async def create_task(request: ApiRequest[EmptyRequest, CreateTaskRequest]) -> S
 async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage:
     """List tasks, newest first."""
     query, queries = request.query, request.services.gateway.queries
-    if query.cursor is not None:
-        try:
-            await queries.task(TaskId(query.cursor), request.principal)
-        except NotFound as error:
-            raise InvalidRequest(f"The cursor {query.cursor[:80]} is invalid.") from error
     tasks = await queries.tasks(
         request.principal,
         session_id=None if query.session_id is None else SessionId(query.session_id),
@@ -58,9 +53,7 @@ async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage
 async def show_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskWithRun:
     """Return a task with its newest run."""
     queries, task_id = request.services.gateway.queries, TaskId(request.path["task_id"])
-    run = await queries.latest_run(task_id, request.principal)
-    # read after the run, so that an ended run never comes with an unfinished task
-    return task_with_run(await queries.task(task_id, request.principal), run)
+    return task_with_run(*await queries.task_with_run(task_id, request.principal))
 
 
 async def stop_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> StopView:

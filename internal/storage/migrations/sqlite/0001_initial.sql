@@ -19,6 +19,13 @@ create table event_log (
 
 insert into event_log (id, epoch, head, arrivals) values (1, lower(hex(randomblob(3))), 0, 0);
 
+-- Positions between `before` and `after` are never assigned to events. Every process skips some with
+-- its first write, so that two copies of a log assign different ones.
+create table event_gaps (
+    before bigint primary key,
+    after bigint not null
+);
+
 create table events (
     position integer primary key,
     session_id text not null,

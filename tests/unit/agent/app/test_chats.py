@@ -38,11 +38,12 @@ async def test_settings_are_replaced(chats: Chats) -> None:
 
 
 async def test_the_current_session_and_its_unfinished_runs(chats: Chats) -> None:
-    session = await chats.get_session("echo", "echo-1")
-    assert session is not None
+    assert [task.id for task in await chats.list_newest("echo", "echo-1", 5)] == ["task-1"]
+    assert await chats.get_usage("echo", "echo-1") is None
     [(run, task)] = await chats.list_unfinished("echo", "echo-1")
     assert (run.id, task.instruction) == ("run-1", "count")
-    assert await chats.get_session("echo", "echo-2") is None
+    assert await chats.list_newest("echo", "echo-2", 5) == []
+    assert await chats.get_usage("echo", "echo-2") is None
     assert await chats.list_unfinished("echo", "echo-2") == []
 
 

@@ -1,22 +1,25 @@
 """Queries: everybody reads their own data, the owner reads everything."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import pytest
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.queries import MAX_TASK_CHARACTERS, question_view
-from internal.agent.app.runs.creation import Submission
+from internal.agent.app.queries import MAX_TASK_CHARACTERS, Queries, question_view
+from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
-from internal.agent.domain.errors import Forbidden, NotFound
-from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.errors import Forbidden, InvalidRequest, NotFound
+from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Answer, Question, QuestionRecord
 from internal.agent.domain.tasks import RunSpec
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, T1, a_task
 
+T = TypeVar("T")
 TASK = Submission("count", RunSpec(), "web")
 ANN, BOB = (Principal(f"lark:app:{name}", name, frozenset({"talk"})) for name in ("ann", "bob"))
 
@@ -55,6 +58,76 @@ async def test_lists_contain_the_principals_own_data(gateway: Gateway) -> None:
     assert (await queries.bounds()).head == 4
 
 
+async def test_a_page_starts_after_a_known_item_of_the_principal(gateway: Gateway) -> None:
+    made = await gateway.submit(TASK, ANN)
+    queries = gateway.queries
+    assert await queries.tasks(ANN, before=made.task_id) == []
+    assert await queries.sessions(ANN, before=made.session_id) == []
+    for call, name in (
+        (queries.tasks, made.task_id),
+        (queries.sessions, made.session_id),
+        (queries.questions, "question-1"),
+    ):
+        with pytest.raises(InvalidRequest, match="cursor"):
+            await call(BOB, before=name)
+
+
+class InterruptedDatabase:
+    """A database in which another process deletes everything between two reads."""
+
+    def __init__(self, database: Database, session_id: SessionId) -> None:
+        self._database = database
+        self._session_id = session_id
+
+    async def write(self, work: Callable[[], Write[T]], /) -> T:
+        return await self._database.write(work)
+
+    async def read(self, work: Callable[[], Read[T]], /) -> T:
+        result = await self._database.read(work)
+        await self._database.write(partial(Stores().sessions.delete, self._session_id))
+        return result
+
+
+async def test_each_view_is_one_snapshot(
+    gateway: Gateway, database: Database, stores: Stores
+) -> None:
+    """A second read of the same view would find nothing."""
+
+    async def interrupted() -> tuple[Queries, Submitted]:
+        made = await gateway.submit(TASK, ANN)
+        record = QuestionRecord(
+            Question(QuestionId(f"question-of-{made.task_id}"), "clarify", "Which?"), made.run_id,
+            made.task_id, made.session_id, ANN.id, "", "operators", T0, T1,
+        )  # fmt: skip
+        await database.write(partial(stores.questions.add, record))
+        await gateway.stop(made.task_id, ANN, "web")
+        return Queries(InterruptedDatabase(database, made.session_id), stores), made
+
+    queries, made = await interrupted()
+    task, run = await queries.task_with_run(made.task_id, ANN)
+    assert (task.status, run.status) == ("cancelled", "cancelled")
+    with pytest.raises(NotFound):
+        await queries.task(made.task_id, ANN)
+
+    queries, made = await interrupted()
+    page = await queries.events(made.session_id, ANN)
+    assert page.events[-1].event == "workflow.result.cancelled"
+    assert page.bounds.head == page.events[-1].position
+    queries, made = await interrupted()
+    await queries.messages(made.session_id, ANN)
+    queries, made = await interrupted()
+    assert await queries.usage(ANN, "day", session_id=made.session_id) == []
+    queries, made = await interrupted()
+    [(question, task)] = await queries.questions(ANN, status=None)
+    assert (question.task_id, task.id) == (made.task_id, made.task_id)
+    queries, made = await interrupted()
+    name = QuestionId(f"question-of-{made.task_id}")
+    question, task = await queries.question_with_task(name, ANN)
+    assert (question.task_id, task.id) == (made.task_id, made.task_id)
+    queries, made = await interrupted()
+    await queries.check_sessions([made.session_id, made.session_id], ANN)
+
+
 async def test_only_the_owner_reads_rules_roles_and_the_audit_log(gateway: Gateway) -> None:
     queries = gateway.queries
     for call in (queries.rules, queries.people, queries.audit_entries):
@@ -77,7 +150,9 @@ async def test_a_question_is_visible_to_its_submitter_and_in_its_chat(
     assert await queries.question(name, BOB, "lark:app:oc_1") == record
     with pytest.raises(NotFound, match="no question"):
         await queries.question(name, BOB)
-    assert await queries.questions(ANN) == [record]
+    task = await queries.task(made.task_id, ANN)
+    assert await queries.questions(ANN) == [(record, task)]
+    assert await queries.question_with_task(name, ANN) == (record, task)
     assert await queries.questions(BOB) == []
     assert await queries.open_questions("lark:app:oc_1") == [record]
 

@@ -169,6 +169,34 @@ async def test_events_after_a_position(database: Database, stores: Stores) -> No
     assert await positions(0, [SessionId("session-unknown")]) == []
 
 
+async def test_positions_are_skipped_after_the_first_event_only(
+    database: Database, stores: Stores
+) -> None:
+    async def head() -> int:
+        return (await database.read(stores.events.get_bounds)).head
+
+    async def skipped(*positions: int) -> list[int]:
+        return [
+            position
+            for position in positions
+            if await database.read(partial(stores.events.is_skipped, position))
+        ]
+
+    await database.write(stores.events.skip_positions)
+    assert await head() == 0
+    run = await add_running_run(database, stores, a_run())
+    await database.write(partial(append_events, stores, run, 3))
+    await database.write(stores.events.skip_positions)
+    first = await head()
+    assert 2**32 <= first - 3 < 2**33
+    await database.write(stores.events.skip_positions)
+    second = await head()
+    await database.write(partial(append_events, stores, run, 2))
+    assert await head() == second + 2
+    inside = [4, first - 1, first + 1, second - 1]
+    assert await skipped(0, 1, 3, *inside, first, second, second + 1, second + 2) == inside
+
+
 async def test_the_bounds_of_the_log(database: Database, stores: Stores) -> None:
     epoch, head, earliest = await database.read(stores.events.get_bounds)
     assert re.fullmatch("[a-z0-9]{6}", epoch)

@@ -53,12 +53,10 @@ async def test_status_and_tasks_name_the_tasks(app: EchoApp, handlers: CommandHa
 
 async def test_new_starts_another_session(app: EchoApp, handlers: CommandHandlers) -> None:
     await app.submit("count")
-    before = await app.gateway.chats.get_session("echo", "echo-scope")
+    assert len(await app.gateway.chats.list_newest("echo", "echo-scope", 5)) == 1
     await reply(app, handlers, "/new")
-    after = await app.gateway.chats.get_session("echo", "echo-scope")
-    assert before is not None
-    assert after is not None
-    assert before.id != after.id
+    assert await app.gateway.chats.list_newest("echo", "echo-scope", 5) == []
+    assert len(await app.gateway.queries.sessions(LOCAL_OWNER)) == 2
 
 
 async def test_a_task_is_stopped_and_resumed(app: EchoApp, handlers: CommandHandlers) -> None:

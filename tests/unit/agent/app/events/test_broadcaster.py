@@ -51,9 +51,11 @@ async def test_an_unknown_cursor_resets_the_stream(
 ) -> None:
     run = await add_running_run(database, stores, a_run())
     broadcaster.publish(await store(database, stores, run, 1))
+    await database.write(stores.events.skip_positions)
     for start, reason in (
         (Cursor("other", 1), "unknown_epoch"),
-        (Cursor(broadcaster.epoch, 5), "ahead_of_log"),
+        (Cursor(broadcaster.epoch, 2**40), "ahead_of_log"),
+        (Cursor(broadcaster.epoch, 5), "restored_log"),
     ):
         items = await read(broadcaster, start, 3)
         assert isinstance(items[1], StreamReset)

@@ -1,0 +1,157 @@
+"""A restored database: event cursors from before the restoration are recognised.
+
+Each test runs real `larkspur serve` processes with the offline model.
+"""
+
+import asyncio
+import re
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from internal.config.home import prepare, read_token
+from tests import ROOT
+from tests.support.http_client import HttpClient, SseFrame
+
+ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
+RUN = "import sys; from larkspur.main import main; sys.exit(main())"
+
+
+@asynccontextmanager
+async def serve(home: Path, end: signal.Signals = signal.SIGTERM) -> AsyncGenerator[HttpClient]:
+    """Serve a home folder; the process gets the signal `end` when the block is left."""
+    environ = {
+        "LARKSPUR_HOME": str(home),
+        "HOME": str(home.parent),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
+        "LARKSPUR_LLM__PROVIDER": "offline",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", RUN, "serve", "--port", "0"),
+        env=environ,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        said = ""
+        while (found := ADDRESS.search(said)) is None:
+            line = (await process.stderr.readline()).decode()
+            assert line, said
+            said += line
+        yield HttpClient(found[1], int(found[2]), read_token(home))
+    finally:
+        process.send_signal(end)
+        await process.stderr.read()
+        await process.wait()
+
+
+async def run_task(client: HttpClient, text: str, session: str | None = None) -> str:
+    """Run a task to its end and return its session."""
+    made = (await client.post("/api/tasks", {"task": text, "session_id": session})).json()
+    async with client.stream(f"session_id={made['session_id']}") as stream:
+        while (await stream.until("workflow.result.final"))[-1].json()["run_id"] != made["run_id"]:
+            pass
+    return str(made["session_id"])
+
+
+async def read(client: HttpClient, session: str, after: str = "") -> list[SseFrame]:
+    """Return the frames of a session after a cursor up to the newest stored event."""
+    query = f"session_id={session}" + (f"&after={after}" if after else "")
+    async with client.stream(query) as stream:
+        return await stream.until("replay.done")
+
+
+def events(frames: list[SseFrame]) -> list[tuple[str, str]]:
+    return [(frame.id, frame.data) for frame in frames if frame.id]
+
+
+def was_reset(frames: list[SseFrame]) -> bool:
+    return any(frame.event == "stream.reset" for frame in frames)
+
+
+def copy_files(home: Path, backup: Path) -> None:
+    """Copy the database with plain file copies."""
+    backup.mkdir()
+    for file in home.glob("larkspur.db*"):
+        shutil.copy(file, backup)
+
+
+def copy_with_sqlite(home: Path, backup: Path) -> None:
+    """Copy the database as docs/storage.md says for a running gateway."""
+    backup.mkdir()
+    with closing(sqlite3.connect(home / "larkspur.db")) as source:
+        source.execute("vacuum into ?", (str(backup / "larkspur.db"),))
+
+
+def put_back_in_place(home: Path, backup: Path) -> None:
+    """Overwrite the files, which keep their inodes."""
+    for name in ("larkspur.db-wal", "larkspur.db-shm"):
+        (home / name).unlink(missing_ok=True)
+    for file in backup.iterdir():
+        shutil.copy(file, home)
+
+
+def replace_files(home: Path, backup: Path) -> None:
+    """Delete the files and put copies in their place."""
+    for file in home.glob("larkspur.db*"):
+        file.unlink()
+    for file in backup.iterdir():
+        shutil.copy2(file, home)
+
+
+@pytest.mark.parametrize("restore", [put_back_in_place, replace_files])
+@pytest.mark.parametrize("back_up", [copy_files, copy_with_sqlite])
+async def test_a_cursor_of_lost_events_is_reset(
+    tmp_path: Path,
+    back_up: Callable[[Path, Path], None],
+    restore: Callable[[Path, Path], None],
+) -> None:
+    home, backup = prepare(tmp_path / "home"), tmp_path / "backup"
+    async with serve(home, signal.SIGKILL) as client:
+        session = await run_task(client, "what is 1+1?")
+        kept = events(await read(client, session))
+        back_up(home, backup)
+        await run_task(client, "what is 2+2?", session)
+        lost = events(await read(client, session))[len(kept) :]
+    restore(home, backup)
+    async with serve(home) as client:
+        # as many events as were lost: without a trace of the restoration their positions overlap
+        await run_task(client, "what is 3+3?", session)
+        await run_task(client, "what is 4+4?", session)
+        stored = events(await read(client, session))
+        assert stored[: len(kept)] == kept
+        for event_id, _ in lost:
+            frames = await read(client, session, event_id)
+            assert was_reset(frames)
+            assert events(frames) == stored
+            page = await client.get(f"/api/sessions/{session}/events?after={event_id}")
+            assert page.status == 410
+        for number, (event_id, _) in enumerate(kept, 1):
+            frames = await read(client, session, event_id)
+            assert not was_reset(frames)
+            assert events(frames) == stored[number:]
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_cursor_stays_valid_after_a_restart(tmp_path: Path, end: signal.Signals) -> None:
+    home = prepare(tmp_path / "home")
+    async with serve(home, end) as client:
+        session = await run_task(client, "what is 1+1?")
+        first = events(await read(client, session))
+    async with serve(home, end) as client:
+        await run_task(client, "what is 2+2?", session)
+        second = events(await read(client, session))
+        assert second[: len(first)] == first
+    async with serve(home) as client:
+        for number, (event_id, _) in enumerate(second, 1):
+            frames = await read(client, session, event_id)
+            assert not was_reset(frames)
+            assert events(frames) == second[number:]
