@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Database, Read, Write
 from internal.config.loader import load
+from internal.observability.clock import SystemClock
 from larkspur.app import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
@@ -104,6 +106,31 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
             assert events[-1]["payload"]["stop_reason"] == "interrupted"
             assert (await here.run(made)).status == "failed"
         assert await make_recovery(here.services).recover_expired_leases() == []
+
+
+class HourLater(SystemClock):
+    """The clock of a machine whose time was set an hour ahead."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=1)
+
+
+async def test_a_clock_that_jumps_takes_no_run_from_an_open_terminal(home: Path) -> None:
+    rules = Rules([Reply(text="still mine", hold="go")])
+    async with (
+        core(home, rules) as here,
+        open_terminal(load(environ=beside(here, home))) as terminal,
+    ):
+        made = await paint(terminal)
+        working = terminal.dispatcher.execute(made.run_id, terminal.coordinator)
+        async with background_task(working) as executing:
+            await here.model.until_open(1)
+            assert await make_recovery(here.services, HourLater()).recover_expired_leases() == []
+            here.model.release("go")
+            await asyncio.wait([executing])
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["final_answer"] == "still mine"
 
 
 def painter() -> Rules:
