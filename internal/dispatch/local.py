@@ -3,17 +3,18 @@
 import asyncio
 import itertools
 import logging
+from contextlib import suppress
 from functools import partial
 
 from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
-from internal.agent.domain.errors import LarkspurError, RunExit, RunHandedOver, StoreUnavailable
+from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
 
@@ -22,9 +23,15 @@ logger = logging.getLogger(__name__)
 POLL_INTERVAL_SECONDS = 1.0
 POLLS_PER_RECOVERY = 10
 
+MAX_ALONE_SECONDS = 60.0
+"""For how long a run whose process died keeps the others of its kind from being started."""
+
 
 class LocalDispatcher:
     """Starts the first queued run of each free lane. A data folder has one dispatcher.
+
+    Of the runs whose process died, one is started at a time, so that the one that kills its process
+    is told from those that were executed beside it.
 
     Args:
         concurrency: how many runs are executed at once. Waiting runs do not count.
@@ -48,6 +55,8 @@ class LocalDispatcher:
         self._concurrency = concurrency
         self._active = ActiveRuns()
         self._starting: set[RunId] = set()
+        self._suspect: tuple[RunId, float] | None = None
+        """The run of a dead process that was started last, and when, in monotonic seconds."""
         self._wake_event = asyncio.Event()
         self._is_stopping = False
 
@@ -98,30 +107,54 @@ class LocalDispatcher:
         free = self._concurrency - len(self._starting)
         if free <= 0:
             return
-        limit = free + len(self._starting)
-        list_ready = partial(self._stores.runs.list_ready, self._leases.owner, limit)
         try:
-            ready = await self._database.read(list_ready)
+            ready = await self._database.read(partial(self._ready, free))
         except StoreUnavailable as error:
             logger.warning("queued runs cannot be read", extra={"reason": str(error)})
             return
-        new = [run for run in ready if run.id not in self._starting]
-        for run in new[:free]:
+        for run in ready[:free]:
+            if run.crashes:
+                self._suspect = run.id, self._clock.monotonic()
             self._starting.add(run.id)
             runs.create_task(self._execute(run, coordinator))
 
+    def _ready(self, free: int) -> Read[list[Run]]:
+        """Return the runs to start: at most one whose process died, and only if none is watched."""
+        stores, owner = self._stores.runs, self._leases.owner
+        now = rfc3339(self._clock.now())
+        ready = yield from stores.list_ready(owner, now, free + len(self._starting))
+        if not (yield from self._is_watched()):
+            crashed = yield from stores.get_ready_crashed(owner, now)
+            ready = ready if crashed is None else [crashed, *ready]
+        return [run for run in ready if run.id not in self._starting]
+
+    def _is_watched(self) -> Read[bool]:
+        """Return True while the suspect is executed and has not made progress."""
+        if self._suspect is None:
+            return False
+        run_id, started = self._suspect
+        waited = self._clock.monotonic() - started
+        if run_id not in self._starting or waited > MAX_ALONE_SECONDS:
+            return False
+        run = yield from self._stores.runs.get(run_id)
+        return run is not None and run.crashes > 0
+
     async def _execute(self, run: Run, coordinator: AgentCoordinator) -> None:
         """Claim and execute one run. Its failure does not affect other runs."""
+        claimed = None
         try:
             claimed = await self._claim(run.id)
             if claimed is not None and not self._is_stopping:
                 await coordinator.execute_task(self._active.add(claimed))
             elif claimed is not None:
-                await self._recovery.requeue(claimed)
-        except LarkspurError as error:
+                await self._recovery.hand_over(claimed)
+        except StoreUnavailable as error:  # it is requeued by the next recovery
             logger.error("run abandoned", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - the message explains it
         except Exception:
             logger.exception("run failed unexpectedly", extra={"run_id": run.id})
+            if claimed is not None:
+                with suppress(StoreUnavailable):  # as above
+                    await self._recovery.retry_crashed(claimed)
         finally:
             self._active.remove(run.id)
             self._starting.discard(run.id)

@@ -149,7 +149,9 @@ class StopRequest(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True):
     """One execution of a task. `fence` is the epoch in which it may write.
 
-    `terminal`: it belongs to the terminal process `owner`, and no other process may claim it.
+    `attempt` counts the starts since the run last made progress, `crashes` those of them that ended
+    because the process died. `terminal`: it belongs to the terminal process `owner`, and no other
+    process may claim it.
     """
 
     id: RunId
@@ -160,6 +162,7 @@ class Run(msgspec.Struct, frozen=True):
     fence: int
     last_seq: int
     attempt: int = 0
+    crashes: int = 0
     parent_run_id: RunId | None = None
     stop_reason: StopReason | None = None
     stop: StopRequest | None = None

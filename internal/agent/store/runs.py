@@ -95,13 +95,19 @@ class RunStore:
         rows = yield Statement("unfinished_runs_of_session", (session_id,))
         return _runs(rows)
 
-    def list_ready(self, owner: str, limit: int, /) -> Read[list[Run]]:
+    def list_ready(self, owner: str, now: str, limit: int, /) -> Read[list[Run]]:
         """Return the first queued run of each free lane, in the order in which they are to start.
 
-        Runs that belong to another terminal are left out.
+        Runs that are not due yet, that belong to another terminal, or whose process died are left
+        out; see `get_ready_crashed`.
         """
-        rows = yield Statement("ready_runs", (owner, limit))
+        rows = yield Statement("ready_runs", (owner, now, limit))
         return _runs(rows)
+
+    def get_ready_crashed(self, owner: str, now: str, /) -> Read[Run | None]:
+        """Return the run to start next of those whose process died while it executed them."""
+        rows = yield Statement("ready_crashed_runs", (owner, now))
+        return _first(rows)
 
     def list_owned(self, owner: str, /) -> Read[list[Run]]:
         """Return the running runs of an owner."""
@@ -116,8 +122,8 @@ class RunStore:
     def claim(self, run_id: RunId, owner: str, *, lease_until: str, now: str) -> Write[Run | None]:
         """Set a queued run to running for an owner and raise its fence and attempt.
 
-        Returns None when the run is not the first of a free lane, or belongs to the terminal of
-        another owner.
+        Returns None when the run is not the first of a free lane, is not due yet, or belongs to the
+        terminal of another owner.
         """
         rows = yield Statement("claim_run", (run_id, owner, lease_until, now))
         return _first(rows)
@@ -128,9 +134,27 @@ class RunStore:
         return {run_id for (run_id,) in rows}
 
     def requeue(self, run_id: RunId, fence: int, /) -> Write[bool]:
-        """Set a running run to queued, ahead of its lane. False when its fence is another one."""
+        """Set a running run to queued, ahead of its lane. False when its fence is another one.
+
+        Its process gave it up in good order, so this start does not count as an attempt.
+        """
         rows = yield Statement("release_lane", (run_id, fence, "queued"))
         return bool(rows)
+
+    def requeue_failed(
+        self, run_id: RunId, fence: int, /, *, not_before: str, crashed: bool
+    ) -> Write[bool]:
+        """Set a running run whose start failed to queued, to be claimed from `not_before` on.
+
+        `crashed`: the process died. False when the fence of the run is another one.
+        """
+        values = (run_id, fence, int(crashed), not_before)
+        rows = yield Statement("requeue_failed_run", values)
+        return bool(rows)
+
+    def record_progress(self, run_id: RunId, /) -> Write[None]:
+        """Reset the attempts and crashes of a running run."""
+        yield Statement("reset_attempts", (run_id,))
 
     def pause(self, run_id: RunId, fence: int, /) -> Write[bool]:
         """Set a running run to waiting, which frees its lane. False when its fence is another."""
@@ -140,7 +164,8 @@ class RunStore:
     def queue_waiting(self, run_id: RunId, now: str, /) -> Write[bool]:
         """Set a waiting run to queued, ahead of its lane. False when it is not waiting.
 
-        A terminal's run whose lease has expired loses its owner.
+        Its attempts and crashes are reset. A terminal's run whose lease has expired loses its
+        owner.
         """
         rows = yield Statement("queue_waiting_run", (run_id, now))
         return bool(rows)
@@ -193,17 +218,11 @@ class RunStore:
         return bool(rows)
 
     def save_checkpoint(self, run_id: RunId, delta: CheckpointDelta, /) -> Write[None]:
-        """Store the newest checkpoint. Messages from number `delta.offset` on are replaced.
-
-        A checkpoint with new messages resets the attempts: the run made progress. Checkpoints of a
-        resume or of a tool start have none, because the run may fail there again.
-        """
+        """Store the newest checkpoint. Messages from number `delta.offset` on are replaced."""
         yield Statement(
             "upsert_checkpoint",
             (run_id, CHECKPOINT_VERSION, delta.task_index, delta.turn.decode()),
         )
-        if delta.messages:
-            yield Statement("reset_attempts", (run_id,))
         yield Statement("truncate_turn_log", (run_id, delta.offset))
         yield Batch(
             "insert_turn_message",

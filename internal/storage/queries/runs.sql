@@ -6,24 +6,24 @@ update event_log set arrivals = arrivals + 1 returning arrivals;
 
 -- name: insert_run
 insert into runs (
-    id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, owner,
-    lease_until, terminal, parent_run_id, created, usage, error, answer
-) values ($1, $2, $3, $4, 'queued', 1, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, '', '');
+    id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, crashes,
+    not_before, owner, lease_until, terminal, parent_run_id, created, usage, error, answer
+) values ($1, $2, $3, $4, 'queued', 1, $5, $6, $7, $8, 0, '', $9, $10, $11, $12, $13, $14, '', '');
 
 -- name: run
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where id = $1;
 
 -- name: run_of_task
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where task_id = $1 order by arrival desc limit 1;
 
 -- name: claim_run
 update runs set status = 'running', fence = fence + 1, attempt = attempt + 1, owner = $2,
     lease_until = $3, started = coalesce(started, $4)
-where id = $1 and status = 'queued' and (terminal = 0 or owner = $2)
+where id = $1 and status = 'queued' and (terminal = 0 or owner = $2) and not_before <= $4
     and not exists (
         select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
     )
@@ -31,17 +31,18 @@ where id = $1 and status = 'queued' and (terminal = 0 or owner = $2)
         select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
-returning id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error;
+returning id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error;
 
 -- name: renew_leases
 update runs set lease_until = $2
 where status in ('queued', 'running', 'waiting') and owner = $1 returning id;
 
 -- name: ready_runs
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
-from runs where status = 'queued' and (terminal = 0 or owner = $1)
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $1)
+    and not_before <= $2
     and not exists (
         select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
     )
@@ -49,37 +50,58 @@ from runs where status = 'queued' and (terminal = 0 or owner = $1)
         select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
-order by priority, arrival limit $2;
+order by priority, arrival limit $3;
+
+-- name: ready_crashed_runs
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $1)
+    and not_before <= $2
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
+    )
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
+            and (other.priority, other.arrival) < (runs.priority, runs.arrival)
+    )
+order by priority, arrival limit 1;
 
 -- name: held_runs
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error, lease_until
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error, lease_until
 from runs
 where status = 'running' or (status = 'queued' and terminal = 1)
 order by priority, arrival;
 
 -- name: owned_runs
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where status = 'running' and owner = $1 order by priority, arrival;
 
 -- name: next_run_of_session
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where session_id = $1 and status = $2 order by priority, arrival limit 1;
 
 -- name: unfinished_runs_of_session
-select id, task_id, session_id, lane, status, fence, last_seq, attempt, parent_run_id,
-    stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
 from runs where session_id = $1 and status in ('queued', 'running', 'waiting') order by arrival;
 
 -- name: release_lane
-update runs set status = $3, priority = 0, owner = case when terminal = 1 then owner else '' end
+update runs set status = $3, priority = 0, attempt = 0,
+    owner = case when terminal = 1 then owner else '' end
+where id = $1 and fence = $2 and status = 'running'
+returning id;
+
+-- name: requeue_failed_run
+update runs set status = 'queued', priority = 0, crashes = crashes + $3, not_before = $4,
+    owner = case when terminal = 1 then owner else '' end
 where id = $1 and fence = $2 and status = 'running'
 returning id;
 
 -- name: queue_waiting_run
-update runs set status = 'queued', priority = 0,
+update runs set status = 'queued', priority = 0, attempt = 0, crashes = 0, not_before = '',
     owner = case when terminal = 1 and lease_until >= $2 then owner else '' end,
     terminal = case when terminal = 1 and lease_until >= $2 then 1 else 0 end
 where id = $1 and status = 'waiting'
@@ -115,7 +137,7 @@ on conflict (run_id) do update set version = excluded.version, task_index = excl
     turn = excluded.turn;
 
 -- name: reset_attempts
-update runs set attempt = 1 where id = $1 and attempt > 1;
+update runs set attempt = 1, crashes = 0 where id = $1;
 
 -- name: truncate_turn_log
 delete from turn_log where run_id = $1 and number >= $2;

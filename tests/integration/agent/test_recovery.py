@@ -251,29 +251,23 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
             await here.answer(question["question_id"])
 
 
-async def test_a_run_fails_after_too_many_attempts_without_progress(home: Path) -> None:
-    async with core(home, [Reply(text="never")]) as here:
-        services = here.services.coordinator.services
-        here.services.dispatcher.stop()
-        made = await here.submit("poison")
-        for _ in range(5):
-            run = await services.database.write(
-                partial(
-                    claim_run,
-                    services.stores,
-                    made.run_id,
-                    "the dead",
-                    lease_until=LONG,
-                    now="2026",
-                )
-            )
-            assert run is not None
-            await services.database.write(partial(services.stores.runs.requeue, run.id, run.fence))
-    async with core(home, [Reply(text="never")]) as here:
+async def test_unreadable_attachments_are_waited_for(home: Path) -> None:
+    async with core(home, [Reply(text="read it")]) as here:
+        services = here.services
+        attachment = await services.attachments.put("a.txt", "text/plain", b"words")
+        file = home / "attachments" / attachment.sha256[:2] / attachment.sha256
+        file.rename(home / "kept")
+        file.mkdir()  # reading it fails as a broken volume does
+        made = await here.submit("read", attachments=(attachment,))
+        for attempt in (1, 2):
+            while (await here.run(made)).attempt < attempt or services.dispatcher.active_count:
+                pass  # every read lets the dispatcher go on
+            await make_recovery(services).requeue_orphaned(services.leases.owner, frozenset())
+        assert (await here.run(made)).crashes == 0
+        file.rmdir()
+        (home / "kept").rename(file)
         events = await here.end_of(made)
-        sound(events)
-        assert events[-1]["payload"]["stop_reason"] == "interrupted"
-        assert "attempts without progress" in events[-1]["payload"]["error"]
+        assert events[-1]["payload"]["final_answer"] == "read it"
 
 
 class FailingDatabase:

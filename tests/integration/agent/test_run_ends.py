@@ -117,7 +117,7 @@ async def test_giving_up_a_run_keeps_its_work(home: Path) -> None:
             partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
         )
         assert run is not None
-        await app.coordinator.execute_task(ActiveRun(msgspec.structs.replace(run, attempt=99)))
+        await app.coordinator.execute_task(ActiveRun(msgspec.structs.replace(run, crashes=99)))
         ended = await here.run(made)
         assert (ended.status, ended.stop_reason) == ("failed", "interrupted")
         await check_kept(here, made, models=3)

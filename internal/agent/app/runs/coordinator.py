@@ -39,8 +39,8 @@ from internal.agent.domain.tasks import Run, StopReason
 
 logger = logging.getLogger(__name__)
 
-MAX_ATTEMPTS = 5
-"""A run that starts more often than this without reaching a new checkpoint fails."""
+MAX_CRASHES = 5
+"""A run whose process dies this often in the same iteration is not executed again."""
 
 
 @dataclass(slots=True)
@@ -133,10 +133,10 @@ class AgentCoordinator:
 
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
-        if context.run.attempt > MAX_ATTEMPTS:
-            error = f"stopped after {MAX_ATTEMPTS} attempts without progress"
-            return Done(TurnOutcome("interrupted", "", error))
         try:
+            if (crashes := context.run.crashes) >= MAX_CRASHES:
+                error = f"the process died {crashes} times while it executed this run"
+                return Done(TurnOutcome("interrupted", "", error))
             attempt.turn, paused = await self._resumer.resume(context)
             _raise_if_stopped(context.run)
             if attempt.turn is None:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import assert_never
 
-from internal.agent.app.events.writer import Emit
+from internal.agent.app.events.writer import Emit, ExtraWork
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
@@ -19,6 +19,7 @@ from internal.agent.domain.events.types import (
     OutputSummary,
     Partial,
 )
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, without_call_ids
 from internal.agent.domain.react.context_window import text_tokens, tools_tokens
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
@@ -120,7 +121,7 @@ class ReactEngine:
                     tokens_used=tokens,
                     tools_run=tools,
                 )
-                await context.stream.emit(done, turn=turn)
+                await context.stream.emit(done, turn=turn, also=self._progress(context))
             match turn.next():
                 case Ask(_, final):
                     if final or not await self._deliver_steering(context, turn, delivered):
@@ -133,6 +134,19 @@ class ReactEngine:
                     return await self._with_previews(context, turn, end)
                 case _ as never:
                     assert_never(never)
+
+    def _progress(self, context: RunContext) -> ExtraWork | None:
+        """Return the statements that forget the failed starts before this one, if there are any.
+
+        Only a whole iteration counts: a run that kills its process gets as far as the call that
+        does it every time.
+        """
+        run = context.run
+        return partial(self._record_progress, run.id) if run.crashes or run.attempt > 1 else None
+
+    def _record_progress(self, run_id: RunId) -> Write[list[EventRecord]]:
+        yield from self._stores.runs.record_progress(run_id)
+        return []
 
     async def _with_previews(
         self, context: RunContext, turn: Turn, end: Pause | Done

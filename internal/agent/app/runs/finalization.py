@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -123,15 +123,34 @@ def end_idle_run(
     return records + (yield from finalize_run(stores, run, task, result=result, ids=ids))
 
 
-def requeue_run(stores: Stores, run: Run, *, ids: TaskIds, now: str) -> Write[list[EventRecord]]:
+class FailedStart(NamedTuple):
+    """A start of a run that failed, perhaps because its process died.
+
+    The run is not claimed again before `not_before` (RFC 3339).
+    """
+
+    not_before: str
+    crashed: bool
+
+
+def requeue_run(
+    stores: Stores, run: Run, *, ids: TaskIds, now: str, failed: FailedStart | None = None
+) -> Write[list[EventRecord]]:
     """Put a running run back into the queue, or end it if it was asked to stop.
 
-    Returns the events of the end.
+    Without `failed` its process hands it over in good order: the start is no attempt. Returns the
+    events of the end.
 
     Raises:
         LeaseLost: another process has claimed the run, or it has ended.
     """
-    if not (yield from stores.runs.requeue(run.id, run.fence)):
+    if failed is None:
+        requeued = yield from stores.runs.requeue(run.id, run.fence)
+    else:
+        requeued = yield from stores.runs.requeue_failed(
+            run.id, run.fence, not_before=failed.not_before, crashed=failed.crashed
+        )
+    if not requeued:
         raise LeaseLost(f"{run.id} is run by another process")
     current = yield from stores.runs.get(run.id)
     if current is None or current.stop is None:

@@ -3,12 +3,18 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.creation import TaskIds, new_task_ids
-from internal.agent.app.runs.finalization import end_idle_run, requeue_run, stop_outcome
+from internal.agent.app.runs.finalization import (
+    FailedStart,
+    end_idle_run,
+    requeue_run,
+    stop_outcome,
+)
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.questions import apply_answer, expired_answer
 from internal.agent.domain.errors import (
@@ -44,6 +50,16 @@ def is_interrupted(run: Run) -> bool:
     return run.terminal and not (run.status == "queued" and run.fence)
 
 
+MAX_BACKOFF_SECONDS = 60.0
+"""The longest wait before a run is started again."""
+
+
+def backoff(failures: int) -> timedelta:
+    """Return how long a run waits after failed starts: 0 s, 1 s, 2 s, 4 s and so on."""
+    seconds = 0.0 if failures <= 1 else 2.0 ** min(failures - 2, 16)
+    return timedelta(seconds=min(seconds, MAX_BACKOFF_SECONDS))
+
+
 class Recovery:
     """Requeues orphaned runs, and ends those that cannot continue.
 
@@ -74,7 +90,7 @@ class Recovery:
         """
         await self.expire_questions()
         held = await self._database.read(self._stores.runs.list_held)
-        requeued = await _each([run for run, _ in held if not run.terminal], self.requeue)
+        requeued = await _each([run for run, _ in held if not run.terminal], self.retry_crashed)
         return len(requeued) + len(await self.recover_expired_leases())
 
     async def recover_expired_leases(self, active: Collection[RunId] = ()) -> list[Run]:
@@ -95,17 +111,31 @@ class Recovery:
     async def requeue_orphaned(self, owner: str, active: Collection[RunId]) -> int:
         """Requeue the runs that an owner holds but no longer executes; return how many.
 
-        This happens when the store failed at the end of a run. `active` must be the live set of
-        the owner, not a copy: a run may be claimed while the database is read.
+        This happens when the store failed while the run was executed. `active` must be the live
+        set of the owner, not a copy: a run may be claimed while the database is read.
         """
         owned = await self._database.read(partial(self._stores.runs.list_owned, owner))
         orphaned = [run for run in owned if run.id not in active]
-        return len(await _each(orphaned, self.requeue))
+        return len(await _each(orphaned, self._retry_unstored))
 
-    async def requeue(self, run: Run) -> None:
-        """Put a running run back into the queue; no effect if another process has claimed it."""
-        work = partial(requeue_run, self._stores, run, ids=new_task_ids(), now=self._now())
-        with suppress(LeaseLost):
+    async def hand_over(self, run: Run) -> None:
+        """Queue a run that this process claimed and does not execute; see `requeue_run`."""
+        await self._requeue(run, None)
+
+    async def retry_crashed(self, run: Run) -> None:
+        """Queue a run whose process died, or that broke in this one, to be tried again."""
+        not_before = rfc3339(self._clock.now() + backoff(run.crashes + 1))
+        await self._requeue(run, FailedStart(not_before, crashed=True))
+
+    async def _retry_unstored(self, run: Run) -> None:
+        not_before = rfc3339(self._clock.now() + backoff(run.attempt))
+        await self._requeue(run, FailedStart(not_before, crashed=False))
+
+    async def _requeue(self, run: Run, failed: FailedStart | None) -> None:
+        work = partial(
+            requeue_run, self._stores, run, ids=new_task_ids(), now=self._now(), failed=failed
+        )
+        with suppress(LeaseLost):  # another process has claimed it
             self._broadcaster.publish(await self._database.write(work))
 
     async def fail(self, run: Run, outcome: TurnOutcome) -> None:
@@ -139,7 +169,7 @@ class Recovery:
             release = partial(self._stores.runs.release, run.id, run.owner)
             await self._database.write(release)
         else:
-            await self.requeue(run)
+            await self.retry_crashed(run)
 
     async def _store_failure(self, run: Run, outcome: TurnOutcome, *, with_turn: bool) -> None:
         fail = partial(

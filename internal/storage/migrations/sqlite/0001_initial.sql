@@ -121,8 +121,9 @@ create index tasks_of_principal on tasks (principal, created, id);
 
 create index tasks_of_session on tasks (session_id, created, id);
 
--- A run starts when it is the first of its lane by (priority, arrival). Priority is 0 for a resumed
--- run, 1 for a new one.
+-- A run starts when it is the first of its lane by (priority, arrival), not before `not_before`.
+-- Priority is 0 for a resumed run, 1 for a new one. `attempt` counts the starts since the run last
+-- made progress, `crashes` those of them that ended because the process died.
 create table runs (
     id text primary key,
     task_id text not null,
@@ -134,6 +135,8 @@ create table runs (
     fence bigint not null,
     last_seq bigint not null,
     attempt bigint not null,
+    crashes bigint not null,
+    not_before text not null,
     owner text not null,
     lease_until text not null,
     terminal bigint not null,
@@ -154,6 +157,8 @@ create unique index runs_running_in_lane on runs (lane) where status = 'running'
 create index runs_of_lane on runs (lane, status, priority, arrival);
 
 create index runs_of_status on runs (status, priority, arrival);
+
+create index runs_crashed on runs (priority, arrival) where status = 'queued' and crashes > 0;
 
 create index runs_of_session on runs (session_id, status, priority, arrival);
 

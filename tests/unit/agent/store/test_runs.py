@@ -47,7 +47,7 @@ async def get(database: Database, stores: Stores, run: Run) -> Run:
 
 
 async def ready(database: Database, stores: Stores, owner: str = "worker") -> list[str]:
-    return [run.id for run in await database.read(lambda: stores.runs.list_ready(owner, 99))]
+    return [run.id for run in await database.read(lambda: stores.runs.list_ready(owner, T0, 99))]
 
 
 async def test_a_stored_run_is_returned_unchanged(database: Database, stores: Stores) -> None:
@@ -132,7 +132,7 @@ async def test_list_ready_respects_its_limit(database: Database, stores: Stores)
     for number in range(3):
         await add_run(database, stores, a_run(f"run-{number}", f"session-{number}"))
 
-    assert len(await database.read(lambda: stores.runs.list_ready("worker", 2))) == 2
+    assert len(await database.read(lambda: stores.runs.list_ready("worker", T0, 2))) == 2
 
 
 async def test_a_terminal_run_is_claimed_by_its_owner_only(
@@ -173,23 +173,59 @@ async def test_a_resumed_run_is_ahead_of_its_lane(
     assert (rested.status, rested.owner, rested.fence) == ("queued", "", 1)
     assert await take(database, stores, behind) is None
     again = await claim_run(database, stores, run)
-    assert (again.fence, again.attempt) == (2, 2)
+    assert (again.fence, again.attempt) == (2, 1)
 
 
-async def test_progress_resets_the_attempts(database: Database, stores: Stores) -> None:
+@pytest.mark.parametrize("crashed", [True, False])
+async def test_a_failed_start_is_counted_until_the_run_makes_progress(
+    database: Database, stores: Stores, *, crashed: bool
+) -> None:
     run = await add_run(database, stores, a_run())
 
-    async def attempts(*points: CheckpointDelta) -> int:
+    async def fail() -> tuple[int, int]:
         again = await claim_run(database, stores, run)
-        for point in points:
-            await database.write(partial(stores.runs.save_checkpoint, run.id, point))
-        await database.write(lambda: stores.runs.requeue(run.id, again.fence))
-        return (await get(database, stores, run)).attempt
+        requeue = partial(stores.runs.requeue_failed, run.id, again.fence)
+        assert await database.write(partial(requeue, not_before=T0, crashed=crashed))
+        stored = await get(database, stores, run)
+        return stored.attempt, stored.crashes
 
-    assert await attempts() == 1
-    assert await attempts(CheckpointDelta(b"{}", 0, ())) == 2
-    assert await attempts(CheckpointDelta(b"{}", 0, (b"1",)), CheckpointDelta(b"{}", 1, ())) == 1
-    assert await attempts(CheckpointDelta(b"{}", 1, ())) == 2
+    assert await fail() == (1, int(crashed))
+    assert await fail() == (2, 2 * crashed)
+    await claim_run(database, stores, run)
+    await database.write(partial(stores.runs.record_progress, run.id))
+    assert (
+        (await get(database, stores, run)).attempt,
+        (await get(database, stores, run)).crashes,
+    ) == (1, 0)
+
+
+async def test_a_failed_run_is_not_claimed_before_its_time(
+    database: Database, stores: Stores
+) -> None:
+    run = await add_running_run(database, stores, a_run("run-1"))
+    behind = await add_run(database, stores, a_run("run-2"))
+    requeue = partial(stores.runs.requeue_failed, run.id, run.fence)
+    assert await database.write(partial(requeue, not_before=T1, crashed=False))
+
+    assert await ready(database, stores) == []
+    assert await take(database, stores, run) is None
+    assert await take(database, stores, behind) is None, "it is behind in the same lane"
+    claim = partial(stores.runs.claim, run.id, "worker", lease_until=T2, now=T1)
+    assert await database.write(claim) is not None
+
+
+async def test_runs_of_a_dead_process_are_listed_apart(database: Database, stores: Stores) -> None:
+    runs = [
+        await add_running_run(database, stores, a_run(f"run-{n}", f"session-{n}")) for n in range(3)
+    ]
+    for run, crashed in zip(runs, (True, False, True), strict=True):
+        requeue = partial(stores.runs.requeue_failed, run.id, run.fence)
+        await database.write(partial(requeue, not_before=T0, crashed=crashed))
+
+    assert await ready(database, stores) == ["run-1"]
+    suspect = await database.read(lambda: stores.runs.get_ready_crashed("worker", T0))
+    assert suspect is not None
+    assert suspect.id == "run-0"
 
 
 async def test_resumed_runs_start_before_new_runs(database: Database, stores: Stores) -> None:

@@ -8,7 +8,14 @@ import pytest
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.owners import OwnerWatch
-from internal.agent.app.runs.recovery import TERMINAL_CLOSED, Recovery, is_interrupted
+from internal.agent.app.runs.recovery import (
+    MAX_BACKOFF_SECONDS,
+    TERMINAL_CLOSED,
+    Recovery,
+    backoff,
+    is_interrupted,
+)
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.store.database import Database
@@ -137,3 +144,26 @@ async def test_a_restart_requeues_the_runs_of_the_dead_dispatcher(
     assert await recovery.recover_expired_leases() == []
     assert await recovery.recover_after_restart() == 1
     assert (await get(database, stores, run)).status == "queued"
+
+
+def test_the_wait_before_a_retry_doubles_up_to_a_minute() -> None:
+    waits = [backoff(failures).total_seconds() for failures in (0, 1, 2, 3, 4, 5, 100)]
+    assert waits == [0, 0, 1, 2, 4, 8, MAX_BACKOFF_SECONDS]
+
+
+@pytest.mark.parametrize(("crashed", "counted"), [(True, 2), (False, 0)])
+async def test_only_a_crash_is_counted_and_every_failed_start_backs_off(
+    database: Database, stores: Stores, recovery: Recovery, *, crashed: bool, counted: int
+) -> None:
+    run = await lost(database, stores)
+    for attempt in (1, 2):
+        if crashed:
+            assert await recovery.recover_after_restart() == 1
+        else:
+            assert await recovery.requeue_orphaned("worker", set[RunId]()) == 1
+        assert (await get(database, stores, run)).status == "queued"
+        claim = partial(stores.runs.claim, run.id, "worker", lease_until="2026")
+        claimed = await database.write(partial(claim, now=rfc3339(FixedClock().now())))
+        assert (claimed is None) == (attempt == 2)
+    stored = await get(database, stores, run)
+    assert (stored.attempt, stored.crashes) == (2, counted)
