@@ -90,6 +90,16 @@ class TerminalDispatcher:
                 f" stopped. Follow it with: larkspur watch {run.task_id}"
             )
 
+    async def requeue(self, run_id: RunId) -> None:
+        """Queue a run of this terminal again whose execution could not be stored.
+
+        Raises:
+            StoreUnavailable: this cannot be stored either.
+        """
+        run = await self._load(run_id)
+        if run.status == "running" and run.owner == self._leases.owner:
+            await self._recovery.retry_unstored(run)
+
     async def adopt(self, run_id: RunId) -> bool:
         """Give a queued run without an owner to this terminal. False when it is not such a run."""
         adopt = partial(self._stores.runs.adopt, run_id, self._leases.owner, self._leases.expiry())

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -17,7 +16,7 @@ from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage
-from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.errors import LarkspurError, StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import QuestionRecord
@@ -27,6 +26,9 @@ from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.terminal import TerminalDispatcher
 
+RETRY_SECONDS = 1.0
+"""How long to wait after a failure of the database before a run is executed again."""
+
 
 @dataclass(frozen=True)
 class TerminalRunner:
@@ -34,7 +36,8 @@ class TerminalRunner:
 
     Attributes:
         waits: keep a run that waits for a person until it is answered; otherwise release it.
-        on_error: receives the error of a run that could not be stored.
+        on_error: receives the error of a run that could not be stored. A runner that waits
+            continues the run when the database works again.
     """
 
     dispatcher: TerminalDispatcher
@@ -80,8 +83,12 @@ class TerminalGateway(Gateway):
         traceback: TracebackType | None,
     ) -> None:
         for run_id, (run, task_id) in [*self._runs.items()]:
-            with suppress(LarkspurError):
+            try:
                 await self._end(run, run_id, task_id)
+            except StoreUnavailable:
+                run.cancel()  # it would try to continue until it can be stored
+            except LarkspurError:
+                pass
         if self._runs:
             await asyncio.wait([run for run, _ in self._runs.values()])
 
@@ -132,14 +139,32 @@ class TerminalGateway(Gateway):
 
     async def _execute(self, run_id: RunId, session_id: SessionId) -> None:
         runner = self._runner
-        await runner.dispatcher.execute(run_id, runner.coordinator, wait_for_answers=runner.waits)
         if not runner.waits:
+            await runner.dispatcher.execute(run_id, runner.coordinator, wait_for_answers=False)
             return
+        await self._execute_until_stored(run_id)
         # steering that came too late for the run became the next task of its session
         queued = await self.queries.tasks(LOCAL_OWNER, session_id=session_id, status="queued")
         for task in reversed(queued):
             run = await self.queries.latest_run(task.id, LOCAL_OWNER)
             self._start(run.id, task.id, session_id)
+
+    async def _execute_until_stored(self, run_id: RunId) -> None:
+        """Execute a run, again from its checkpoint when the database failed and works again."""
+        runner = self._runner
+        has_failed = False
+        while True:
+            try:
+                if has_failed:
+                    await runner.dispatcher.requeue(run_id)
+                await runner.dispatcher.execute(run_id, runner.coordinator)
+            except StoreUnavailable as error:
+                if not has_failed:
+                    runner.on_error(error)
+                has_failed = True
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
 
     async def _end(self, run: asyncio.Task[None], run_id: RunId, task_id: TaskId) -> None:
         """Stop a run that executes; release one that waits for a person."""

@@ -22,6 +22,7 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Database, Read, Write
 from internal.config.loader import load
+from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.observability.clock import SystemClock
 from larkspur.app import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
@@ -286,6 +287,57 @@ class FailingDatabase:
         return await self._database.read(work)
 
 
+def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinator:
+    """Return a coordinator that stores in another database; its stages keep theirs."""
+    return AgentCoordinator(
+        replace(built.services, database=database),
+        preparer=built._preparer,
+        engine=built._engine,
+        resumer=built._resumer,
+        completer=built._completer,
+        recovery=built._recovery,
+    )
+
+
+async def test_a_session_continues_its_run_after_a_full_disk_has_space_again(home: Path) -> None:
+    rules = Rules(
+        [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
+    )
+    async with (
+        core(home, rules) as here,
+        open_terminal(load(environ=beside(here, home))) as terminal,
+    ):
+        disk, errors = FailingDatabase(terminal.database), list[BaseException]()
+
+        def on_error(error: BaseException) -> None:
+            errors.append(error)
+            disk.full = False
+
+        runner = TerminalRunner(
+            terminal.dispatcher,
+            with_database(terminal.coordinator, disk),
+            terminal.leases,
+            waits=True,
+            on_error=on_error,
+        )
+        async with TerminalGateway(
+            terminal.database,
+            terminal.stores,
+            terminal.broadcaster,
+            runner=runner,
+            clock=terminal.clock,
+        ) as gateway:
+            spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
+            made = await gateway.submit(Submission("work", spec, "cli"), LOCAL_OWNER)
+            await here.model.until_asked(2)
+            disk.full = True
+            here.model.release("go")
+            events = await here.end_of(made)
+            sound(events)
+    assert [str(error) for error in errors] == ["The disk is full; nothing was written."]
+    assert events[-1]["payload"]["final_answer"] == "room again"
+
+
 async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> None:
     rules = Rules(
         [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
@@ -296,15 +348,7 @@ async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> 
         app.dispatcher.stop()
         made = await here.submit("work")
         disk = FailingDatabase(services.database)
-        built = app.coordinator
-        small = AgentCoordinator(
-            replace(services, database=disk),
-            preparer=built._preparer,
-            engine=built._engine,
-            resumer=built._resumer,
-            completer=built._completer,
-            recovery=built._recovery,
-        )
+        small = with_database(app.coordinator, disk)
         run = await services.database.write(
             partial(claim_run, services.stores, made.run_id, "here", lease_until=LONG, now="2026")
         )

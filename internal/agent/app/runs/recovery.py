@@ -116,7 +116,7 @@ class Recovery:
         """
         owned = await self._database.read(partial(self._stores.runs.list_owned, owner))
         orphaned = [run for run in owned if run.id not in active]
-        return len(await _each(orphaned, self._retry_unstored))
+        return len(await _each(orphaned, self.retry_unstored))
 
     async def hand_over(self, run: Run) -> None:
         """Queue a run that this process claimed and does not execute; see `requeue_run`."""
@@ -127,7 +127,8 @@ class Recovery:
         not_before = rfc3339(self._clock.now() + backoff(run.crashes + 1))
         await self._requeue(run, FailedStart(not_before, crashed=True))
 
-    async def _retry_unstored(self, run: Run) -> None:
+    async def retry_unstored(self, run: Run) -> None:
+        """Queue a run whose execution this process could not store, to be tried again."""
         not_before = rfc3339(self._clock.now() + backoff(run.attempt))
         await self._requeue(run, FailedStart(not_before, crashed=False))
 
