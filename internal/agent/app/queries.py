@@ -12,7 +12,6 @@ from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.errors import Forbidden, InvalidRequest, NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
-from internal.agent.domain.messages import Message
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.principals import AuditEntry, Principal, RoleAssignment
@@ -26,6 +25,7 @@ from internal.agent.domain.questions import (
     QuestionRecord,
     QuestionStatus,
 )
+from internal.agent.domain.react.history import StoredMessage
 from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
 from internal.agent.domain.usage import UsageKey, UsageSum
 from internal.agent.store.database import Database, Read
@@ -165,14 +165,14 @@ class Queries:
         *,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[tuple[int, RunId, Message, str]]:
+    ) -> list[StoredMessage]:
         """Return a session's messages before a position, newest first.
 
         Raises:
             NotFound: the session does not exist or belongs to another person.
         """
 
-        def work() -> Read[list[tuple[int, RunId, Message, str]]]:
+        def work() -> Read[list[StoredMessage]]:
             yield from self._get_session(session_id, principal)
             return (yield from self._stores.sessions.list_messages(session_id, before, limit))
 

@@ -6,6 +6,7 @@ import msgspec
 
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message
+from internal.agent.domain.react.history import MessageKind, StoredMessage, message_kinds
 from internal.agent.domain.tasks import Channel, Session, SessionSummary
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
@@ -115,23 +116,42 @@ class SessionStore:
     def add_messages(
         self, session_id: SessionId, run_id: RunId, messages: Sequence[Message], *, now: str
     ) -> Write[None]:
-        """Append messages to the conversation."""
+        """Append the messages of a run to the conversation."""
+        kinds = message_kinds(messages)
         yield Batch(
             "insert_message",
-            [(session_id, run_id, now, to_json(message)) for message in messages],
+            [
+                (session_id, run_id, now, kind, to_json(message))
+                for kind, message in zip(kinds, messages, strict=True)
+            ],
         )
         yield Statement("touch_session", (session_id, now))
 
     def list_messages(
         self, session_id: SessionId, before: int | None, limit: int, /
-    ) -> Read[list[tuple[int, RunId, Message, str]]]:
-        """Return messages before a number as (number, run id, message, timestamp), newest first.
+    ) -> Read[list[StoredMessage]]:
+        """Return messages before a number, newest first."""
+        rows = yield Statement("messages_before", (session_id, _top(before), limit))
+        return [_stored(*row) for row in rows]
 
-        Numbers count the messages of a session from 1.
-        """
-        top = _MAX_NUMBER if before is None else before
-        rows = yield Statement("messages_before", (session_id, top, limit))
-        return [
-            (number, run_id, _message.decode(message), created)
-            for number, run_id, message, created in rows
-        ]
+    def list_words(
+        self, session_id: SessionId, before: int | None, limit: int, /
+    ) -> Read[list[StoredMessage]]:
+        """Return messages without calls and results before a number, newest first."""
+        rows = yield Statement("words_before", (session_id, _top(before), limit))
+        return [_stored(*row) for row in rows]
+
+    def get_last_message(
+        self, session_id: SessionId, kind: MessageKind, before: int | None, /
+    ) -> Read[StoredMessage | None]:
+        """Return the last message of a kind before a number; of any kind but `exchange`."""
+        rows = yield Statement("last_message_of_kind", (session_id, _top(before), kind))
+        return _stored(*rows[0]) if rows else None
+
+
+def _top(before: int | None) -> int:
+    return _MAX_NUMBER if before is None else before
+
+
+def _stored(number: int, run_id: RunId, message: str, created: str) -> StoredMessage:
+    return StoredMessage(number, run_id, _message.decode(message), created)

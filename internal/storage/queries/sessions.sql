@@ -48,12 +48,21 @@ update sessions set title = $2 where id = $1 and title = '' returning id;
 update sessions set updated = $2 where id = $1 and updated < $2;
 
 -- name: insert_message
-insert into messages (session_id, number, run_id, created, message)
-select $1, coalesce(max(number), 0) + 1, $2, $3, $4 from messages where session_id = $1;
+insert into messages (session_id, number, run_id, created, kind, message)
+select $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5 from messages where session_id = $1;
 
 -- name: messages_before
 select number, run_id, message, created from messages
 where session_id = $1 and number < $2 order by number desc limit $3;
+
+-- name: words_before
+select number, run_id, message, created from messages
+where session_id = $1 and kind <> 'exchange' and number < $2 order by number desc limit $3;
+
+-- name: last_message_of_kind
+select number, run_id, message, created from messages
+where session_id = $1 and kind <> 'exchange' and number < $2 and kind = $3
+order by number desc limit 1;
 
 -- name: delete_session
 delete from sessions where id = $1

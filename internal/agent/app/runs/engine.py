@@ -21,7 +21,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, without_call_ids
-from internal.agent.domain.react.context_window import text_tokens, tools_tokens
+from internal.agent.domain.react.context_window import message_budget
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
@@ -36,9 +36,6 @@ from internal.agent.ports.llm import (
 )
 from internal.agent.store.chats import Steering
 from internal.agent.store.database import Write
-
-CONTEXT_MARGIN = 0.95
-"""Share of the context window that is filled; token counts are estimates."""
 
 
 class ReplyStream:
@@ -229,15 +226,19 @@ class ReactEngine:
     ) -> ModelResponse:
         """Request a reply; if the provider finds the context too long, retry once with less."""
         limits = self._book.limits(turn.config.model)
-        fixed = text_tokens(turn.config.system) + tools_tokens(turn.config.tools)
-        budget = int(limits.context_window * CONTEXT_MARGIN) - limits.max_output_tokens - fixed
-        omitted = turn.fit_context(max(budget, 1))
+        budget = message_budget(
+            turn.config.system,
+            turn.config.tools,
+            context_window=limits.context_window,
+            max_output_tokens=limits.max_output_tokens,
+        )
+        omitted = turn.fit_context(budget)
         if omitted is not None:
             await context.stream.emit(omitted, turn=turn)
         try:
             return await stream.consume(self._model.stream(self._request(turn)))
         except ContextTooLong:
-            omitted = turn.fit_context(max(budget, 1), refused=True)
+            omitted = turn.fit_context(budget, refused=True)
             if omitted is None:
                 raise
             await context.stream.emit(omitted, turn=turn)

@@ -10,14 +10,16 @@ import msgspec
 from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import ContextSnapshot
-from internal.agent.domain.messages import Image, Message, Text, ToolResult
+from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.react.context_window import (
     ContextWindow,
+    message_budget,
     message_tokens,
     text_tokens,
     tools_tokens,
 )
 from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment, GateMode, Profile, Task
@@ -25,6 +27,7 @@ from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.tools import ToolSource
+from internal.agent.store.history import read_history
 
 RULES = """\
 - Use the tools. Report what you actually did and saw; never invent a result.
@@ -65,11 +68,8 @@ def system_prompt(profile: Profile, gates: GateMode, workspace: str, now: dateti
     return "\n\n".join(parts)
 
 
-MAX_HISTORY_MESSAGES = 200
-"""Messages that are read from the session before the context budget is applied."""
-
 HISTORY_SHARE = 0.5
-"""Share of the context window for earlier messages of the session."""
+"""Share of a request's messages for those of earlier runs of the session."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_BYTES = 5_000_000
@@ -119,9 +119,12 @@ class RunPreparer:
             approvals=spec.approvals,
             plan_review=spec.plan_review,
         )
-        history = await self._history(context.task)
+        history = await self._history(context.task, config)
         turn = Turn(
-            config=config, messages=[*history], task_index=len(history), window=ContextWindow()
+            config=config,
+            messages=[*history.messages],
+            task_index=len(history.messages),
+            window=ContextWindow(essential=history.essential),
         )
         turn.messages.append(await self._task_message(context.task))
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
@@ -129,24 +132,17 @@ class RunPreparer:
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         return turn, _snapshot(turn)
 
-    async def _history(self, task: Task) -> list[Message]:
-        """Return the newest messages that fit the budget, starting with a user message."""
-        rows = await self._database.read(
-            partial(
-                self._stores.sessions.list_messages, task.session_id, None, MAX_HISTORY_MESSAGES
-            )
+    async def _history(self, task: Task, config: RunConfig) -> History:
+        """Return what the model learns of the earlier runs of the session."""
+        limits = self._book.limits(config.model)
+        budget = message_budget(
+            config.system,
+            config.tools,
+            context_window=limits.context_window,
+            max_output_tokens=limits.max_output_tokens,
         )
-        budget = int(self._book.limits(task.spec.model).context_window * HISTORY_SHARE)
-        kept: list[Message] = []
-        for _, _, message, _ in rows:  # newest first
-            budget -= message_tokens(message)
-            if budget < 0:
-                break
-            kept.append(message)
-        kept.reverse()
-        while kept and (kept[0].role != "user" or _has_results(kept[0])):
-            kept.pop(0)
-        return kept
+        sessions, budget = self._stores.sessions, int(budget * HISTORY_SHARE)
+        return await self._database.read(partial(read_history, sessions, task.session_id, budget))
 
     async def _task_message(self, task: Task) -> Message:
         parts = [await self._attachment_part(attachment) for attachment in task.attachments]
@@ -165,10 +161,6 @@ class RunPreparer:
         except UnicodeDecodeError:
             text = f"({len(content):,} bytes of {attachment.media_type}: not text)"
         return Text(f'<attachment name="{name}">\n{text}\n</attachment>\n')
-
-
-def _has_results(message: Message) -> bool:
-    return any(isinstance(part, ToolResult) for part in message.parts)
 
 
 def _has_images(message: Message) -> bool:

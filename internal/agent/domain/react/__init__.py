@@ -9,5 +9,6 @@ Reading order:
 - `call_review`: what happens to the calls of a reply, control calls included
 - `resolution`: what follows from the answer to a question
 - `context_window`: which messages fit into a request
+- `history`: which messages of earlier runs a run starts with
 - `closing_prompts`: prompts and texts at the end of a run
 """

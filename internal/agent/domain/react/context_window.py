@@ -5,7 +5,8 @@ thirds to one and a third depending on its bytes, an image as much as the larges
 count.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -24,22 +25,43 @@ from internal.agent.domain.tools import ToolSpec
 
 IMAGE_TOKENS = 1600
 OVERHEAD_TOKENS = 8
+IMAGE_NOTE = "(an image, left out)"
+CONTEXT_MARGIN = 0.95
+"""Share of the context window that is filled; token counts are estimates."""
+
 TRIM_TARGET = 0.7
 """A trim goes down to this share of the budget, so that not every request needs one."""
 
-MIN_RESULT_CHARS = 500
+MIN_TEXT_CHARS = 500
+"""Characters that are left of a shortened text: its beginning and its end."""
+
+_MAX_LIMIT = 2**15
 
 
 class ContextWindow(msgspec.Struct, frozen=True):
     """Which messages of a Turn are sent, as indexes. User messages of the run are always sent.
 
-    Earlier conversation is sent from `history_from` on, the messages of the run from `work_from`
-    on, each tool result with at most `result_limit` characters.
+    Attributes:
+        history_from: messages of earlier runs before this one are left out.
+        exchanges_from: calls and results before this message are left out.
+        results_from: results before this message have at most `MIN_TEXT_CHARS` characters.
+        limit: the characters of every other result, and of the essential messages.
+        essential: the last question and answer of the earlier runs, which are never left out.
     """
 
     history_from: int = 0
-    work_from: int = 0
-    result_limit: int | None = None
+    exchanges_from: int = 0
+    results_from: int = 0
+    limit: int | None = None
+    essential: tuple[int, ...] = ()
+
+
+def message_budget(
+    system: str, tools: Iterable[ToolSpec], *, context_window: int, max_output_tokens: int
+) -> int:
+    """Return the tokens that are left for the messages of a request, at least 1."""
+    fixed = text_tokens(system) + tools_tokens(tools)
+    return max(int(context_window * CONTEXT_MARGIN) - max_output_tokens - fixed, 1)
 
 
 def text_tokens(text: str) -> int:
@@ -68,14 +90,15 @@ def select_messages(
     messages: Sequence[Message], task_index: int, window: ContextWindow
 ) -> tuple[Message, ...]:
     """Return the messages to send: roles alternate, every call has its result."""
-    kept = [
-        *messages[window.history_from : task_index],
-        *(message for message in messages[task_index : window.work_from] if _is_user_text(message)),
-        *messages[max(window.work_from, task_index) :],
-    ]
-    if window.result_limit is not None:
-        kept = [_shortened(message, window.result_limit) for message in kept]
-    return tuple(merge_messages(kept))
+    first = min(window.history_from, task_index)
+    return tuple(
+        merge_messages(
+            _fitted(at, message, window)
+            for at, message in enumerate(messages)
+            if at in window.essential
+            or (at >= first and (at >= window.exchanges_from or not is_exchange(message)))
+        )
+    )
 
 
 def fit_window(
@@ -83,29 +106,55 @@ def fit_window(
 ) -> ContextWindow:
     """Return a window within the budget, or the smallest possible one.
 
-    The oldest exchanges are left out first, always a call with its result. The newest one stays.
+    The oldest content is left out first: results are shortened, then calls of earlier runs are left
+    out with their results, then earlier runs, then calls of this run. What remains in any case are
+    the user messages of this run, its newest calls, and the last question and answer before it;
+    they are shortened when nothing else is left.
     """
-    if window_tokens(messages, task_index, window) <= budget:
+    tokens = window_tokens(messages, task_index, window)
+    if tokens <= budget:
         return window
+    steps = [window, *_smaller_windows(messages, task_index, window)]
     goal = int(budget * TRIM_TARGET)
-    for start in _history_starts(messages, task_index, window.history_from):
-        window = msgspec.structs.replace(window, history_from=start)
-        if window_tokens(messages, task_index, window) <= goal:
-            return window
-    for start in _work_starts(messages, task_index, window.work_from):
-        window = msgspec.structs.replace(window, work_from=start)
-        if window_tokens(messages, task_index, window) <= goal:
-            return window
-    limit = window.result_limit or 2**15
-    while limit > MIN_RESULT_CHARS and window_tokens(messages, task_index, window) > budget:
-        limit = max(limit // 2, MIN_RESULT_CHARS)
-        window = msgspec.structs.replace(window, result_limit=limit)
-    return window
+    at = bisect_left(steps, -goal, key=lambda each: -window_tokens(messages, task_index, each))
+    smaller = steps[min(at, len(steps) - 1)]
+    limit = window.limit or 2 * _MAX_LIMIT
+    while limit > MIN_TEXT_CHARS and window_tokens(messages, task_index, smaller) > budget:
+        limit = max(limit // 2, MIN_TEXT_CHARS)
+        smaller = msgspec.structs.replace(smaller, limit=limit)
+    return smaller if window_tokens(messages, task_index, smaller) < tokens else window
 
 
 def window_tokens(messages: Sequence[Message], task_index: int, window: ContextWindow) -> int:
     """Return the estimated tokens of the messages in a window."""
     return sum(message_tokens(message) for message in select_messages(messages, task_index, window))
+
+
+def is_exchange(message: Message) -> bool:
+    """Return True for a message with tool calls or results."""
+    return any(isinstance(part, ToolCall | ToolResult) for part in message.parts)
+
+
+def shorten_results(message: Message, max_chars: int) -> Message:
+    """Return the message with at most `max_chars` characters of every tool result."""
+    parts = (
+        ToolResult(part.call_id, _shortened(part.text, max_chars), part.failed)
+        if isinstance(part, ToolResult)
+        else part
+        for part in message.parts
+    )
+    return Message(message.role, tuple(parts)) if is_exchange(message) else message
+
+
+def shorten_text(message: Message, max_chars: int) -> Message:
+    """Return a message without calls and results as a text of at most `max_chars` characters.
+
+    Images are left out. At least a note stays.
+    """
+    text = message.text.strip()
+    if not text or any(isinstance(part, Image) for part in message.parts):
+        text = f"{IMAGE_NOTE}\n{text}".strip()
+    return Message(message.role, (Text(_shortened(text, max_chars)),))
 
 
 def _part_tokens(part: Part) -> int:
@@ -120,38 +169,40 @@ def _part_tokens(part: Part) -> int:
             return text_tokens(name) + text_tokens(msgspec.json.encode(arguments).decode())
 
 
+def _smaller_windows(
+    messages: Sequence[Message], task_index: int, window: ContextWindow
+) -> Iterator[ContextWindow]:
+    """Yield smaller and smaller windows, down to the newest exchange of the run."""
+    calls = [at for at, message in enumerate(messages) if message.calls]
+    newest = calls[-1] if calls and calls[-1] >= task_index else len(messages)
+    for at in range(window.results_from, newest):
+        if is_exchange(messages[at]) and not messages[at].calls:
+            window = msgspec.structs.replace(window, results_from=at + 1)
+            yield window
+    starts = [at for at in calls if at < task_index]
+    for at in (at for at in (*starts, task_index) if at > window.exchanges_from):
+        window = msgspec.structs.replace(window, exchanges_from=at)
+        yield window
+    texts = [at for at in range(task_index) if _is_user_text(messages[at])]
+    for at in (at for at in (*texts, task_index) if at > window.history_from):
+        window = msgspec.structs.replace(window, history_from=at)
+        yield window
+    for at in (at for at in calls if at > max(window.exchanges_from, task_index)):
+        window = msgspec.structs.replace(window, exchanges_from=at)
+        yield window
+
+
+def _fitted(at: int, message: Message, window: ContextWindow) -> Message:
+    if window.limit is not None and at in window.essential:
+        return shorten_text(message, window.limit)
+    limit = MIN_TEXT_CHARS if at < window.results_from else window.limit
+    return message if limit is None else shorten_results(message, limit)
+
+
 def _is_user_text(message: Message) -> bool:
-    """Return True for a user message without tool results."""
-    return message.role == "user" and not any(
-        isinstance(part, ToolResult) for part in message.parts
-    )
+    return message.role == "user" and not is_exchange(message)
 
 
-def _history_starts(messages: Sequence[Message], task_index: int, start: int) -> list[int]:
-    texts = [at for at in range(start + 1, task_index) if _is_user_text(messages[at])]
-    return [*texts, task_index] if start < task_index else []
-
-
-def _work_starts(messages: Sequence[Message], task_index: int, start: int) -> list[int]:
-    replies = [
-        at
-        for at in range(max(start, task_index) + 1, len(messages))
-        if messages[at].role == "assistant"
-    ]
-    return replies[1:] if start <= task_index else replies
-
-
-def _shortened(message: Message, limit: int) -> Message:
-    return Message(
-        message.role,
-        tuple(
-            _shortened_result(part, limit) if isinstance(part, ToolResult) else part
-            for part in message.parts
-        ),
-    )
-
-
-def _shortened_result(result: ToolResult, limit: int) -> ToolResult:
+def _shortened(text: str, max_chars: int) -> str:
     # the note about omitted characters has a size as well
-    text = min(result.text, truncate(result.text, limit), key=text_tokens)
-    return ToolResult(result.call_id, text, result.failed)
+    return min(text, truncate(text, max_chars), key=text_tokens)

@@ -66,9 +66,11 @@ create table messages (
     number bigint not null,
     run_id text not null,
     created text not null,
+    kind text not null,
     message text not null,
     primary key (session_id, number)
 );
+create index messages_words on messages (session_id, number, kind) where kind <> 'exchange';
 
 -- Received messages. Status: accepted, assigned (to a run), delivered (to its model), handled.
 create table inbox (

@@ -164,8 +164,8 @@ async def test_an_invalid_statement_fails_its_work_only(database: Database, stor
         yield statement
 
     for statement in (
-        Statement("insert_message", ("session", None, None, None)),
-        Batch("insert_message", [("session", None, None, None)]),
+        Statement("insert_message", ("session", None, None, None, None)),
+        Batch("insert_message", [("session", None, None, None, None)]),
         Statement("session"),
     ):
         with pytest.raises(StoreError):

@@ -8,7 +8,15 @@ import pytest
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
-from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    user_message,
+)
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -134,6 +142,28 @@ async def test_stored_messages_are_returned_unchanged(database: Database, stores
     session = await database.read(lambda: stores.sessions.get(SESSION))
     assert session is not None
     assert session.updated == T2, "never back in time"
+
+
+async def test_messages_are_found_by_their_kind(database: Database, stores: Stores) -> None:
+    task, more, other = user_message("Look."), user_message("And?"), user_message("Thanks.")
+    call = Message("assistant", (ToolCall("c1", "shell", {}),))
+    result = Message("user", (ToolResult("c1", "ok"),))
+    done = Message("assistant", (Text("Done."),))
+    for number, messages in enumerate([[task, call, result, more, done], [other, call, result]]):
+        run_id = RunId(f"run-{number}")
+        await database.write(
+            partial(stores.sessions.add_messages, SESSION, run_id, messages, now=T1)
+        )
+
+    words = await database.read(lambda: stores.sessions.list_words(SESSION, None, 9))
+    assert words == [(6, "run-1", other, T1), (5, "run-0", done, T1), (4, "run-0", more, T1),
+                     (1, "run-0", task, T1)]  # fmt: skip
+    assert await database.read(lambda: stores.sessions.list_words(SESSION, 5, 1)) == [words[2]]
+    find = stores.sessions.get_last_message
+    assert await database.read(lambda: find(SESSION, "answer", None)) == words[1]
+    assert await database.read(lambda: find(SESSION, "task", None)) == words[0]
+    assert await database.read(lambda: find(SESSION, "task", 6)) == words[3]
+    assert await database.read(lambda: find(SESSION, "answer", 5)) is None
 
 
 async def test_lone_surrogates_of_a_message_are_replaced(

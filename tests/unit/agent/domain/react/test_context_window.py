@@ -1,6 +1,7 @@
 """The context window: token estimates and the order of trimming."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -17,19 +18,26 @@ from internal.agent.domain.messages import (
     user_message,
 )
 from internal.agent.domain.react.context_window import (
+    IMAGE_NOTE,
     IMAGE_TOKENS,
-    MIN_RESULT_CHARS,
+    MIN_TEXT_CHARS,
     OVERHEAD_TOKENS,
+    TRIM_TARGET,
     ContextWindow,
     fit_window,
+    message_budget,
     message_tokens,
     select_messages,
+    shorten_results,
+    shorten_text,
     text_tokens,
     tools_tokens,
     window_tokens,
 )
 from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import TOOLS, read
+
+DONE = (Text("Done."),)
 
 texts = st.sampled_from(["a", "heron " * 40, "鹭" * 90, "x" * 501, "y" * 1200, "🪶é" * 400])
 
@@ -40,9 +48,17 @@ def exchange(call_id: str, text: str, count: int = 1) -> list[Message]:
     return [Message("assistant", (Text("I look."), *calls)), Message("user", results)]
 
 
+class Conversation(NamedTuple):
+    """Messages, the index of the task, the user messages from there on, essential messages."""
+
+    messages: list[Message]
+    task_at: int
+    said: list[str]
+    essential: tuple[int, ...]
+
+
 @st.composite
-def conversations(draw: st.DrawFn) -> tuple[list[Message], int, list[str]]:
-    """Return messages, the index of the task, and the user messages from there on."""
+def conversations(draw: st.DrawFn) -> Conversation:
     history: list[Message] = []
     for n in range(draw(st.integers(0, 4))):
         history.append(user_message(draw(texts)))
@@ -57,7 +73,10 @@ def conversations(draw: st.DrawFn) -> tuple[list[Message], int, list[str]]:
         if draw(st.booleans()):
             said.append(f"Steering {n}.")
             work.append(user_message(said[-1]))
-    return [*history, *work], len(history), said
+    answers = [at for at, message in enumerate(history) if message.text == "An answer."]
+    return Conversation(
+        [*history, *work], len(history), said, tuple(answers[-1:]) and (0, answers[-1])
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,58 +120,116 @@ def test_a_request_that_fits_is_not_trimmed() -> None:
     assert fit_window(messages, 0, window, window_tokens(messages, 0, window)) is window
 
 
-def test_the_oldest_conversation_is_dropped_first() -> None:
+def earlier_runs(count: int, size: int) -> list[Message]:
     history: list[Message] = []
-    for n in range(4):
-        history += [user_message(f"{n}" * 900), *exchange(f"h{n}", "x" * 900)]
+    for n in range(count):
+        history += [user_message(f"Question {n}."), *exchange(f"h{n}", "x" * size)]
         history.append(Message("assistant", (Text("Done."),)))
-    messages = [*history, user_message("The task."), *exchange("w", "x" * 900)]
-    window = fit_window(messages, 16, ContextWindow(), 2000)
-    assert window == ContextWindow(history_from=12)
+    return history
+
+
+def call_ids(messages: Sequence[Message]) -> list[str]:
+    return [call.call_id for message in messages for call in message.calls]
+
+
+def result_sizes(messages: Sequence[Message]) -> list[int]:
+    results = (part for message in messages for part in message.parts)
+    return [len(part.text) for part in results if isinstance(part, ToolResult)]
+
+
+def test_old_results_are_shortened_first() -> None:
+    messages = [*earlier_runs(4, 3000), user_message("The task."), *exchange("w", "x" * 3000)]
+    budget = window_tokens(messages, 16, ContextWindow()) - 1
+    window = fit_window(messages, 16, ContextWindow(), budget)
+    assert window == ContextWindow(results_from=7)
     kept = select_messages(messages, 16, window)
-    assert kept == tuple(messages[12:])
-    assert window_tokens(messages, 16, window) <= 1400
+    assert call_ids(kept) == ["h0-0", "h1-0", "h2-0", "h3-0", "w-0"]
+    assert result_sizes(kept) == [MIN_TEXT_CHARS, MIN_TEXT_CHARS, 3000, 3000, 3000]
+    assert window_tokens(messages, 16, window) <= budget * TRIM_TARGET
 
 
-def test_old_tool_exchanges_are_dropped_next_but_never_user_messages() -> None:
+def test_calls_of_earlier_runs_are_left_out_next() -> None:
+    messages = [*earlier_runs(4, 600), user_message("The task."), *exchange("w", "x" * 300)]
+    window = fit_window(messages, 16, ContextWindow(), 1000)
+    assert window == ContextWindow(exchanges_from=9, results_from=15)
+    kept = select_messages(messages, 16, window)
+    check_messages(kept, [*(f"Question {n}." for n in range(4)), "The task."])
+    assert call_ids(kept) == ["h2-0", "h3-0", "w-0"]
+
+
+def test_the_oldest_runs_are_left_out_next_but_never_an_essential_message() -> None:
+    history = [
+        message
+        for n in range(10)
+        for message in (user_message(f"Question {n}. " + "q" * 300), Message("assistant", DONE))
+    ]
+    messages = [*history, user_message("The task.")]
+    window = fit_window(messages, 20, ContextWindow(essential=(18, 19)), 1000)
+    assert window == ContextWindow(10, 20, essential=(18, 19))
+    check_messages(select_messages(messages, 20, window), ["Question 5.", "The task."])
+    window = fit_window(messages, 20, ContextWindow(essential=(8, 9)), 300)
+    assert window == ContextWindow(20, 20, essential=(8, 9))
+    kept = select_messages(messages, 20, window)
+    check_messages(kept, ["Question 4.", "The task."])
+    assert len(kept) == 3
+
+
+def test_old_exchanges_of_the_run_are_left_out_next_but_never_user_messages() -> None:
     messages = [user_message("Hi"), Message("assistant", (Text("Hello."),)), user_message("Task.")]
     for n in range(5):
         messages += [*exchange(f"w{n}", "x" * 1500), user_message(f"Steering {n}.")]
-    window = fit_window(messages, 2, ContextWindow(), 2000)
-    assert (window.history_from, window.result_limit) == (2, None)
+    window = fit_window(messages, 2, ContextWindow(), 1200)
+    assert (window.history_from, window.limit) == (2, None)
     kept = select_messages(messages, 2, window)
     check_messages(kept, ["Task.", *(f"Steering {n}." for n in range(5))])
-    assert [call.call_id for message in kept for call in message.calls] == ["w3-0", "w4-0"]
+    assert call_ids(kept) == ["w3-0", "w4-0"]
+    assert result_sizes(kept) == [MIN_TEXT_CHARS, 1500]
 
 
-def test_results_are_shortened_last() -> None:
-    messages = [user_message("Task."), *exchange("a", "b" * 90), *exchange("c", "d" * 90_000, 2)]
-    window = fit_window(messages, 0, ContextWindow(), 5000)
-    assert window == ContextWindow(0, 3, 4096)
-    shown = select_messages(messages, 0, window)[-1].parts[0]
-    assert isinstance(shown, ToolResult)
-    assert len(shown.text) == 4096
-    assert "characters left out" in shown.text
-    harder = fit_window(messages, 0, window, 10)
-    assert harder == ContextWindow(0, 3, MIN_RESULT_CHARS)
-    assert fit_window(messages, 0, harder, 10) == harder
-    check_messages(select_messages(messages, 0, harder), ["Task."])
+def test_the_newest_results_and_the_essential_messages_are_shortened_last() -> None:
+    history = [user_message("q" * 90_000), Message("assistant", (Text("a" * 90_000),))]
+    work = [user_message("Task."), *exchange("a", "b" * 90), *exchange("c", "d" * 90_000, 2)]
+    messages = [*history, *work]
+    window = fit_window(messages, 2, ContextWindow(essential=(0, 1)), 8000)
+    assert window == ContextWindow(2, 5, 5, 4096, (0, 1))
+    kept = select_messages(messages, 2, window)
+    assert [len(message.text) for message in kept[:2]] == [4096, 4096]
+    assert result_sizes(kept) == [4096, 4096]
+    assert "characters left out" in kept[0].text
+    harder = fit_window(messages, 2, window, 10)
+    assert harder == ContextWindow(2, 5, 5, MIN_TEXT_CHARS, (0, 1))
+    assert fit_window(messages, 2, harder, 10) == harder
+    check_messages(select_messages(messages, 2, harder), ["qqq", "Task."])
 
 
-def test_shortening_never_makes_a_result_longer() -> None:
-    messages = [user_message("Task."), *exchange("a", "x" * (MIN_RESULT_CHARS + 1))]
-    assert window_tokens(messages, 0, ContextWindow(0, 0, MIN_RESULT_CHARS)) <= window_tokens(
-        messages, 0, ContextWindow()
-    )
+def test_shortening_never_makes_a_text_longer() -> None:
+    (_, results) = exchange("a", "x" * (MIN_TEXT_CHARS + 1))
+    assert shorten_results(results, MIN_TEXT_CHARS) == results
+    message = user_message("x" * (MIN_TEXT_CHARS + 1))
+    assert shorten_text(message, MIN_TEXT_CHARS) == message
+
+
+def test_an_image_is_shortened_to_a_note() -> None:
+    picture = Image("image/png", "aGVyb24=")
+    shown = shorten_text(Message("user", (picture, Text("What is it?"))), 100)
+    assert shown == user_message(f"{IMAGE_NOTE}\nWhat is it?")
+    assert shorten_text(Message("user", (picture,)), 100) == user_message(IMAGE_NOTE)
+
+
+def test_the_budget_of_the_messages_is_what_the_rest_of_a_request_leaves() -> None:
+    fixed = text_tokens("Count.") + tools_tokens(TOOLS)
+    limits = {"context_window": 10_000, "max_output_tokens": 1000}
+    assert message_budget("Count.", TOOLS, **limits) == 8500 - fixed
+    assert message_budget("Count." * 9000, TOOLS, **limits) == 1
 
 
 @given(conversations(), st.integers(-10, 4000), st.integers(0, 4000))
 @settings(max_examples=150, deadline=None)
 def test_any_trim_leaves_a_valid_conversation(
-    conversation: tuple[list[Message], int, list[str]], budget: int, second: int
+    conversation: Conversation, budget: int, second: int
 ) -> None:
-    messages, task_at, said = conversation
-    window = ContextWindow()
+    messages, task_at, said, essential = conversation
+    window = ContextWindow(essential=essential)
     for goal in (budget, second, 0):
         before = window
         window = fit_window(messages, task_at, before, goal)
@@ -161,35 +238,35 @@ def test_any_trim_leaves_a_valid_conversation(
         assert window_tokens(messages, task_at, window) <= window_tokens(messages, task_at, before)
         assert fit_window(messages, task_at, window, goal) == window
         assert window.history_from >= before.history_from
-        assert window.work_from >= before.work_from
-        newest = [message for message in messages[task_at:] if message.calls][-1:]
-        assert all(message in shown for message in newest)
+        assert window.exchanges_from >= before.exchanges_from
+        assert window.results_from >= before.results_from
+        assert not essential or "An answer." in "".join(message.text for message in shown)
+        if window.limit is None:
+            newest = [message for message in messages[task_at:] if message.calls][-1:]
+            assert all(message in shown for message in newest)
         if window_tokens(messages, task_at, window) > goal:
             assert is_smallest(window, messages, task_at)
-        if window.work_from > task_at:
+        if window.history_from:
+            assert window.exchanges_from >= task_at
+        if window.exchanges_from > task_at:
             assert window.history_from == task_at
-        if window.result_limit is not None:
-            replies = [at for at in range(task_at, len(messages)) if messages[at].calls]
-            assert len(replies) <= 1 or window.work_from == replies[-1]
 
 
 def is_smallest(window: ContextWindow, messages: Sequence[Message], task_at: int) -> bool:
     """Return True if nothing more can be left out."""
-    work = [at for at in range(task_at, len(messages)) if messages[at].role == "assistant"]
-    return (
-        window.history_from == task_at
-        and (len(work) <= 1 or window.work_from == work[-1])
-        and window.result_limit == MIN_RESULT_CHARS
-    )
+    work = [at for at in range(task_at, len(messages)) if messages[at].calls]
+    newest = work[-1] if work else len(messages)
+    smallest = ContextWindow(task_at, newest, newest, MIN_TEXT_CHARS, window.essential)
+    return window_tokens(messages, task_at, window) == window_tokens(messages, task_at, smallest)
 
 
 @given(conversations(), st.integers(0, 40), st.sampled_from([None, 32768, 2000, 1000, 500]))
 @settings(max_examples=100, deadline=None)
 def test_corrected_estimates_only_grow(
-    conversation: tuple[list[Message], int, list[str]], more: int, limit: int | None
+    conversation: Conversation, more: int, limit: int | None
 ) -> None:
-    messages, task_at, _ = conversation
-    window = ContextWindow(result_limit=limit)
+    messages, task_at, _, essential = conversation
+    window = ContextWindow(limit=limit, essential=essential)
     longer = [*messages, *exchange("z", "z" * more)]
     assert window_tokens(messages, task_at, window) < window_tokens(longer, task_at, window)
     assert window_tokens(messages, task_at, window) <= window_tokens(

@@ -1,0 +1,123 @@
+"""History: which messages of the earlier runs of a session a run starts with.
+
+A session that fits the budget is sent as it is. A longer one has three parts: the newest messages
+as they are; before them, messages with shortened tool results; before those, only what people and
+the model said, without tool calls. The boundaries between the parts depend only on the stored
+messages and the budget, and they move in large steps: the requests of consecutive runs mostly begin
+with the same messages, so that a provider can use its cache. The last question and its answer
+belong to the history in any case.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.messages import Message
+from internal.agent.domain.react.context_window import (
+    MIN_TEXT_CHARS,
+    is_exchange,
+    message_tokens,
+    shorten_results,
+    shorten_text,
+)
+
+MessageKind = Literal["task", "answer", "words", "exchange"]
+"""`task` begins a run, `answer` ends it, `exchange` has calls or results, `words` is the rest."""
+
+WHOLE_SHARE = 0.45
+SHORT_SHARE = 0.2
+WORDS_SHARE = 0.2
+ESSENTIAL_SHARE = 0.03
+"""Shares of the budget. The last one is for each of up to three essential messages, counted as if
+a token were a character, so that every script fits."""
+
+STEP_SHARE = 0.5
+"""A boundary moves when a part is full, so far that at least about this share of it stays."""
+
+
+class StoredMessage(NamedTuple):
+    """A message of a session. Numbers count the messages of a session from 1."""
+
+    number: int
+    run_id: RunId
+    message: Message
+    created: str
+
+
+class History(NamedTuple):
+    """The messages of earlier runs, and the indexes of those that are never left out."""
+
+    messages: Sequence[Message] = ()
+    essential: tuple[int, ...] = ()
+
+
+class Part(NamedTuple):
+    """A part of a history: its budget in tokens, and how its messages are shortened."""
+
+    budget: int
+    shorten: Callable[[Message], Message]
+
+    def tokens(self, message: Message) -> int:
+        """Return the estimated tokens of a message in this part."""
+        return message_tokens(self.shorten(message))
+
+    def start(self, newest_first: Sequence[StoredMessage]) -> int:
+        """Return the number of the first message of the part, 0 if everything fits.
+
+        Of the numbers that fill the part by `STEP_SHARE` or more, it is the one that is divisible
+        by the highest power of two: it stays the same while messages are added, until the part is
+        full.
+        """
+        total, lowest = 0, newest_first[0].number + 1 if newest_first else 0
+        highest = lowest
+        for row in newest_first:
+            total += self.tokens(row.message)
+            if total > self.budget:
+                return _roundest(lowest, highest)
+            lowest = row.number
+            if total <= self.budget * STEP_SHARE:
+                highest = lowest
+        return 0
+
+
+class HistoryParts(NamedTuple):
+    """The parts of a history, for a budget in tokens."""
+
+    everything: Part
+    whole: Part
+    short: Part
+    words: Part
+
+    @classmethod
+    def of(cls, budget: int) -> "HistoryParts":
+        """Divide a budget."""
+        max_chars = max(int(budget * ESSENTIAL_SHARE), MIN_TEXT_CHARS)
+        return cls(
+            Part(budget, lambda message: message),
+            Part(int(budget * WHOLE_SHARE), lambda message: message),
+            Part(
+                int(budget * SHORT_SHARE), lambda message: shorten_results(message, MIN_TEXT_CHARS)
+            ),
+            Part(int(budget * WORDS_SHARE), lambda message: shorten_text(message, max_chars)),
+        )
+
+
+def message_kinds(messages: Sequence[Message]) -> list[MessageKind]:
+    """Return the kinds of the messages of one run."""
+    kinds: list[MessageKind] = []
+    for at, message in enumerate(messages, 1):
+        if is_exchange(message):
+            kinds.append("exchange")
+        elif at == 1:
+            kinds.append("task")
+        else:
+            last = at == len(messages) and message.role == "assistant"
+            kinds.append("answer" if last else "words")
+    return kinds
+
+
+def _roundest(lowest: int, highest: int) -> int:
+    """Return the number from `lowest` to `highest` with the highest power of two as a divisor."""
+    while (rounder := highest & (highest - 1)) >= lowest:
+        highest = rounder
+    return highest

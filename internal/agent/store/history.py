@@ -1,0 +1,94 @@
+"""Reads the history that a run starts with, in pages and within a budget."""
+
+from collections.abc import Callable
+from functools import partial
+
+from internal.agent.domain.ids import SessionId
+from internal.agent.domain.react.context_window import is_exchange
+from internal.agent.domain.react.history import History, HistoryParts, Part, StoredMessage
+from internal.agent.store.database import Read
+from internal.agent.store.sessions import SessionStore
+
+PAGE_SIZE = 50
+
+_Pages = Callable[[int | None, int], Read[list[StoredMessage]]]
+
+
+def read_history(sessions: SessionStore, session_id: SessionId, budget: int) -> Read[History]:
+    """Return the messages of a session that fit into about `budget` tokens.
+
+    They form a valid conversation, which may end with a message of any role. The last question and
+    its answer are included, shortened if necessary, also when they do not fit.
+    """
+    parts, messages = HistoryParts.of(budget), partial(sessions.list_messages, session_id)
+    newest = yield from _read(messages, None, parts.everything)
+    whole_from = parts.everything.start(newest) and parts.whole.start(newest)
+    older = yield from _read(messages, whole_from, parts.short)
+    short_from = parts.short.start(older)
+    oldest = yield from _read(partial(sessions.list_words, session_id), short_from, parts.words)
+    rows = [
+        *_taken(oldest, parts.words.start(oldest), parts.words),
+        *_without_orphan([*_taken(older, short_from, parts.short), *_taken(newest, whole_from)]),
+    ]
+    essential = yield from _read_essential(sessions, session_id)
+    if rows and rows[0].run_id not in {row.run_id for row in essential}:
+        rows = yield from _without_partial_run(sessions, session_id, rows)
+    missing = [row for row in essential if not rows or row.number < rows[0].number]
+    rows = [*_taken(missing[::-1], 0, parts.words), *rows]
+    numbers = {row.number for row in essential}
+    return History(
+        [row.message for row in rows],
+        tuple(at for at, row in enumerate(rows) if row.number in numbers),
+    )
+
+
+def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[StoredMessage]]:
+    """Return messages, newest first, until they are larger than the part or the first is read."""
+    rows: list[StoredMessage] = []
+    tokens = 0
+    while tokens <= part.budget:
+        page = yield from list_page(before, PAGE_SIZE)
+        rows += page
+        tokens += sum(part.tokens(row.message) for row in page)
+        if len(page) < PAGE_SIZE:
+            break
+        before = page[-1].number
+    return rows
+
+
+def _taken(
+    newest_first: list[StoredMessage], start: int, part: Part | None = None
+) -> list[StoredMessage]:
+    """Return the messages of a part from a number on, oldest first."""
+    rows = [row for row in reversed(newest_first) if row.number >= start]
+    return (
+        rows if part is None else [row._replace(message=part.shorten(row.message)) for row in rows]
+    )
+
+
+def _without_orphan(rows: list[StoredMessage]) -> list[StoredMessage]:
+    """Return the messages without results at the beginning, whose calls are left out."""
+    orphan = rows and is_exchange(rows[0].message) and not rows[0].message.calls
+    return rows[1:] if orphan else rows
+
+
+def _without_partial_run(
+    sessions: SessionStore, session_id: SessionId, rows: list[StoredMessage]
+) -> Read[list[StoredMessage]]:
+    """Return the messages without those of the first run if its task is not among them."""
+    first = rows[0]
+    task = yield from sessions.get_last_message(session_id, "task", first.number + 1)
+    if task is not None and task.number == first.number:
+        return rows
+    return [row for row in rows if row.run_id != first.run_id]
+
+
+def _read_essential(sessions: SessionStore, session_id: SessionId) -> Read[list[StoredMessage]]:
+    """Return the last answer with its question, and the last question; oldest first."""
+    answer = yield from sessions.get_last_message(session_id, "answer", None)
+    question = yield from sessions.get_last_message(
+        session_id, "task", answer.number if answer else None
+    )
+    newest = yield from sessions.get_last_message(session_id, "task", None)
+    rows = {row.number: row for row in (question, answer, newest) if row is not None}
+    return [rows[number] for number in sorted(rows)]

@@ -1,0 +1,91 @@
+"""The parts of a history: their boundaries, and the kinds of messages."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.messages import Message, Text, ToolResult, user_message
+from internal.agent.domain.react.context_window import MIN_TEXT_CHARS, message_tokens
+from internal.agent.domain.react.history import (
+    STEP_SHARE,
+    HistoryParts,
+    Part,
+    StoredMessage,
+    message_kinds,
+)
+from tests.support.turn_driver import read
+
+DONE = Message("assistant", (Text("Done."),))
+
+
+def newest_first(sizes: list[int]) -> list[StoredMessage]:
+    rows = [
+        StoredMessage(number, RunId("run-1"), user_message("x" * 3 * size), "")
+        for number, size in enumerate(sizes, 1)
+    ]
+    return rows[::-1]
+
+
+def part_of(budget: int) -> Part:
+    return Part(budget, lambda message: message)
+
+
+def test_the_kinds_of_messages() -> None:
+    exchange = [Message("assistant", (read("a"),)), Message("user", (ToolResult("a", "ok"),))]
+    messages = [user_message("Task."), *exchange, user_message("And?"), *exchange, DONE]
+    words = ["task", "exchange", "exchange", "words", "exchange", "exchange", "answer"]
+    assert message_kinds(messages) == words
+    assert message_kinds(messages[:4]) == words[:4]
+    assert message_kinds([user_message("Task."), user_message("And?")]) == ["task", "words"]
+    assert message_kinds([]) == []
+
+
+def test_the_parts_of_a_budget_shorten_more_and_more() -> None:
+    parts = HistoryParts.of(100_000)
+    results = Message("user", (ToolResult("a", "x" * 90_000),))
+    text = user_message("y" * 90_000)
+    assert parts.everything.tokens(results) == parts.whole.tokens(results) > 30_000
+    assert parts.short.tokens(results) < MIN_TEXT_CHARS
+    assert parts.short.tokens(text) == message_tokens(text)
+    assert parts.words.tokens(text) < 2000
+    assert HistoryParts.of(1).words.tokens(text) < MIN_TEXT_CHARS
+    assert sum(part.budget for part in parts[1:]) < parts.everything.budget
+
+
+def test_everything_that_fits_belongs_to_a_part() -> None:
+    rows = newest_first([10] * 20)
+    total = sum(message_tokens(row.message) for row in rows)
+    assert part_of(total).start(rows) == 0
+    assert part_of(total - 1).start(rows) > 1
+    assert part_of(5).start(rows) == 21, "not even the newest message fits"
+    assert part_of(5).start([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "start"), [(100, 80), (107, 80), (108, 88), (109, 96), (123, 96)]
+)
+def test_a_part_starts_at_the_roundest_number(count: int, start: int) -> None:
+    tokens = message_tokens(newest_first([10])[0].message)
+    assert part_of(28 * tokens).start(newest_first([10] * count)) == start
+
+
+@given(st.lists(st.integers(0, 300), min_size=2, max_size=80), st.integers(1, 4000))
+def test_a_boundary_moves_forward_and_only_when_the_part_is_full(
+    sizes: list[int], budget: int
+) -> None:
+    part = part_of(budget)
+    starts = []
+    for count in range(1, len(sizes) + 1):
+        rows = newest_first(sizes[:count])
+        start = part.start(rows)
+        kept = sum(part.tokens(row.message) for row in rows if row.number >= start)
+        dropped = [row for row in rows if row.number < start]
+        assert kept <= budget
+        if dropped:  # with the message before it, a step is never larger than needed
+            assert kept + part.tokens(dropped[0].message) > budget * STEP_SHARE
+        starts.append(start)
+    for before, after in pairwise(starts):
+        assert after >= before

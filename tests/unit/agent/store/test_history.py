@@ -1,0 +1,210 @@
+"""The history that a run starts with: what it holds, how much it reads, and how it changes."""
+
+from collections.abc import Generator
+from contextlib import closing
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from internal.agent.domain.messages import Image, Message, Text, ToolResult, user_message
+from internal.agent.domain.react.context_window import (
+    IMAGE_NOTE,
+    MIN_TEXT_CHARS,
+    ContextWindow,
+    fit_window,
+    message_tokens,
+    select_messages,
+)
+from internal.agent.domain.react.history import History
+from internal.agent.store.history import PAGE_SIZE
+from tests.support.session_history import RunShape, StoredSession, run_messages
+from tests.support.strict_provider import check_messages
+
+NEXT = "The next question."
+ESSENTIAL_TOKENS = 3 * 2 * MIN_TEXT_CHARS
+"""More than the last question and answer ever need at least."""
+
+
+@pytest.fixture
+def session() -> Generator[StoredSession]:
+    with closing(StoredSession()) as opened:
+        yield opened
+
+
+def tokens(history: History) -> int:
+    return sum(map(message_tokens, history.messages))
+
+
+def request(history: History, window: ContextWindow | None = None) -> tuple[Message, ...]:
+    messages = [*history.messages, user_message(NEXT)]
+    window = window or ContextWindow(essential=history.essential)
+    return select_messages(messages, len(history.messages), window)
+
+
+def text_of(messages: tuple[Message, ...]) -> str:
+    return "\n".join(
+        part.text for each in messages for part in each.parts if isinstance(part, Text | ToolResult)
+    )
+
+
+def test_a_session_without_messages_has_no_history(session: StoredSession) -> None:
+    assert session.read(1000) == History([], ())
+
+
+def test_a_session_that_fits_is_sent_as_it_is(session: StoredSession) -> None:
+    runs = [run_messages(n, RunShape(replies=[2], result=3000)) for n in range(40)]
+    for number, messages in enumerate(runs):
+        session.add_run(number, messages)
+    history = session.read(200_000)
+    assert history.messages == [message for messages in runs for message in messages]
+    assert history.essential == (156, 159)
+
+
+def test_results_are_shortened_before_calls_and_calls_before_runs(session: StoredSession) -> None:
+    for number in range(200):
+        session.add_run(number, run_messages(number, RunShape(replies=[1], result=3000)))
+    history = session.read(20_000)
+    sizes = [
+        (int(message.calls[0].call_id.split("-")[0]), len(result.text))
+        for message, results in pairwise(history.messages)
+        if message.calls
+        for result in results.parts
+        if isinstance(result, ToolResult)
+    ]
+    assert sizes[-1][0] == 199
+    assert [run for run, _ in sizes] == list(range(sizes[0][0], 200))
+    assert {size for _, size in sizes} == {MIN_TEXT_CHARS, 3000 + len("<result 100-0-0>") * 2 + 1}
+    assert [size for _, size in sizes] == sorted(size for _, size in sizes)
+    questions = [int(m.text.split()[1].split(">")[0]) for m in history.messages if "<q" in m.text]
+    assert questions == list(range(questions[0], 200))
+    assert 0 < questions[0] < sizes[0][0]
+    assert history.messages[0].text.startswith("<question")
+
+
+def test_a_large_run_is_cut_inside(session: StoredSession) -> None:
+    session.add_run(0, run_messages(0, RunShape(replies=[1] * 12, result=60_000)))
+    history = session.read(80_000)
+    shown = text_of(request(history))
+    assert "<question 0>" in shown
+    assert "</answer 0>" in shown
+    called = [call.call_id for message in history.messages for call in message.calls]
+    assert called == [f"0-{n}-0" for n in range(12)]
+
+
+def test_many_small_calls_do_not_push_out_the_question(session: StoredSession) -> None:
+    session.add_run(0, run_messages(0, RunShape(replies=[1] * 105, result=40, steering=True)))
+    history = session.read(3000)
+    shown = text_of(request(history))
+    assert "<question 0>" in shown
+    assert "<steering 0>" in shown
+    assert "</answer 0>" in shown
+    assert tokens(history) <= 3000
+
+
+def test_the_last_answer_is_kept_although_later_runs_have_none(session: StoredSession) -> None:
+    session.add_run(0, run_messages(0, RunShape(answer=50_000)))
+    for number in range(1, 300):
+        session.add_run(number, run_messages(number, RunShape(question=900, answer=None)))
+    history = session.read(5000)
+    shown = text_of(request(history))
+    for name in ("<question 0>", "<answer 0>", "</answer 0>", "<question 299>"):
+        assert name in shown
+    assert "<question 1>" not in shown
+    assert tokens(history) <= 5000
+
+
+def test_images_of_earlier_runs_are_left_out_first(session: StoredSession) -> None:
+    picture = Image("image/png", "aGVyb24=")
+    answer = Message("assistant", (Text("A heron."),))
+    session.add_run(0, [Message("user", (picture, Text("What is it?"))), answer])
+    session.add_run(1, [Message("user", (picture,)), answer])
+    assert picture in session.read(10_000).messages[0].parts
+    assert [message.text for message in session.read(2000).messages] == [
+        f"{IMAGE_NOTE}\nWhat is it?",
+        "A heron.",
+        IMAGE_NOTE,
+        "A heron.",
+    ]
+
+
+def test_a_long_session_is_read_by_budget_and_in_pages(session: StoredSession) -> None:
+    for number in range(300):
+        session.add_run(number, run_messages(number, RunShape(replies=[1] * 10, result=500)))
+    session.read(5000)
+    assert session.rows_read <= 6 * PAGE_SIZE
+    session.read(20_000)
+    assert session.rows_read <= 12 * PAGE_SIZE
+    assert session.statements <= 16
+
+
+shapes = st.builds(
+    RunShape,
+    question=st.sampled_from([10, 200, 30_000]),
+    replies=st.lists(st.integers(1, 3), max_size=4) | st.just([1] * 40),
+    result=st.sampled_from([0, 50, 3000, 40_000]),
+    answer=st.sampled_from([None, 10, 1000, 100_000]),
+    steering=st.booleans(),
+)
+
+
+@given(
+    st.lists(shapes, min_size=1, max_size=12),
+    st.integers(1, 100_000),
+    st.integers(0, 30_000),
+    st.sampled_from("x鹭🪶"),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_last_answer_and_its_question_are_in_the_next_request(
+    runs: list[RunShape], budget: int, in_run: int, letter: str
+) -> None:
+    with closing(StoredSession()) as session:
+        for number, shape in enumerate(runs):
+            session.add_run(number, run_messages(number, shape, letter))
+        history = session.read(budget)
+    assert tokens(history) <= max(budget, int(budget * 0.85) + ESSENTIAL_TOKENS)
+    answered = [number for number, shape in enumerate(runs) if shape.answer is not None][-1:]
+    names = [
+        f"question {len(runs) - 1}",
+        *(f"{k} {n}" for n in answered for k in ("question", "answer")),
+    ]
+    messages = [*history.messages, user_message(NEXT)]
+    window = ContextWindow(essential=history.essential)
+    for goal in (in_run, in_run // 2, 0):  # the run grows, and a provider refuses its request
+        shown = request(history, window)
+        check_messages(shown, [NEXT])
+        for name in names:
+            assert f"<{name}>" in text_of(shown)
+            assert f"</{name}>" in text_of(shown)
+        window = fit_window(messages, len(history.messages), window, goal)
+    final = request(history, window)
+    assert sum(map(message_tokens, final)) <= ESSENTIAL_TOKENS
+
+
+@given(
+    st.lists(
+        st.builds(
+            RunShape,
+            question=st.integers(10, 400),
+            replies=st.lists(st.integers(1, 2), max_size=2),
+            result=st.integers(0, 400),
+            answer=st.integers(10, 1200),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=10, deadline=None)
+def test_consecutive_requests_begin_with_the_same_messages(runs: list[RunShape]) -> None:
+    budget, requests = 10_000, list[tuple[Message, ...]]()
+    with closing(StoredSession()) as session:
+        for number in range(90):
+            session.add_run(number, run_messages(number, runs[number % len(runs)]))
+            history = session.read(budget)
+            assert tokens(history) <= budget
+            requests.append(request(history))
+            check_messages(requests[-1], [NEXT])
+    pairs = list(pairwise(requests[40:]))
+    same = [after[: len(before) - 1] == before[:-1] for before, after in pairs]
+    assert sum(same) > len(pairs) / 2
