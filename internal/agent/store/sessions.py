@@ -137,7 +137,7 @@ class SessionStore:
     def list_words(
         self, session_id: SessionId, before: int | None, limit: int, /
     ) -> Read[list[StoredMessage]]:
-        """Return messages without calls and results before a number, newest first."""
+        """Return the messages of every kind but `exchange` before a number, newest first."""
         rows = yield Statement("words_before", (session_id, _top(before), limit))
         return [_stored(*row) for row in rows]
 

@@ -147,9 +147,9 @@ def shorten_results(message: Message, max_chars: int) -> Message:
 
 
 def shorten_text(message: Message, max_chars: int) -> Message:
-    """Return a message without calls and results as a text of at most `max_chars` characters.
+    """Return the text of a message, shortened to at most `max_chars` characters.
 
-    Images are left out. At least a note stays.
+    Calls and images are left out. At least a note stays.
     """
     text = message.text.strip()
     if not text or any(isinstance(part, Image) for part in message.parts):

@@ -22,7 +22,8 @@ from internal.agent.domain.react.context_window import (
 )
 
 MessageKind = Literal["task", "answer", "words", "exchange"]
-"""`task` begins a run, `answer` ends it, `exchange` has calls or results, `words` is the rest."""
+"""`task` begins a run, `answer` ends it, `exchange` has calls or results, `words` is the rest. The
+last text of a run without an answer is `words` too; its calls are left out with the exchanges."""
 
 WHOLE_SHARE = 0.45
 SHORT_SHARE = 0.2
@@ -104,16 +105,12 @@ class HistoryParts(NamedTuple):
 
 def message_kinds(messages: Sequence[Message]) -> list[MessageKind]:
     """Return the kinds of the messages of one run."""
-    kinds: list[MessageKind] = []
-    for at, message in enumerate(messages, 1):
-        if is_exchange(message):
-            kinds.append("exchange")
-        elif at == 1:
-            kinds.append("task")
-        else:
-            last = at == len(messages) and message.role == "assistant"
-            kinds.append("answer" if last else "words")
-    return kinds
+    kinds: list[MessageKind] = ["exchange" if is_exchange(each) else "words" for each in messages]
+    for at in range(len(messages) - 1, 0, -1):
+        if messages[at].role == "assistant" and messages[at].text.strip():
+            kinds[at] = "words" if messages[at].calls else "answer"
+            break
+    return ["task", *kinds[1:]] if kinds else []
 
 
 def _roundest(lowest: int, highest: int) -> int:

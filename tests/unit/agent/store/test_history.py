@@ -115,6 +115,19 @@ def test_the_last_answer_is_kept_although_later_runs_have_none(session: StoredSe
     assert tokens(history) <= 5000
 
 
+def test_the_last_text_of_a_run_without_an_answer_is_kept(session: StoredSession) -> None:
+    shape = RunShape(replies=[1] * 30, result=5000, answer=None)
+    session.add_run(0, run_messages(0, shape))
+    session.add_run(1, run_messages(1, RunShape(answer=6000)))
+    shown = [message.text for message in session.read(3000).messages]
+    assert [text[:12] for text in shown] == [
+        "<question 0>",
+        "I look.",
+        "<question 1>",
+        "<answer 1>xx",
+    ]
+
+
 def test_images_of_earlier_runs_are_left_out_first(session: StoredSession) -> None:
     picture = Image("image/png", "aGVyb24=")
     answer = Message("assistant", (Text("A heron."),))

@@ -39,6 +39,10 @@ def test_the_kinds_of_messages() -> None:
     words = ["task", "exchange", "exchange", "words", "exchange", "exchange", "answer"]
     assert message_kinds(messages) == words
     assert message_kinds(messages[:4]) == words[:4]
+    interim = Message("assistant", (Text("I look."), read("b")))
+    ended = [*messages[:5], interim, messages[2]]
+    assert message_kinds(ended) == [*words[:5], "words", "exchange"], "an end from outside"
+    assert message_kinds([*messages, user_message("Wait.")]) == [*words, "words"]
     assert message_kinds([user_message("Task."), user_message("And?")]) == ["task", "words"]
     assert message_kinds([]) == []
 
