@@ -2,8 +2,10 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
 
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.creation import Submitted
@@ -146,3 +148,56 @@ async def test_a_task_that_never_began_leaves_no_message(home: Path) -> None:
         made = await here.submit("paint")
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
         assert await history(here, made) == []
+
+
+BATCH = Rules(
+    [
+        Reply(
+            calls=[Call("shell", {"command": f"echo up {n}; sleep 600"}) for n in range(4)],
+            when=When(all_results=1),
+        ),
+        Reply(calls=[plan()]),
+    ]
+)
+
+
+@pytest.mark.parametrize("ending", ["stop", "timeout"])
+async def test_only_a_call_that_began_has_an_unknown_outcome(home: Path, ending: str) -> None:
+    """Two of four calls begin; the others wait for a free slot."""
+    async with core(home, BATCH, {"LARKSPUR_AGENT__TOOL_CONCURRENCY": "2"}) as here:
+        timeout_seconds = 4.0 if ending == "timeout" else None
+        made = await here.submit("paint", timeout_seconds=timeout_seconds)
+        shown: set[str] = set()
+
+        def both_run(each: dict[str, Any]) -> bool:
+            if "up" in str(each["payload"].get("text")):
+                shown.add(each["node_id"])
+            return len(shown) == 2
+
+        await here.until(made.session_id, both_run)
+        if ending == "stop":
+            await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        sound(await here.end_of(made))
+        events = await here.durable(made)
+        began = [e["node_id"] for e in events if e["event"] == "workflow.tool.started"]
+        assert set(began) == shown
+        closed = [e for e in events if e["event"] == "workflow.tool.completed"]
+        assert {e["node_id"] for e in closed} == shown
+        assert {e["payload"]["error"] for e in closed} == {"interrupted, outcome unknown"}
+        remembered = {each.call_id: each.text for each in results(await history(here, made))}
+        del remembered[next(iter(remembered))]  # the result of the plan
+        assert {each for each, text in remembered.items() if "unknown" in text} == shown
+        assert sorted(remembered.values())[2:] == ["not run", "not run"]
+
+
+async def test_the_next_request_says_that_the_outcome_of_a_stopped_call_is_unknown(
+    home: Path,
+) -> None:
+    rules = Rules([Reply(text="I see.", when=When(last_user="and now?")), *BATCH.replies])
+    async with core(home, rules) as here:
+        made = await here.submit("paint")
+        await here.until(made.session_id, lambda each: "up" in str(each["payload"].get("text")))
+        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        await here.end_of(made)
+        await here.end_of(await here.submit("and now?", made.session_id))
+        assert str(here.model.requests[-1]["messages"]).count("interrupted, outcome unknown") == 4

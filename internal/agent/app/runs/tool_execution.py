@@ -95,15 +95,19 @@ class ToolExecutor:
     async def run(self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]) -> None:
         """Run the calls and add the results to the Turn.
 
-        The start of all calls is stored before the first one runs.
+        The start of each call is stored before it runs. A call that waits for a free slot has not
+        started.
+
+        Raises:
+            LeaseLost, StoreError: events or attachments cannot be stored any more.
         """
-        turn.mark_started([call.call_id for call in calls])
-        started = [await self._started(turn, call) for call in calls]
-        await context.stream.commit(*started, turn=turn)
         slots = asyncio.Semaphore(self._concurrency)
-        async with asyncio.TaskGroup() as batch:
-            for call in calls:
-                batch.create_task(self._run_one(context, turn, call, slots))
+        try:
+            async with asyncio.TaskGroup() as batch:
+                for call in calls:
+                    batch.create_task(self._run_one(context, turn, call, slots))
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
 
     async def preview(self, context: RunContext, turn: Turn) -> None:
         """Add previews to the calls of an open approval question."""
@@ -152,6 +156,9 @@ class ToolExecutor:
         self, context: RunContext, turn: Turn, call: ToolCall, slots: asyncio.Semaphore
     ) -> None:
         async with slots:
+            started = await self._started(turn, call)
+            turn.mark_started([call.call_id])
+            await context.stream.commit(started, turn=turn)
             started_at = self._clock.monotonic()
             error = ""
             outcome = ToolOutcome("")

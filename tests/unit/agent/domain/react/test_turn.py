@@ -234,6 +234,19 @@ def test_only_idempotent_calls_run_again_after_a_crash() -> None:
     assert turn.started == frozenset()
 
 
+def test_the_outcome_of_a_call_that_has_started_is_unknown_when_the_run_ends() -> None:
+    turn = start_turn(run_config())
+    add_reply(turn, read("a"), read("b"), read("c"))
+    turn.mark_started(["a"])
+    turn.mark_started(["b"])
+    turn.add_tool_result(ToolResult("b", "done"))
+    assert turn.run_messages()[-1].parts == (
+        ToolResult("a", OUTCOME_UNKNOWN, failed=True),
+        ToolResult("b", "done"),
+        ToolResult("c", "not run", failed=True),
+    )
+
+
 def test_a_call_of_a_removed_tool_is_not_repeated() -> None:
     turn = start_turn(run_config())
     add_reply(turn, read("a"))
