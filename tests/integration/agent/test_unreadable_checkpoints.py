@@ -160,15 +160,15 @@ async def test_a_gateway_starts_and_sweeps_with_an_unreadable_run_of_a_terminal(
 REFUSALS = {
     "usage": "create trigger t before insert on usage begin select raise(abort, 'no'); end",
     "a message": (
-        "create trigger t before insert on messages when new.message like '%42%'"
+        "create trigger t before insert on messages when new.message like '%forty-two%'"
         " begin select raise(abort, 'no'); end"
     ),
     "an event": (
-        "create trigger t before insert on events when new.envelope like '%42%'"
+        "create trigger t before insert on events when new.envelope like '%forty-two%'"
         " begin select raise(abort, 'no'); end"
     ),
     "a duplicate number": (
-        "create trigger t before insert on events when new.envelope like '%42%'"
+        "create trigger t before insert on events when new.envelope like '%forty-two%'"
         " begin insert into events select * from events limit 1; end"
     ),
 }
@@ -179,7 +179,7 @@ REFUSALS = {
 async def test_a_run_whose_events_cannot_be_stored_fails_and_frees_its_lane(
     home: Path, what: str
 ) -> None:
-    script = Rules([Reply(text="free", when=When(last_user="next")), Reply(text="42")])
+    script = Rules([Reply(text="free", when=When(last_user="next")), Reply(text="forty-two")])
     async with core(home, script) as here:
         execute(home / "larkspur.db", REFUSALS[what])
         broken = await here.submit("count")
