@@ -23,6 +23,7 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
+from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
 from internal.agent.domain.usage import RunLimits, Usage
@@ -135,7 +136,13 @@ class TurnSimulation:
         policy = Policy(draw(modes), allow=("shell(ls)",), deny=("shell(rm *)",))
         people = draw(st.sampled_from([True, True, False]))
         given_terms = turn_driver.run_config(draw(gate_modes), policy, draw(limits), people=people)
-        self.turn = turn_driver.start_turn(given_terms, draw(histories))
+        history = draw(histories)
+        self.turn = turn_driver.start_turn(given_terms, history)
+        answers = [
+            at for at, each in enumerate(history) if each.role == "assistant" and not each.calls
+        ]
+        self.remembered = tuple(at for answer in answers[-1:] for at in (answer - 1, answer))
+        self.turn.window = ContextWindow(essential=self.remembered)
         self.said = [turn_driver.TASK]
         self.agreed: set[str] = set()
         self.ran: Counter[str] = Counter()
@@ -284,6 +291,8 @@ class TurnSimulation:
             case Ask(messages, final):
                 check_messages(messages, self.said)
                 check_request_encoding(messages, self.turn.config, final=final)
+                texts = "\n".join(message.text for message in messages)
+                assert all(self.turn.messages[at].text in texts for at in self.remembered)
                 assert not self.turn.pending_user_messages
             case Act(to_run):
                 assert to_run
