@@ -21,6 +21,7 @@ from internal.config.types import (
     is_loopback,
     key,
 )
+from internal.i18n.language import LanguageSetting
 
 
 class AgentSettings(Section):
@@ -149,9 +150,7 @@ class SandboxSettings(Section):
 class UiSettings(Section):
     """The language of messages."""
 
-    language: Literal["auto", "en", "zh"] = key(
-        "auto", "Language of messages; auto follows the locale."
-    )
+    language: LanguageSetting = key("auto", "Language of messages; auto follows the locale.")
 
 
 class Settings(Section):

@@ -110,12 +110,12 @@ class TerminalGateway(Gateway):
     async def answer(
         self,
         question_id: QuestionId,
-        given: AnswerInput,
+        answer_input: AnswerInput,
         answerer: Actor,
         message: InboundMessage | None = None,
     ) -> QuestionRecord:
         """Answer a question; its run continues here unless another process owns it."""
-        answered = await super().answer(question_id, given, answerer, message)
+        answered = await super().answer(question_id, answer_input, answerer, message)
         await self.adopt(answered.run_id)
         return answered
 

@@ -1,5 +1,5 @@
 """Message catalogues: one JSON file per catalogue and language, such as `chat.en.json`.
 
-Reading order: `catalog` (the loader, used directly by the command-line channel), `chat` (messages
-and vocabulary of the chat channels).
+Reading order: `language` (the languages), `catalog` (the loader, used directly by the command-line
+channel), `chat` (messages and vocabulary of the chat channels).
 """

@@ -9,11 +9,10 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from string import Formatter
-from typing import Any, Literal
+from typing import Any
 
-Language = Literal["en", "zh"]
-LanguageSetting = Literal["auto", "en", "zh"]
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
+from internal.i18n.language import LANGUAGES, Language
+
 CATALOGS = ("chat", "cli", "repl")
 
 _DIRECTORY = os.path.dirname(__file__)  # noqa: PTH120 - pathlib costs the terminal an import
@@ -46,13 +45,6 @@ def load_catalog(name: str, language: Language, directory: str = _DIRECTORY) -> 
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as above
         content: dict[str, Any] = json.load(file)
     return content
-
-
-def resolve_language(setting: LanguageSetting | str, locale: str) -> Language:
-    """Return the language of `ui.language`; for `auto` that of a locale such as `zh_CN.UTF-8`."""
-    if setting == "auto":
-        return "zh" if locale.lower().startswith("zh") else "en"
-    return "zh" if setting == "zh" else "en"
 
 
 def find_mismatches(name: str, directory: str = _DIRECTORY) -> list[str]:

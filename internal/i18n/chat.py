@@ -5,13 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from internal.i18n.catalog import (
-    LANGUAGES,
-    Language,
-    LanguageSetting,
-    MessageCatalog,
-    load_catalog,
-)
+from internal.i18n.catalog import MessageCatalog, load_catalog
+from internal.i18n.language import LANGUAGES, Language, LanguageSetting
 
 ToolTitles = Mapping[str, Mapping[Language, str]]
 """The titles of the tools, by tool name and language."""

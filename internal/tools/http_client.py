@@ -103,13 +103,13 @@ class _ResponseReader:
 
     def on_body(self, chunk: bytes) -> None:
         """Add a chunk of the body."""
-        room = self._limit - len(self._body)
+        remaining = self._limit - len(self._body)
         if self._unpack is None:
-            self._body += chunk[:room]
-            self.response.truncated |= len(chunk) > room
+            self._body += chunk[:remaining]
+            self.response.truncated |= len(chunk) > remaining
             return
-        self._body += self._unpack.decompress(chunk, room) if room else b""
-        self.response.truncated |= bool(self._unpack.unconsumed_tail) or not room
+        self._body += self._unpack.decompress(chunk, remaining) if remaining else b""
+        self.response.truncated |= bool(self._unpack.unconsumed_tail) or not remaining
 
     def on_message_complete(self) -> None:
         """Record the end; an informational response (1xx) is followed by the final one."""

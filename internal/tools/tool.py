@@ -18,9 +18,10 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget, Risk, Target, UrlTarget
-from internal.agent.domain.tools import Language, ToolSpec
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.i18n.language import Language
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.workspace import Workspace, WorkspacePath
@@ -55,9 +56,9 @@ class OutputBuffer:
 
     def _keep(self, text: str) -> None:
         self._total += len(text)
-        room = self._half - len(self._head)
-        self._head += text[:room]
-        self._tail = (self._tail + text[room:])[-self._half :]
+        remaining = self._half - len(self._head)
+        self._head += text[:remaining]
+        self._tail = (self._tail + text[remaining:])[-self._half :]
 
 
 @dataclass(frozen=True, slots=True)

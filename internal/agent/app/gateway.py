@@ -206,7 +206,7 @@ class Gateway:
     async def answer(
         self,
         question_id: QuestionId,
-        given: AnswerInput,
+        answer_input: AnswerInput,
         actor: Actor,
         message: InboundMessage | None = None,
     ) -> QuestionRecord:
@@ -225,7 +225,7 @@ class Gateway:
             answer_question,
             self._stores,
             question_id,
-            given,
+            answer_input,
             actor=actor,
             message=message,
             now=now,

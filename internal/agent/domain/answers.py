@@ -45,7 +45,7 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: Annotated[tuple[str, ...], Meta(max_length=_MAX_RULES)] = ()
 
 
-def normalize_answer(question: Question, given: AnswerInput) -> AnswerInput:
+def normalize_answer(question: Question, answer: AnswerInput) -> AnswerInput:
     """Return the answer in its canonical form for this question.
 
     Choices become text, text on an approval becomes a rejection with that reason, and an approval
@@ -56,11 +56,11 @@ def normalize_answer(question: Question, given: AnswerInput) -> AnswerInput:
     """
     match question.kind:
         case "plan":
-            return _normalize_plan(given)
+            return _normalize_plan(answer)
         case "clarify":
-            return _normalize_clarify(question, given)
+            return _normalize_clarify(question, answer)
         case "approval":
-            return _normalize_approval(question, given)
+            return _normalize_approval(question, answer)
 
 
 def read_answer(
@@ -101,66 +101,66 @@ def _chosen(question: Question, answer_text: str) -> AnswerInput | None:
     return AnswerInput("text", choices=tuple(dict.fromkeys(numbers)))
 
 
-def _normalize_plan(given: AnswerInput) -> AnswerInput:
-    _reject_foreign_fields(given, "a plan", choices=False, calls=False)
-    if given.decision == "text" and not given.text.strip():
+def _normalize_plan(answer: AnswerInput) -> AnswerInput:
+    _reject_foreign_fields(answer, "a plan", choices=False, calls=False)
+    if answer.decision == "text" and not answer.text.strip():
         raise InvalidRequest("Say what should change in the plan: text is empty.")
-    if given.decision != "edit" and given.edit is None:
-        return given
-    if given.edit is None:
+    if answer.decision != "edit" and answer.edit is None:
+        return answer
+    if answer.edit is None:
         raise InvalidRequest('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
-    steps = tuple(step.strip() for step in given.edit.steps)
+    steps = tuple(step.strip() for step in answer.edit.steps)
     if not 0 < len(steps) <= MAX_STEPS or not all(steps):
         raise InvalidRequest(f"A plan has 1 to {MAX_STEPS} steps and none of them is empty.")
-    if len(msgspec.json.encode((steps, given.edit.goal))) > MAX_PLAN_BYTES:
+    if len(msgspec.json.encode((steps, answer.edit.goal))) > MAX_PLAN_BYTES:
         raise InvalidRequest(
             f"The plan is too long: goal and steps have {MAX_PLAN_BYTES:,} bytes at most."
         )
-    return msgspec.structs.replace(given, edit=PlanEdit(steps, given.edit.goal.strip()))
+    return msgspec.structs.replace(answer, edit=PlanEdit(steps, answer.edit.goal.strip()))
 
 
-def _normalize_clarify(question: Question, given: AnswerInput) -> AnswerInput:
-    _reject_foreign_fields(given, "a question", choices=True, calls=False)
-    if given.decision == "edit":
+def _normalize_clarify(question: Question, answer: AnswerInput) -> AnswerInput:
+    _reject_foreign_fields(answer, "a question", choices=True, calls=False)
+    if answer.decision == "edit":
         raise InvalidRequest("Only a plan can be edited: answer with text or choices.")
-    wrong = [n for n in given.choices if not 1 <= n <= len(question.options)]
+    wrong = [n for n in answer.choices if not 1 <= n <= len(question.options)]
     if wrong:
         raise InvalidRequest(
             f"There is no option {wrong[0]}: the options are 1 to {len(question.options)}."
         )
-    if len(set(given.choices)) > 1 and not question.multiple:
+    if len(set(answer.choices)) > 1 and not question.multiple:
         raise InvalidRequest("Choose one option: this question takes a single one.")
-    chosen = [question.options[n - 1] for n in dict.fromkeys(given.choices)]
-    words = "; ".join([*chosen, *([given.text.strip()] if given.text.strip() else [])])
-    if given.decision == "text" and not words:
+    chosen = [question.options[n - 1] for n in dict.fromkeys(answer.choices)]
+    text = "; ".join([*chosen, *([answer.text.strip()] if answer.text.strip() else [])])
+    if answer.decision == "text" and not text:
         raise InvalidRequest("The answer is empty: give text, or choices such as [1].")
-    return msgspec.structs.replace(given, text=words)
+    return msgspec.structs.replace(answer, text=text)
 
 
-def _normalize_approval(question: Question, given: AnswerInput) -> AnswerInput:
-    _reject_foreign_fields(given, "calls", choices=False, calls=True)
-    if given.decision == "edit":
+def _normalize_approval(question: Question, answer: AnswerInput) -> AnswerInput:
+    _reject_foreign_fields(answer, "calls", choices=False, calls=True)
+    if answer.decision == "edit":
         raise InvalidRequest("Calls cannot be edited: say no and what should be done instead.")
-    if given.decision == "text":
-        if not given.text.strip():
+    if answer.decision == "text":
+        if not answer.text.strip():
             raise InvalidRequest("Say yes or no: text is empty.")
-        given = msgspec.structs.replace(given, decision="reject")
+        answer = msgspec.structs.replace(answer, decision="reject")
     known = {call.call_id for call in question.calls}
-    if foreign := next((name for name in given.items if name not in known), None):
+    if foreign := next((name for name in answer.items if name not in known), None):
         raise InvalidRequest(f"The question is not about a call {foreign[:80]!r}.")
-    yes = given.decision == "approve"
-    approved = [call for call in question.calls if given.items.get(call.call_id, yes)]
-    if given.grant != "once" and approved:
-        return msgspec.structs.replace(given, rules=_rules(question, approved, given.rules))
-    if given.rules:
+    yes = answer.decision == "approve"
+    approved = [call for call in question.calls if answer.items.get(call.call_id, yes)]
+    if answer.grant != "once" and approved:
+        return msgspec.structs.replace(answer, rules=_rules(question, approved, answer.rules))
+    if answer.rules:
         raise InvalidRequest("Rules need a yes with the grant session or rule.")
-    return msgspec.structs.replace(given, grant="once")
+    return msgspec.structs.replace(answer, grant="once")
 
 
 def _rules(
     question: Question, approved: Sequence[ApprovalItem], wanted: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the rules that an approval adds: the given ones, else all offered ones."""
+    """Return the rules that an approval adds: those of the answer, else all offered ones."""
     without_rule = next((call for call in approved if not call.rules), None)
     if without_rule is not None and not wanted:
         raise InvalidRequest(
@@ -175,15 +175,15 @@ def _rules(
     return tuple(dict.fromkeys(rules))
 
 
-def _reject_foreign_fields(given: AnswerInput, about: str, *, choices: bool, calls: bool) -> None:
+def _reject_foreign_fields(answer: AnswerInput, about: str, *, choices: bool, calls: bool) -> None:
     """Reject fields that have no meaning for this kind of question."""
-    if given.edit is not None and given.decision not in ("edit", "approve"):
+    if answer.edit is not None and answer.decision not in ("edit", "approve"):
         raise InvalidRequest("edit goes with the decision edit or approve.")
-    if given.edit is not None and calls + choices:
+    if answer.edit is not None and calls + choices:
         raise InvalidRequest(f"edit has no meaning for {about}.")
-    if given.choices and not choices:
+    if answer.choices and not choices:
         raise InvalidRequest(f"choices have no meaning for {about}.")
-    if (given.items or given.rules or given.grant != "once") and not calls:
+    if (answer.items or answer.rules or answer.grant != "once") and not calls:
         raise InvalidRequest(f"items, grant and rules have no meaning for {about}.")
 
 

@@ -1,13 +1,12 @@
 """Tool specifications: what the model may call, frozen when a run is prepared."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from internal.agent.domain.permissions.targets import CommandTarget, Risk, Target, ToolTargets
-
-Language = Literal["en", "zh"]
+from internal.i18n.language import Language
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ class SettingsCommands:
         if argument and wanted not in {"on", "off"}:
             return phrases("plan_how", command=phrases.command("plan"))
         if argument and not actor.principal.may("operate"):
-            return phrases("wish_not_yours")
+            return phrases("setting_not_allowed")
         if argument:
             less: PlanReview | None = "off" if actor.principal.may("owner") else None
             settings = settings._replace(plan_review="always" if wanted == "on" else less)
@@ -51,7 +51,7 @@ class SettingsCommands:
         phrases, actor = message.phrases, message.actor
         settings = await self._gateway.chats.get_settings(actor.chat)
         if argument and not actor.principal.may("operate"):
-            return phrases("wish_not_yours")
+            return phrases("setting_not_allowed")
         if argument and not _MODEL_NAME.fullmatch(argument):
             return phrases("model_how", command=phrases.command("model"))
         if argument:

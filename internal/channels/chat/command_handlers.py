@@ -105,7 +105,7 @@ class CommandHandlers:
         try:
             await self._gateway.stop(task.id, _principal_for(task, actor.principal), actor.via)
         except (NotFound, Forbidden):
-            return "not_yours"
+            return "stop_not_allowed"
         except Conflict:
             return "nothing_to_stop"
         return "stopping"
@@ -121,7 +121,7 @@ class CommandHandlers:
         try:
             resumed = await self._gateway.resume(task.id, principal, actor.via, message.row)
         except (NotFound, Forbidden):
-            return CommandResult(phrases("not_yours"))
+            return CommandResult(phrases("stop_not_allowed"))
         except Conflict as conflict:
             return CommandResult(str(conflict))
         return CommandResult(run_id=resumed.run_id, settled=True)

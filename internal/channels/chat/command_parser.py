@@ -6,6 +6,7 @@ from functools import cache
 from typing import Literal, NamedTuple, get_args
 
 from internal.i18n.chat import ChatPhrases, chat_vocabulary
+from internal.i18n.language import LANGUAGES
 
 CommandName = Literal[
     "help",
@@ -77,7 +78,7 @@ def _commands() -> dict[str, CommandName]:
     names: tuple[CommandName, ...] = get_args(CommandName)
     return {
         word: name
-        for language in ("en", "zh")
+        for language in LANGUAGES
         for name in names
         for word in chat_vocabulary(language).commands[name]
     }

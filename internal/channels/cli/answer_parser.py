@@ -45,14 +45,14 @@ def parse_answer(question: Mapping[str, Any], decision: DecisionText) -> dict[st
     words = decision.text.strip()
     if len(words) > MAX_ANSWER_CHARS:
         raise CliExit(USAGE, f"An answer has at most {MAX_ANSWER_CHARS:,} characters.")
-    given = _parse_edit(question, decision) or _parse_text(question, words)
-    if given is None:
+    answer = _parse_edit(question, decision) or _parse_text(question, words)
+    if answer is None:
         raise CliExit(USAGE, "The answer is empty. Answer yes, no, an option number, or free text.")
     if decision.items:
-        given["items"] = dict(_parse_item(question["calls"], text) for text in decision.items)
+        answer["items"] = dict(_parse_item(question["calls"], text) for text in decision.items)
     if decision.rules:
-        given["rules"] = list(decision.rules)
-    return given
+        answer["rules"] = list(decision.rules)
+    return answer
 
 
 def describe_answer(answer: Mapping[str, Any], messages: MessageCatalog) -> str:
@@ -60,16 +60,18 @@ def describe_answer(answer: Mapping[str, Any], messages: MessageCatalog) -> str:
     decision, text, grant = answer["decision"], answer["text"], answer["grant"]
     match decision:
         case "approve" if grant != "once":
-            said = messages(f"said_{grant}", text=", ".join(answer["rules"]))
+            answer_text = messages(f"answer_{grant}", text=", ".join(answer["rules"]))
         case "reject" if text:
-            said = messages("said_because", text=text)
+            answer_text = messages("answer_because", text=text)
         case "edit" | "approve" if answer["edit"]:
-            said = messages(f"said_{decision}_plan", text=" → ".join(answer["edit"]["steps"]))
+            answer_text = messages(
+                f"answer_{decision}_plan", text=" → ".join(answer["edit"]["steps"])
+            )
         case _:
-            said = messages(f"said_{decision}", text=text)
-    yes, no = messages("said_approve"), messages("said_reject")
+            answer_text = messages(f"answer_{decision}", text=text)
+    yes, no = messages("answer_approve"), messages("answer_reject")
     items = [f"{call_id}: {yes if agreed else no}" for call_id, agreed in answer["items"].items()]
-    return messages("answered", answer=" · ".join([said, *items]))
+    return messages("answered", answer=" · ".join([answer_text, *items]))
 
 
 def _parse_text(question: Mapping[str, Any], words: str) -> dict[str, Any] | None:
@@ -84,9 +86,9 @@ def _parse_text(question: Mapping[str, Any], words: str) -> dict[str, Any] | Non
             return {"decision": "approve", "grant": grant}
     if reason := _parse_reason(words):
         return {"decision": "reject", "text": reason}
-    given = _read_text_answer(question, words, known["yes"], known["no"])
+    answer = _read_text_answer(question, words, known["yes"], known["no"])
     # free text about calls rejects them with the text as the reason
-    return given or ({"decision": "text", "text": words} if words else None)
+    return answer or ({"decision": "text", "text": words} if words else None)
 
 
 def _parse_reason(words: str) -> str:
@@ -120,17 +122,17 @@ def _parse_edit(question: Mapping[str, Any], decision: DecisionText) -> dict[str
 
 
 def _parse_item(calls: Sequence[Mapping[str, Any]], text: str) -> tuple[str, bool]:
-    name, _, said = text.rpartition("=")
+    name, _, decision = text.rpartition("=")
     ids = [str(call["call_id"]) for call in calls]
     found = ids[int(name) - 1] if name.isdecimal() and 0 < int(name) <= len(ids) else name
     if found not in ids:
         raise CliExit(
             USAGE, f"There is no call {name or text}. Use its number or id, such as 1=yes."
         )
-    known, word = _keywords(), _normalize(said)
+    known, word = _keywords(), _normalize(decision)
     if word not in {*known["yes"], *known["no"]}:
         raise CliExit(
-            USAGE, f"Answer a call with yes or no, such as {name}=yes, not {said or 'nothing'}."
+            USAGE, f"Answer a call with yes or no, such as {name}=yes, not {decision or 'nothing'}."
         )
     return found, word in known["yes"]
 
@@ -155,7 +157,7 @@ def _read_text_answer(
     `yes` and `no` are the exact keywords, in lower case.
     """
     question = msgspec.convert({**view, "id": view["question_id"], "call_id": ""}, Question)
-    given = read_answer(question, text, yes, no)
-    if given is None:
+    answer = read_answer(question, text, yes, no)
+    if answer is None:
         return None
-    return {name: value for name, value in msgspec.to_builtins(given).items() if value}
+    return {name: value for name, value in msgspec.to_builtins(answer).items() if value}

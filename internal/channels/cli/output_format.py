@@ -99,7 +99,7 @@ class RunReport:
             messages.append(self._error)
         elif status == "waiting":
             catalog = MessageCatalog("cli", "en")
-            messages.append(catalog("waits", task=self.ids.task_id))
+            messages.append(catalog("task_waiting", task=self.ids.task_id))
             messages += [
                 "\n".join(render_question(one, catalog)) for one in self._questions.values()
             ]

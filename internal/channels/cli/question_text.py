@@ -37,7 +37,7 @@ def answer_command(question: Mapping[str, Any], messages: MessageCatalog) -> str
         answers.insert(0, "1,2" if question.get("multiple") else "1")
     if len(calls) > 1:
         answers.append(messages("item"))
-    return messages("asks", question=question["question_id"], answers=" | ".join(answers))
+    return messages("answer_command", question=question["question_id"], answers=" | ".join(answers))
 
 
 def _call(call: Mapping[str, Any], number: int, messages: MessageCatalog) -> Iterator[str]:

@@ -105,9 +105,9 @@ def post_part(text: str) -> MessagePart:
 
 
 def _file(safe: str, answer: str, phrases: ChatPhrases) -> tuple[MessagePart, ...]:
-    said = phrases("long_answer", head=tables_as_code(truncate_bytes(safe, _SUMMARY), 0))
+    notice = phrases("long_answer", head=tables_as_code(truncate_bytes(safe, _SUMMARY), 0))
     content = answer.encode("utf-8", "replace")
-    return post_part(said), MessagePart("file", "", (phrases("file_name"), content))
+    return post_part(notice), MessagePart("file", "", (phrases("file_name"), content))
 
 
 def byte_length(text: str) -> int:

@@ -113,9 +113,9 @@ def render_outcome(
     record: QuestionRecord, phrases: ChatPhrases, app_id: str
 ) -> Sequence[Rendering]:
     """Return a short message about a question whose card cannot be replaced."""
-    said = describe_outcome(record, phrases).text
+    outcome = describe_outcome(record, phrases).text
     about = truncate_line(record.question.title, 200)
-    blocks = [ContentBlock("text", f"{QUESTION_MARK} {said}: {about}")]
+    blocks = [ContentBlock("text", f"{QUESTION_MARK} {outcome}: {about}")]
     if (answer := _personal_answer(record)) is not None:
         blocks.append(_answerer_block(answer, app_id, phrases))
     text = _blocks_markdown([*blocks, *_footer_blocks(record, phrases)])
@@ -168,9 +168,9 @@ def _header(record: QuestionRecord, phrases: ChatPhrases) -> Element:
     title: Element = {"tag": "plain_text", "content": _title(record, phrases)}
     if record.status == "open":
         return {"title": title, "template": _COLOURS[record.question.kind]}
-    said, colour = describe_outcome(record, phrases)
+    outcome, colour = describe_outcome(record, phrases)
     return {
-        "title": {"tag": "plain_text", "content": said},
+        "title": {"tag": "plain_text", "content": outcome},
         "subtitle": title,
         "template": colour,
     }

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from internal.i18n import catalog
-from internal.i18n.catalog import (
-    CATALOGS,
-    LANGUAGES,
-    MessageCatalog,
-    find_mismatches,
-    load_catalog,
-    resolve_language,
-)
+from internal.i18n.catalog import CATALOGS, MessageCatalog, find_mismatches, load_catalog
+from internal.i18n.language import LANGUAGES
 from tests import ROOT
 
 SOURCES = ("internal/channels", "internal/i18n", "cmd")
@@ -89,9 +83,3 @@ def test_every_message_that_the_code_names_exists() -> None:
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     }
     assert named - known - set(LANGUAGES) == set()
-
-
-def test_the_language_setting_wins_over_the_locale() -> None:
-    locales = ("zh_CN.UTF-8", "C.UTF-8", "")
-    assert [resolve_language("auto", locale) for locale in locales] == ["zh", "en", "en"]
-    assert (resolve_language("en", "zh_CN"), resolve_language("zh", "C")) == ("en", "zh")

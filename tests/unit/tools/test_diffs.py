@@ -12,8 +12,8 @@ import pytest
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import escape_invisible
-from internal.agent.domain.tools import Language
 from internal.agent.ports.tools import CallContext, ToolSource
+from internal.i18n.language import Language
 from internal.sandbox.native import NativeSandbox
 from internal.tools.diffs import MAX_PREVIEW_BYTES, unified_diff
 from internal.tools.http_client import Fetcher

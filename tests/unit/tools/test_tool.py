@@ -10,9 +10,9 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.permissions.targets import PathTarget, UrlTarget
 from internal.agent.domain.react.gates import CONTROL_SPECS
-from internal.agent.domain.tools import Language
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+from internal.i18n.language import Language
 from internal.sandbox.native import NativeSandbox
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl

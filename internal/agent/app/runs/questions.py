@@ -47,7 +47,7 @@ def can_answer(question: QuestionRecord, actor: Actor) -> bool:
 def answer_question(
     stores: Stores,
     question_id: QuestionId,
-    given: AnswerInput,
+    answer_input: AnswerInput,
     *,
     actor: Actor,
     message: InboundMessage | None,
@@ -70,7 +70,7 @@ def answer_question(
         raise Forbidden("Only operators may answer this question.")
     if question.status != "open" or question.expires <= now:
         raise Conflict(closed_message(question))
-    answer = _answer(question, normalize_answer(question.question, given), actor, now=now)
+    answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
     if message is not None:
         key = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*key)):
@@ -168,22 +168,24 @@ def closed_message(question: QuestionRecord) -> str:
     return f"Already answered by {answer.who} via {answer.via}, {time}: {answer.decision}{text}."
 
 
-def _answer(question: QuestionRecord, given: AnswerInput, actor: Actor, *, now: str) -> Answer:
+def _answer(
+    question: QuestionRecord, answer_input: AnswerInput, actor: Actor, *, now: str
+) -> Answer:
     principal = actor.principal
     offered = {rule for call in question.question.calls for rule in call.rules}
-    if not (principal.may("owner") or offered.issuperset(given.rules)):
+    if not (principal.may("owner") or offered.issuperset(answer_input.rules)):
         raise Forbidden("Only the owner may add rules that were not offered.")
     return Answer(
         question.question.id,
-        given.decision,
+        answer_input.decision,
         principal.id,
         actor.via,
-        text=replace_surrogates(given.text).strip(),
-        items=given.items,
+        text=replace_surrogates(answer_input.text).strip(),
+        items=answer_input.items,
         name=principal.name,
         at=now,
-        edit=given.edit,
-        choices=given.choices,
-        grant=given.grant,
-        rules=given.rules,
+        edit=answer_input.edit,
+        choices=answer_input.choices,
+        grant=answer_input.grant,
+        rules=answer_input.rules,
     )

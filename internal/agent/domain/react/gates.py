@@ -13,7 +13,8 @@ from msgspec import Meta
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.plans import MAX_STEPS, Complexity, Plan
 from internal.agent.domain.tasks import GateMode
-from internal.agent.domain.tools import Language, ToolSpec
+from internal.agent.domain.tools import ToolSpec
+from internal.i18n.language import Language
 
 MAX_OPTIONS = 20
 

@@ -46,8 +46,8 @@ def resolve(
             return _resolve_approval(question, answer, plan=plan, pending=pending, config=config)
         case "clarify":
             refused = answer.decision in ("reject", "expired")
-            said = "The person gave no answer." if refused else "Yes, go on."
-            text = replace_surrogates(answer.text) if answer.text.strip() else said
+            fallback = "The person gave no answer." if refused else "Yes, go on."
+            text = replace_surrogates(answer.text) if answer.text.strip() else fallback
             return Resolution(plan, _result(question, text, refused=refused))
         case "plan":
             if plan is None:

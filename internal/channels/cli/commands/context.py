@@ -6,7 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 from internal.channels.cli.application import Application
 from internal.config.terminal_env import terminal_facts
-from internal.i18n.catalog import Language, MessageCatalog, resolve_language
+from internal.i18n.catalog import MessageCatalog
+from internal.i18n.language import Language, resolve_language
 
 Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
 

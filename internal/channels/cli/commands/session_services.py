@@ -20,7 +20,7 @@ from internal.channels.cli.transports.interface import Transport
 from internal.channels.cli.transports.threaded import ThreadedHttpTransport, in_thread
 from internal.config.terminal_env import terminal_facts
 from internal.config.types import ConfigError
-from internal.i18n.catalog import resolve_language
+from internal.i18n.language import resolve_language
 
 
 @asynccontextmanager

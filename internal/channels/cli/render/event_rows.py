@@ -161,7 +161,7 @@ class EventRows:
             usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write")
         )
         summary = self._messages(
-            "over",
+            "run_summary",
             time=format_duration(result["duration_ms"] / 1000),
             input=format_tokens(input_tokens),
             output=format_tokens(usage.get("output_tokens", 0)),

@@ -86,7 +86,7 @@ class BrokenText(Text):
 class Prefixed:
     """A renderable with a prefix before its first row and another one before the others.
 
-    The prefixes are left out where they would leave hardly any room.
+    The prefixes are left out where they would leave hardly any columns.
     """
 
     def __init__(self, renderable: RenderableType, first: str, rest: str) -> None:
@@ -100,9 +100,9 @@ class Prefixed:
 
     def render_lines(self, console: Console, options: ConsoleOptions) -> Iterator[list[Segment]]:
         """Yield the rows."""
-        room = options.max_width - max(map(cell_width, (self._first, self._rest)))
-        narrow = room < min(MIN_TEXT_WIDTH, options.max_width)
-        inner = options.update(width=options.max_width if narrow else room, height=None)
+        text_width = options.max_width - max(map(cell_width, (self._first, self._rest)))
+        narrow = text_width < min(MIN_TEXT_WIDTH, options.max_width)
+        inner = options.update(width=options.max_width if narrow else text_width, height=None)
         prefix = self._first
         for line in _render_lines(console, self._renderable, inner):
             yield line if narrow else [Segment(prefix, style_class("marker")), *line]

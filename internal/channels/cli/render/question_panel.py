@@ -35,15 +35,15 @@ class QuestionPanel:
         self._glyphs = glyphs
 
     def rows(
-        self, question: OpenQuestion, width: int, room: int, *, armed: bool
+        self, question: OpenQuestion, width: int, max_rows: int, *, armed: bool
     ) -> list[Fragments]:
-        """Return a question with its keys in at most `room` rows, [] if they are too few.
+        """Return a question with its keys in at most `max_rows` rows, [] if they are too few.
 
         The keys are shown once they are `armed`.
         """
         head, *bodies = list(self._parts(question))
         keys = _rows(self.keys(question, width), width)
-        left = room - len(keys)
+        left = max_rows - len(keys)
         if left < 2:  # noqa: PLR2004 - what is asked, and how much of it is not shown
             return []
         if question.drafting:
@@ -65,7 +65,7 @@ class QuestionPanel:
         ]
 
     def keys(self, question: OpenQuestion, width: int) -> list[StyledLine]:
-        """Return the lines that explain the keys. They break between keys where there is room."""
+        """Return the lines that explain the keys; they break between keys if possible."""
         if question.drafting:
             text = self._messages(f"writing_{question.drafting}")
             return [StyledLine(_faint(text), _INDENT, _INDENT)]
@@ -103,13 +103,13 @@ class QuestionPanel:
         messages, decision = self._messages, str(answer["decision"])
         text = truncate_line(str(answer.get("text") or ""), _MAX_TITLE_WIDTH)
         if decision != "text":
-            known = messages(f"said_{decision}")
+            decision_text = messages(f"answer_{decision}")
             if answer.get("items"):
                 yes = sum(answer["items"].values())
-                known = messages("said_some", count=yes, all=len(question.calls))
+                decision_text = messages("answer_some", count=yes, all=len(question.calls))
             elif decision == "approve" and answer.get("grant", "once") != "once":
-                known = messages(f"said_{answer['grant']}")
-            text = ": ".join(one for one in (known, text) if one)
+                decision_text = messages(f"answer_{answer['grant']}")
+            text = ": ".join(one for one in (decision_text, text) if one)
         style, glyph = self._mark(question, decision)
         who = "" if here or decision == "expired" else self._by(answer)
         arrow = self._glyphs.arrow
@@ -254,14 +254,14 @@ def _what(call: Mapping[str, Any]) -> list[str]:
 
 
 def _clipped(
-    parts: Sequence[list[StyledLine]], width: int, room: int
+    parts: Sequence[list[StyledLine]], width: int, max_rows: int
 ) -> tuple[list[Fragments], int]:
     """Return the rows of these parts and how many were left out, of the longest parts first."""
     drawn = [_rows(part, width) for part in parts if part]
-    if sum(map(len, drawn)) <= room:
+    if sum(map(len, drawn)) <= max_rows:
         return [row for rows in drawn for row in rows], 0
-    kept, left = [0] * len(drawn), room - 1
-    # one row of each part in turn, the head first, while there is room
+    kept, left = [0] * len(drawn), max_rows - 1
+    # one row of each part in turn, the head first, while rows are left
     while left:
         for number, rows in enumerate(drawn):
             if left and kept[number] < len(rows):

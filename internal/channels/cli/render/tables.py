@@ -14,7 +14,7 @@ from internal.channels.cli.render.text import cell_width
 Alignment = Literal["left", "right", "center"]
 _GAP = 2
 _MIN_COLUMN_WIDTH = 6
-"""With less room than this per column a table is rendered as records."""
+"""With fewer columns of text than this per column a table is rendered as records."""
 
 
 class MarkdownTable:

@@ -13,7 +13,7 @@ Fragment = tuple[str, str]
 Fragments = tuple[Fragment, ...]
 
 MIN_TEXT_WIDTH = 6
-"""With fewer columns than this, prefixes are left out to make room for the text itself."""
+"""With fewer columns than this, prefixes are left out to leave columns for the text itself."""
 _TAB_SIZE = 4
 
 # East Asian text may break between any two characters, but not before closing punctuation nor
@@ -83,10 +83,10 @@ def truncate_line(text: str, width: int) -> str:
 
 def ellipsize(line: str, width: int) -> str:
     """Return as much of a line as fits into `width` columns before an ellipsis."""
-    room, kept = width - 1, 0
+    available, kept = width - 1, 0
     for character in line:
-        room -= cell_width(character)
-        if room < 0:
+        available -= cell_width(character)
+        if available < 0:
             break
         kept += 1
     return f"{line[:kept].rstrip()}…" if width > 0 else ""
@@ -94,16 +94,16 @@ def ellipsize(line: str, width: int) -> str:
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[Fragments]:
     """Yield the rows of a line, of at most `width` columns each."""
-    rest_width = _prefix_room(line.rest, width)
+    rest_width = _width_beside(line.rest, width)
     text = plain_text(line.body)
-    first_width = _prefix_room(line.first, width)
+    first_width = _width_beside(line.first, width)
     ends = [*break_line(text, rest_width, first_width, verbatim=line.verbatim), len(text)]
     start = 0
     for number, end in enumerate(ends):
-        prefix, room = (line.rest, rest_width) if number else (line.first, first_width)
+        prefix, available = (line.rest, rest_width) if number else (line.first, first_width)
         shown = text[start:end] if line.verbatim else text[start:end].rstrip()
         row = _slice(line.body, start, start + len(shown))
-        row = row if room == width else (*prefix, *row)
+        row = row if available == width else (*prefix, *row)
         yield row if plain_text(row).strip() else ()
         start = end
 
@@ -115,21 +115,21 @@ def break_line(text: str, width: int, first: int | None = None, *, verbatim: boo
     a row belong to it and may exceed the width unless the line is `verbatim`.
     """
     starts: list[int] = []
-    start, room = 0, width if first is None else first
-    if len(text) <= room and cell_width(text) <= room:
+    start, available = 0, width if first is None else first
+    if len(text) <= available and cell_width(text) <= available:
         return starts  # most lines
     while True:
-        start = _find_break(text, start, room, verbatim=verbatim)
+        start = _find_break(text, start, available, verbatim=verbatim)
         if start >= len(text):
             return starts
         starts.append(start)
-        room = width
+        available = width
 
 
-def _prefix_room(prefix: Fragments, width: int) -> int:
+def _width_beside(prefix: Fragments, width: int) -> int:
     """Return the columns beside a prefix, all of them if the prefix is left out."""
-    room = width - cell_width(plain_text(prefix))
-    return max(width if room < min(MIN_TEXT_WIDTH, width) else room, 1)
+    available = width - cell_width(plain_text(prefix))
+    return max(width if available < min(MIN_TEXT_WIDTH, width) else available, 1)
 
 
 def _slice(body: Fragments, start: int, end: int) -> Fragments:
@@ -144,30 +144,30 @@ def _slice(body: Fragments, start: int, end: int) -> Fragments:
     return tuple(found)
 
 
-def _find_break(text: str, start: int, room: int, *, verbatim: bool) -> int:
+def _find_break(text: str, start: int, available: int, *, verbatim: bool) -> int:
     """Return where the row after the one at `start` starts."""
     if verbatim:
-        return _break_at_edge(text, start, room)
+        return _break_at_edge(text, start, available)
     end = start
     for unit in _UNIT.finditer(text, start):
         if unit[0].isspace() and unit.start() > start:
             continue  # counts once a word follows
         width = cell_width(text[end : unit.end()])
-        if width <= room:
-            room -= width
+        if width <= available:
+            available -= width
             end = unit.end()
         elif end == start:
-            return _break_at_edge(text, start, room)
+            return _break_at_edge(text, start, available)
         else:
             return unit.start()
     return len(text)
 
 
-def _break_at_edge(text: str, start: int, room: int) -> int:
+def _break_at_edge(text: str, start: int, available: int) -> int:
     end = start
     while end < len(text):
-        room -= cell_width(text[end])
-        if room < 0 and end > start:
+        available -= cell_width(text[end])
+        if available < 0 and end > start:
             break
         end += 1
     return end

@@ -27,7 +27,7 @@ from internal.channels.cli.repl.signals import SessionSignals
 from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
 from internal.channels.cli.task_request import File
-from internal.i18n.catalog import Language
+from internal.i18n.language import Language
 
 _CLOSE_TIMEOUT_SECONDS = 5.0
 
@@ -155,11 +155,11 @@ class _ReplApp:
         app, session = self.screen.app, self.session
         if app.is_running and not app.is_done:
             if session.session_id is not None:
-                resume = session.messages("goes_on", id=session.session_id)
+                resume = session.messages("resume_command", id=session.session_id)
                 session.note(session.view.rows.note(resume))
                 for name in session.view.questions:
-                    waits = session.messages("still_waits", id=name)
-                    session.note(session.view.rows.note(waits))
+                    text = session.messages("question_open", id=name)
+                    session.note(session.view.rows.note(text))
             app.exit(result=code)
 
     async def _serve(self) -> None:
@@ -181,7 +181,7 @@ class _ReplApp:
         about = await services.client.defaults()
         session.model = start.choices.model or about.model
         messages, rows = session.messages, session.view.rows
-        session.note(rows.faint(messages("head", version=start.version)))
+        session.note(rows.faint(messages("banner", version=start.version)))
         if about.offline:
             session.note(rows.note(messages("offline")))
         wanted = start.session_id

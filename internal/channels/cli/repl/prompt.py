@@ -74,16 +74,16 @@ class Prompt:
         glyph = self.session.view.rows.glyphs.permission
         return self.session.status((("class:need", f"{glyph} {label}"),), hint)
 
-    def panel(self, width: int, room: int) -> list[Fragments]:
-        """Return the rows of the question, at most `room`, and a row about other sessions."""
+    def panel(self, width: int, max_rows: int) -> list[Fragments]:
+        """Return the rows of the question, at most `max_rows`, and a row about other sessions."""
         self._reload_after_change()
-        question, others = self.question, self._others(width) if room > 1 else []
+        question, others = self.question, self._others(width) if max_rows > 1 else []
         if self._draft_id and (question is None or question.id != self._draft_id):
             self._draft_id = ""
             self._box.reset()  # answered elsewhere: the draft is obsolete
         if question is None:
             return others
-        rows = self._question_rows(question, width, room - len(others))
+        rows = self._question_rows(question, width, max_rows - len(others))
         self._mark_visible(question.id if rows else "")
         return [*others, *rows]
 
@@ -166,13 +166,13 @@ class Prompt:
             self._loaded_for = self.session.session_id
             self.session.start(self.load_questions())
 
-    def _question_rows(self, question: OpenQuestion, width: int, room: int) -> list[Fragments]:
+    def _question_rows(self, question: OpenQuestion, width: int, max_rows: int) -> list[Fragments]:
         """Return the rows of the question, rendered again only after a change."""
         armed, selected = self._armed(question), tuple(sorted(question.selected))
-        state = (question.id, question.drafting, selected, width, room, armed)
+        state = (question.id, question.drafting, selected, width, max_rows, armed)
         if state != self._rendered_for:
             panel = self.session.view.panel
-            self._rows = panel.rows(question, width, room, armed=armed)
+            self._rows = panel.rows(question, width, max_rows, armed=armed)
             self._rendered_for = state
         return self._rows
 

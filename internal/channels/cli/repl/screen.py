@@ -44,8 +44,8 @@ class ScreenContent(Protocol):
         """Return the status line and the hint at its right end."""
         ...
 
-    def panel(self, width: int, room: int) -> list[Fragments]:
-        """Return the open question, in at most `room` rows."""
+    def panel(self, width: int, max_rows: int) -> list[Fragments]:
+        """Return the open question, in at most `max_rows` rows."""
         ...
 
     def mark(self) -> Fragments:
@@ -117,14 +117,14 @@ class TerminalScreen:
             self._raw = termios.tcgetattr(self._input.fileno())
         width = self.width
         final, self._tail = self._shown.take_rows(width)
-        self._panel = self._shown.panel(width, self._room())
+        self._panel = self._shown.panel(width, self._panel_rows())
         if final or self._shrinks(app):
             app.renderer.erase(leave_alternate_screen=False)
         for row in final:
             text: StyleAndTextTuples = [*row, ("", "\n")]
             print_formatted_text(self._output, text, self._style, color_depth=app.color_depth)
 
-    def _room(self) -> int:
+    def _panel_rows(self) -> int:
         """Return how many rows are left for a question beside the input."""
         rows = self._output.get_size().rows
         box = min(self.box.document.line_count, _MAX_INPUT_ROWS, max(rows // 2 - 2, 1))
@@ -185,12 +185,12 @@ class TerminalScreen:
     def _status(self) -> StyleAndTextTuples:
         left, hint = self._shown.status()
         width = self.width
-        room = width - cell_width(plain_text(left))
-        if room < 0:
+        columns = width - cell_width(plain_text(left))
+        if columns < 0:
             return [("", ellipsize(plain_text(left), width))]
-        if cell_width(hint) + 2 > room:
+        if cell_width(hint) + 2 > columns:
             return list(left)
-        gap = " " * (room - cell_width(hint))
+        gap = " " * (columns - cell_width(hint))
         return [*left, ("class:faint", gap + hint)]
 
     def _prompt(self, line: int, wrapped: int) -> StyleAndTextTuples:
@@ -215,9 +215,9 @@ class TerminalScreen:
             meaning = one.display_meta_text
             line = f"  {name}{' ' * (wide - cell_width(name))}  "
             rows += [(style, truncate_cells(line, self.width))]
-            room = self.width - cell_width(line)
-            if meaning and room > 1:
-                rows += [("class:faint", truncate_cells(meaning, room))]
+            columns = self.width - cell_width(line)
+            if meaning and columns > 1:
+                rows += [("class:faint", truncate_cells(meaning, columns))]
             rows += [("", "\n")]
         return rows[:-1]
 

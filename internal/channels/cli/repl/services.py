@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from internal.channels.cli.application import ToolItem
 from internal.channels.cli.client import GatewayClient
-from internal.i18n.catalog import Language
+from internal.i18n.language import Language
 
 
 class ReplServices(NamedTuple):

@@ -17,7 +17,8 @@ from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.status_line import RunState, render_status
 from internal.channels.cli.repl.view import TranscriptView
 from internal.channels.cli.task_request import File
-from internal.i18n.catalog import Language, MessageCatalog
+from internal.i18n.catalog import MessageCatalog
+from internal.i18n.language import Language
 
 CYCLED_MODES = ("ask", "plan", "accept-edits")
 """The modes that Shift+Tab cycles through."""
@@ -109,7 +110,7 @@ class ReplSession:
         if self._hint[1] > time.monotonic():
             hint = self._hint[0]
         if self._is_disconnected:
-            return (("class:need", f"{self._glyphs.note} {messages('away')}"),), hint
+            return (("class:need", f"{self._glyphs.note} {messages('gateway_unreachable')}"),), hint
         if run is not None:
             return self._running_status(run), hint
         if self._sending:

@@ -34,7 +34,7 @@ async def test_only_the_owner_turns_off_what_the_settings_require(
 async def test_others_change_nothing(app: EchoApp, commands: SettingsCommands, name: str) -> None:
     message = await app.message("x", "guest", "talk")
     reply = await commands.handle(ChatCommand(name, "on"), message)  # type: ignore[arg-type]  # a name
-    assert reply == message.phrases("wish_not_yours")
+    assert reply == message.phrases("setting_not_allowed")
 
 
 async def test_a_model_is_named_and_reset(app: EchoApp, commands: SettingsCommands) -> None:

@@ -62,7 +62,7 @@ async def test_new_starts_another_session(app: EchoApp, handlers: CommandHandler
 async def test_a_task_is_stopped_and_resumed(app: EchoApp, handlers: CommandHandlers) -> None:
     phrases = (await app.message("x")).phrases
     await app.submit("count")
-    assert await reply(app, handlers, "/stop", "guest", "talk") == phrases("not_yours")
+    assert await reply(app, handlers, "/stop", "guest", "talk") == phrases("stop_not_allowed")
     assert await reply(app, handlers, "/stop", "lin", "talk", "operate") == phrases("stopping")
     [task] = await app.gateway.queries.tasks(LOCAL_OWNER)
     assert task.status == "cancelled"

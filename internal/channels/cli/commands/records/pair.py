@@ -52,7 +52,7 @@ def run(args: Namespace, context: CommandContext) -> int:
             case "list", None:
                 found = await client.people()
                 if not found and not args.json:
-                    print_error(messages("nobody"))
+                    print_error(messages("no_roles"))
                 return output.items(found)
             case "remove", str(written):
                 principal = find_id(written, [one.principal for one in await client.people()])

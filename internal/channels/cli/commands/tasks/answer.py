@@ -83,7 +83,9 @@ def run(args: Namespace, context: CommandContext) -> int:
             return await runner.follow_own(ids, args.output_format, after)
         if args.wait:
             return await runner.follow(ids, args.output_format, after)
-        where = "goes_on_gateway" if client.transport.via == "gateway" else "goes_on_terminal"
+        where = (
+            "continues_in_gateway" if client.transport.via == "gateway" else "continues_in_terminal"
+        )
         print_error(messages(where, task=ids.task_id))
         if args.output_format != "text":
             Output().write(RunReport(args.output_format, ids).format_queued())

@@ -40,7 +40,7 @@ def run(args: Namespace, context: CommandContext) -> int:
                 until = messages("until", time=format_minute(one.expires))
                 output.line(f"  {answer_command(one.view, messages)}  ({until})")
         if not found:
-            print_error(messages("nothing_waits"))
+            print_error(messages("no_open_questions"))
         return OK
 
     return run_with_records(args, context, work)

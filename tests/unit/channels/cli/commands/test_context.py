@@ -1,7 +1,7 @@
 """The context of a command."""
 
 from internal.channels.cli.commands.context import CommandContext
-from internal.i18n.catalog import LANGUAGES
+from internal.i18n.language import LANGUAGES
 from larkspur.app import Application
 
 

@@ -45,9 +45,9 @@ def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
     for language in ("en", "zh"):
         panel = QuestionPanel(MessageCatalog("repl", language), glyphs)
         for width in (3, 20, 80):
-            for room in (0, 1, 2, 3, 5, 9, 30):
-                rows = panel.rows(question, width, room, armed=True)
-                assert len(rows) <= room
+            for max_rows in (0, 1, 2, 3, 5, 9, 30):
+                rows = panel.rows(question, width, max_rows, armed=True)
+                assert len(rows) <= max_rows
                 assert all(cell_width(plain_text(row)) <= max(width, 2) for row in rows)
                 assert "\u202e" not in "".join(map(plain_text, rows))
 
@@ -80,7 +80,7 @@ def test_keys_are_named_only_once_they_count() -> None:
     assert "[y] once" in "".join(map(plain_text, late))
 
 
-def test_key_labels_are_not_split_where_there_is_room() -> None:
+def test_key_labels_are_not_split_where_the_width_allows() -> None:
     question = OpenQuestion(EVERY["command"])
     for language in ("en", "zh"):
         panel = QuestionPanel(MessageCatalog("repl", language), UNICODE)
@@ -105,8 +105,8 @@ def test_marks_become_a_yes_or_no_to_each_call() -> None:
     question = OpenQuestion(view("approval", calls=[call("one"), call("two")]))
     assert question.press(ENTER) is None
     assert (question.press("1"), question.press("2"), question.press("1")) == (None, None, None)
-    given = question.press(ENTER)
-    assert given == {"decision": "approve", "items": {"one": False, "two": True}}
+    answer = question.press(ENTER)
+    assert answer == {"decision": "approve", "items": {"one": False, "two": True}}
 
 
 def test_steps_as_they_stand_are_a_yes_and_changed_ones_the_plan() -> None:
@@ -124,8 +124,8 @@ def test_rules_of_all_calls_are_offered_once_each() -> None:
     question = OpenQuestion(view("approval", calls=[call("one"), call("one"), call("two")]))
     box = question.press("p")
     assert box == "shell(echo one)\nshell(echo two)"
-    given = question.answer_from("shell(echo *)\n\n", read_steps)
-    assert given == {"decision": "approve", "grant": "rule", "rules": ["shell(echo *)"]}
+    answer = question.answer_from("shell(echo *)\n\n", read_steps)
+    assert answer == {"decision": "approve", "grant": "rule", "rules": ["shell(echo *)"]}
 
 
 def test_only_a_key_that_decides_may_turn_out_to_begin_a_word() -> None:

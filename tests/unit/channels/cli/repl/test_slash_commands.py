@@ -3,7 +3,8 @@
 from collections import Counter
 
 from internal.channels.cli.repl.slash_commands import SLASH_COMMANDS
-from internal.i18n.catalog import LANGUAGES, MessageCatalog, load_catalog
+from internal.i18n.catalog import MessageCatalog, load_catalog
+from internal.i18n.language import LANGUAGES
 
 
 def test_every_command_has_a_description_and_a_chinese_alias() -> None:
