@@ -2,9 +2,7 @@
 
 import asyncio
 import hashlib
-import resource
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailabl
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import Attachments
 from internal.attachments.local import LocalAttachments
+from tests.support.file_size_limit import limited_file_size
 
 SHA256 = hashlib.sha256(b"content").hexdigest()
 
@@ -128,17 +127,7 @@ async def test_a_folder_that_is_not_writable(tmp_path: Path) -> None:
         await store.put("x", "", b"content")
 
 
-@pytest.fixture
-def little_room() -> Iterator[None]:
-    """No file may grow beyond 1,000 bytes: a write fails in the middle."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@pytest.mark.usefixtures("little_room")
 async def test_a_failed_write_leaves_no_file(store: Attachments, folder: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="File too large"):
+    with limited_file_size(), pytest.raises(StoreUnavailable, match="File too large"):
         await store.put("x", "", b"x" * 2_000)
     assert stored(folder) == []

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import resource
 import socket
 import stat
 import threading
@@ -14,6 +13,7 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.tools.workspace import Workspace, open_beneath, open_components
+from tests.support.file_size_limit import limited_file_size
 
 SECRET = b"secret\n"
 Opener = Callable[[int, tuple[str, ...], int], int]
@@ -247,18 +247,8 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(workspace: Workspace, 
         workspace.write(path, b"mine", expected=contents)
 
 
-@pytest.fixture
-def little_room() -> Iterator[None]:
-    """No file may grow beyond 1,000 bytes: a write fails in the middle."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@pytest.mark.usefixtures("little_room")
 def test_a_write_that_fails_leaves_everything_as_it_was(workspace: Workspace, root: Path) -> None:
-    with pytest.raises(ToolError, match="cannot be used: File too large"):
+    with limited_file_size(), pytest.raises(ToolError, match="cannot be used: File too large"):
         write(workspace, "src/a.txt", b"x" * 2_000)
     assert read(workspace, "src/a.txt") == b"inside\n"
     assert sorted(path.name for path in (root / "src").iterdir()) == ["a.txt", "deep"]
