@@ -95,7 +95,7 @@ def matching(paths: list[Path], pattern: str) -> list[str]:
     ]
 
 
-def test_cmd_is_no_package_for_it_would_hide_the_standard_library() -> None:
+def test_cmd_is_not_a_package() -> None:
     assert not (ROOT / "cmd" / "__init__.py").exists()
 
 
@@ -180,13 +180,13 @@ def test_nothing_is_left_for_later() -> None:
     assert matching(modules("cmd", "internal"), leftover) == []
 
 
-def test_a_silenced_check_has_its_reason_beside_it() -> None:
+def test_every_suppressed_check_has_a_reason() -> None:
     silenced = r"# (noqa|type: ignore)(?!(: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)*|\[[\w, -]+\])\W+\w)"
     here = Path(__file__)
     assert matching([p for p in modules("cmd", "internal", "tests") if p != here], silenced) == []
 
 
-def test_no_file_knows_the_machine_it_was_written_on() -> None:
+def test_no_file_contains_a_development_path() -> None:
     assert matching(ours(), r"(?<![\w.}])/(wor" + r"k|roo" + r"t)/") == []
 
 
@@ -225,7 +225,7 @@ def test_tests_wait_for_states_and_use_real_things() -> None:
     ] == []
 
 
-def test_what_is_doubtful_in_a_test_is_seen() -> None:
+def test_the_check_of_doubtful_test_code_finds_examples() -> None:
     source = """\
 import unittest.mock
 from unittest import mock

@@ -150,7 +150,7 @@ async def test_a_wrong_secret_leaves_the_web_channel_available(tmp_path: Path) -
 @pytest.mark.parametrize(
     "missing", ["LARKSPUR_CHANNELS__LARK__APP_ID", "LARKSPUR_CHANNELS__LARK__APP_SECRET"]
 )
-async def test_enabled_without_an_app_it_does_not_start(tmp_path: Path, missing: str) -> None:
+async def test_lark_without_an_app_does_not_start(tmp_path: Path, missing: str) -> None:
     environ = {
         "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
         "LARKSPUR_CHANNELS__LARK__APP_ID": "cli_x",
@@ -176,7 +176,7 @@ PLANS = [f"{when}:{n}" for n in range(6, 20) for when in ("before", "after")]
 
 
 @pytest.mark.parametrize("plan", PLANS[1::5])
-async def test_killed_anywhere_between_event_and_reply_there_is_one(
+async def test_a_kill_between_event_and_reply_leaves_exactly_one_reply(
     tmp_path: Path, plan: str
 ) -> None:
     async with (
@@ -201,7 +201,9 @@ async def test_killed_anywhere_between_event_and_reply_there_is_one(
         assert replies(sim) == ["exactly once"]
 
 
-async def test_killed_after_a_lost_answer_it_is_not_sent_twice(tmp_path: Path) -> None:
+async def test_a_reply_whose_response_was_lost_is_not_sent_twice_after_a_kill(
+    tmp_path: Path,
+) -> None:
     async with (
         LarkSim([APP], speed=500.0) as sim,
         ScriptedOpenAI(Rules([Reply("exactly once")])) as model,

@@ -114,7 +114,7 @@ async def test_a_code_makes_an_operator_who_may_then_approve(tmp_path: Path) -> 
         ]
 
 
-async def test_wrong_used_and_expired_codes_give_nothing(tmp_path: Path) -> None:
+async def test_wrong_used_and_expired_codes_grant_no_role(tmp_path: Path) -> None:
     async with (
         LarkSim([APP], speed=100.0) as sim,
         open_lark_gateway(tmp_path, [], QUIET, sim=sim) as lark,
@@ -272,7 +272,7 @@ async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "ran"), [("OK", True), ("好的。", True), ("Y", True), ("不行", False), ("no!", False)]
 )
-async def test_the_exact_words_answer_a_question_about_calls(
+async def test_only_exact_approval_words_answer_a_question_about_calls(
     tmp_path: Path, text: str, ran: bool
 ) -> None:
     async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
@@ -283,7 +283,7 @@ async def test_the_exact_words_answer_a_question_about_calls(
         assert ("Not run" not in results(lark)) is ran
 
 
-async def test_other_words_beside_an_approval_are_a_task_of_their_own(tmp_path: Path) -> None:
+async def test_an_approval_word_with_other_text_is_a_new_task(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, needs(TOUCH), OPERATORS) as lark:
         await lark.say("touch it")
         [asked] = await open_questions(lark, 1)
@@ -434,7 +434,7 @@ async def test_questions_and_tasks_are_listed(tmp_path: Path) -> None:
         assert "input tokens and" in (await lark.until_replies(9))[8]
 
 
-async def test_plan_review_is_turned_on_for_what_follows(tmp_path: Path) -> None:
+async def test_plan_review_is_turned_on_for_later_tasks(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("one")]), Reply("first"), Reply(calls=[plan("two")]), Reply("2nd")]
     async with open_lark_gateway(tmp_path, script, OPERATORS) as lark:
         await lark.say("/plan on")

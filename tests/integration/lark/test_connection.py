@@ -53,7 +53,7 @@ class Link:
         return self.connection.state.why
 
 
-async def test_it_connects_receives_events_and_stops(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_connection_receives_events_and_stops(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with LarkSim([APP]) as sim:
         async with Link(sim) as link:

@@ -247,7 +247,7 @@ async def test_failures_tell_whether_the_call_may_have_succeeded(
         await api.close()
 
 
-async def test_an_unreachable_service_did_nothing() -> None:
+async def test_an_unreachable_service_has_a_known_outcome() -> None:
     api = LarkClient(AppCredentials(APP.app_id, APP.secret, "http://127.0.0.1:9"), SystemClock())
     with pytest.raises(LarkUnavailable, match="is unreachable") as busy:
         await api.call(LarkRequest("GET", "/open-apis/bot/v3/info"), HASTY)

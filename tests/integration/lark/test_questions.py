@@ -654,7 +654,7 @@ async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:
         )
 
 
-async def test_progress_says_that_it_waits_and_goes_on(tmp_path: Path) -> None:
+async def test_progress_shows_waiting_and_then_continues(tmp_path: Path) -> None:
     shows = ChatChannelSettings(access=ChatAccess(operate=("*",)))
     async with open_chat(tmp_path, SLOW, shows) as one:
         asked = await one.lark.say("touch it")
@@ -722,7 +722,7 @@ async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
         assert one.title == "Allowed once"
 
 
-async def test_killed_between_question_and_click_the_same_run_goes_on(tmp_path: Path) -> None:
+async def test_a_run_killed_between_question_and_click_continues(tmp_path: Path) -> None:
     lark = "LARKSPUR_CHANNELS__LARK__"
     operate = {f"{lark}ACCESS__OPERATE": '["*"]', f"{lark}PROGRESS": "off"}
     async with LarkSim([APP], speed=100.0) as sim, ScriptedOpenAI(script(TOUCH)) as model:

@@ -129,7 +129,7 @@ async def test_events_are_acknowledged_while_the_model_is_slow(tmp_path: Path) -
         await lark.until_replies(1)
 
 
-async def test_a_session_remembers_and_new_forgets(tmp_path: Path) -> None:
+async def test_a_session_keeps_its_history_until_new(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, [Reply("one"), Reply("two"), Reply("three")]) as lark:
         for count, text in enumerate(("first", "second", "/new", "third"), 1):
             await lark.say(text)

@@ -269,7 +269,7 @@ async def test_malformed_bodies_and_unknown_paths_are_rejected(sim: LarkSim) -> 
         assert answer.status_code == 400
 
 
-async def test_it_listens_on_localhost_only(sim: LarkSim) -> None:
+async def test_the_simulator_listens_on_localhost_only(sim: LarkSim) -> None:
     port = int(sim.url.rpartition(":")[2])
     with socket.socket(socket.AF_INET6) as other:
         assert other.connect_ex(("::1", port)) != 0
@@ -277,7 +277,7 @@ async def test_it_listens_on_localhost_only(sim: LarkSim) -> None:
         assert other.connect_ex(("127.0.0.2", port)) != 0
 
 
-async def test_it_stops_at_once_while_clients_wait() -> None:
+async def test_the_simulator_stops_while_clients_wait() -> None:
     async with asyncio.timeout(10):
         async with LarkSim([App("cli_ending", "secret")]) as sim:
             sim.set_faults(discovery="hang")

@@ -54,7 +54,7 @@ def unprivileged() -> Iterator[Path]:
 # where it is
 
 
-def test_the_home_folder_is_named_or_usual(tmp_path: Path) -> None:
+def test_the_home_folder_is_configured_or_the_default(tmp_path: Path) -> None:
     assert locate({"LARKSPUR_HOME": str(tmp_path)}) == tmp_path
     assert locate({}) == Path.home() / ".larkspur"
     assert locate({"LARKSPUR_HOME": "~/lark"}) == Path.home() / "lark"
@@ -62,7 +62,7 @@ def test_the_home_folder_is_named_or_usual(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "~nobody-of-that-name/x"])
-def test_a_home_folder_that_means_nothing_is_refused(name: str) -> None:
+def test_an_invalid_home_folder_is_rejected(name: str) -> None:
     with pytest.raises(HomeError, match="LARKSPUR_HOME"):
         locate({"LARKSPUR_HOME": name})
 
@@ -72,7 +72,7 @@ def test_the_environment_may_name_a_provider() -> None:
     assert provider_named({}) is None
 
 
-def test_a_home_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_new_home_folder_is_private(tmp_path: Path) -> None:
     home = tmp_path / "a" / "b"
     assert prepare(home) == home
     assert prepare(home) == home
@@ -80,7 +80,9 @@ def test_a_home_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inside", [[], ["config.yaml"], ["token", "notes"]])
-def test_a_home_folder_of_ours_is_closed_to_others(tmp_path: Path, inside: list[str]) -> None:
+def test_the_mode_of_an_existing_home_folder_is_corrected(
+    tmp_path: Path, inside: list[str]
+) -> None:
     tmp_path.chmod(0o755)
     for name in inside:
         (tmp_path / name).touch()
@@ -121,7 +123,7 @@ def test_a_home_folder_of_someone_else() -> None:
 # the token
 
 
-def test_a_token_is_made_once_and_for_its_owner_alone(home: Path) -> None:
+def test_a_token_is_created_once_and_private(home: Path) -> None:
     token = ensure_token(home)
     assert len(bytes.fromhex(token)) == 32
     assert mode(home / "token") == 0o600
@@ -129,13 +131,13 @@ def test_a_token_is_made_once_and_for_its_owner_alone(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["token"]
 
 
-def test_no_two_tokens_are_alike(home: Path) -> None:
+def test_tokens_are_unique(home: Path) -> None:
     first = ensure_token(home)
     (home / "token").unlink()
     assert ensure_token(home) != first
 
 
-def test_all_who_race_for_the_token_get_the_same(home: Path) -> None:
+def test_concurrent_creators_of_the_token_get_the_same_one(home: Path) -> None:
     crowd = 16
     gate = threading.Barrier(crowd)
 
@@ -149,7 +151,7 @@ def test_all_who_race_for_the_token_get_the_same(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["token"]
 
 
-def test_a_token_that_is_not_there(home: Path) -> None:
+def test_a_missing_token_is_reported(home: Path) -> None:
     with pytest.raises(HomeError, match=r"no local token .* `larkspur serve` creates one"):
         read_token(home)
     with pytest.raises(HomeError, match=r"cannot be created: no such file"):
@@ -159,7 +161,7 @@ def test_a_token_that_is_not_there(home: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", " \n\t ", "short", "a" * 31, "a" * 20 + " " + "a" * 20, "é" * 40, "\x00" * 64]
 )
-def test_a_token_that_is_none_is_refused(home: Path, content: str) -> None:
+def test_an_invalid_token_is_rejected(home: Path, content: str) -> None:
     path = home / "token"
     path.touch(mode=0o600)
     path.write_text(content)
@@ -169,9 +171,7 @@ def test_a_token_that_is_none_is_refused(home: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("permissions", [0o640, 0o604, 0o620, 0o602, 0o610])
-def test_a_token_that_others_could_reach_is_refused_not_repaired(
-    home: Path, permissions: int
-) -> None:
+def test_a_token_readable_by_others_is_rejected_unchanged(home: Path, permissions: int) -> None:
     ensure_token(home)
     (home / "token").chmod(permissions)
     with pytest.raises(HomeError, match=rf"accessible to other users \(mode {permissions:o}\)"):
@@ -185,7 +185,9 @@ def _link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [_link, Path.mkdir, os.mkfifo])
-def test_a_token_that_is_no_plain_file_is_refused(home: Path, lay: Callable[[Path], None]) -> None:
+def test_a_token_that_is_not_a_regular_file_is_rejected(
+    home: Path, lay: Callable[[Path], None]
+) -> None:
     lay(home / "token")
     with pytest.raises(HomeError, match=r"token (cannot be read|is not a regular file)"):
         ensure_token(home)
@@ -250,7 +252,7 @@ def test_another_process_with_the_same_number_is_not_the_gateway(home: Path) -> 
         "\x00\xff",
     ],
 )
-def test_a_damaged_address_is_none(home: Path, content: str) -> None:
+def test_a_damaged_address_file_is_ignored(home: Path, content: str) -> None:
     path = home / "gateway.json"
     path.touch(mode=0o600)
     path.write_text(content)
@@ -275,7 +277,7 @@ def test_an_address_that_cannot_be_written(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["gateway.json"]
 
 
-def test_it_imports_next_to_nothing(environ: dict[str, str]) -> None:
+def test_the_module_imports_little(environ: dict[str, str]) -> None:
     heavy = "asyncio dataclasses inspect pydantic secrets subprocess yaml"
     code = f"import sys, internal.config.home; print({{*sys.modules}} & {{*'{heavy}'.split()}})"
     child = subprocess.run(

@@ -46,7 +46,7 @@ def complaint(home: Path, text: str | bytes = "", /, **environ: str) -> str:
 # layers
 
 
-def test_nothing_has_to_be_set(home: Path) -> None:
+def test_no_setting_is_required(home: Path) -> None:
     loaded = load(environ={"LARKSPUR_HOME": str(home)})
     assert loaded.file is None
     assert loaded.home == home
@@ -93,7 +93,7 @@ def test_the_file_is_the_one_named(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing", "---", "~", "{}", "llm:\nserver:\n  port:\n"])
-def test_what_is_empty_is_not_set(home: Path, text: str) -> None:
+def test_empty_values_count_as_not_set(home: Path, text: str) -> None:
     assert read(home, text).settings == read(home).settings
 
 
@@ -190,7 +190,7 @@ def test_settings_do_not_change(home: Path) -> None:
         ("llm: {provider: ollama}", {"OPENAI_API_KEY": "k"}, "ollama gpt-oss:20b"),
     ],
 )
-def test_the_provider_is_the_one_named_or_follows_from_what_is_given(
+def test_the_provider_is_configured_or_follows_from_the_available_keys(
     home: Path, text: str, environ: dict[str, str], chosen: str
 ) -> None:
     llm = read(home, text, **environ).settings.llm
@@ -216,14 +216,14 @@ def test_the_offline_model_takes_no_key_from_a_vendor(home: Path) -> None:
     assert (llm.api_key, llm.base_url) == (None, None)
 
 
-def test_a_missing_key_names_what_to_set() -> None:
+def test_a_missing_key_names_the_variable_to_set() -> None:
     with pytest.raises(ConfigError, match=r"anthropic needs a key: set ANTHROPIC_API_KEY or"):
         LlmSettings(provider="anthropic").require_api_key()
     with pytest.raises(ConfigError, match=r"deepseek needs a key: set DEEPSEEK_API_KEY or"):
         LlmSettings(provider="deepseek").require_api_key()
 
 
-def test_a_server_of_ones_own_needs_no_key() -> None:
+def test_a_custom_server_needs_no_key() -> None:
     own = LlmSettings(provider="openai", base_url="http://localhost:8000/v1")
     for llm in (LlmSettings(provider="ollama"), own):
         assert llm.require_api_key().get_secret_value() == ""
@@ -579,7 +579,7 @@ def test_a_file_that_cannot_be_read(home: Path, lay: Callable[[Path], None], sen
 
 
 @pytest.mark.parametrize("name", ["nowhere.yaml", "config.yaml/below", "nul\0.yaml", " "])
-def test_a_file_that_was_named_must_be_there(home: Path, name: str) -> None:
+def test_a_named_file_must_exist(home: Path, name: str) -> None:
     written(home, "")
     with pytest.raises(ConfigError, match=r"configuration file"):
         load(config=home / name if name.strip() else name, environ={"LARKSPUR_HOME": str(home)})
@@ -602,13 +602,13 @@ def test_a_file_that_may_not_be_read() -> None:
                 os.seteuid(0)
 
 
-def test_a_home_folder_that_means_nothing() -> None:
+def test_an_invalid_home_folder() -> None:
     with pytest.raises(HomeError, match="blank"):
         load(environ={"LARKSPUR_HOME": ""})
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_settings_or_one_sentence(text: str) -> None:
+def test_any_text_is_valid_settings_or_a_one_sentence_error(text: str) -> None:
     try:
         assert isinstance(parse(text, "file").values, dict)
     except ConfigError as error:
@@ -662,7 +662,9 @@ def test_a_secret_is_read_and_never_shown(home: Path, text: str, environ: dict[s
         ("", {"LARKSPUR_LLM__API_KEY": CANARY, "LARKSPUR_LLM__CONCURRENCY": "none"}),
     ],
 )
-def test_no_mistake_shows_a_secret(home: Path, text: str, environ: dict[str, str]) -> None:
+def test_error_messages_never_contain_a_secret(
+    home: Path, text: str, environ: dict[str, str]
+) -> None:
     written(home, text)
     with pytest.raises(ConfigError) as caught:
         load(environ={"LARKSPUR_HOME": str(home), **environ})
@@ -673,7 +675,7 @@ def test_no_mistake_shows_a_secret(home: Path, text: str, environ: dict[str, str
 # show
 
 
-def test_every_key_is_shown_with_where_it_came_from(home: Path) -> None:
+def test_every_key_is_shown_with_its_origin(home: Path) -> None:
     text = (
         "ui:\n  language: zh\n"
         "llm:\n  prices: {m: {input: 1, output: 2}}\n  fallbacks: ['offline:x']"

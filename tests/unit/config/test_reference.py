@@ -15,7 +15,7 @@ def test_the_file_of_all_keys_is_fresh() -> None:
     assert FILE.read_text() == yaml_text(), REMEDY
 
 
-def test_the_file_of_all_keys_says_the_defaults(home: Path) -> None:
+def test_the_file_of_all_keys_contains_the_defaults(home: Path) -> None:
     environ = {"LARKSPUR_HOME": str(home)}
     assert load(config=FILE, environ=environ).settings == load(environ=environ).settings
 

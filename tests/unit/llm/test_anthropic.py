@@ -1,4 +1,4 @@
-"""The real SDK against a server that speaks the wire format: what comes is what was meant."""
+"""The client for the Messages API with the real SDK, against a scripted server."""
 
 import asyncio
 import base64
@@ -44,9 +44,9 @@ CANARY = "sk-ant-canary-0123456789"
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 
 
-def asking(*messages: Message, **fields: Any) -> ModelRequest:
-    told = messages or (user_message("hi"),)
-    return ModelRequest(**{"model": "claude-x", "system": "be brief", "messages": told, **fields})
+def make_request(*messages: Message, **fields: Any) -> ModelRequest:
+    sent = messages or (user_message("hi"),)
+    return ModelRequest(**{"model": "claude-x", "system": "be brief", "messages": sent, **fields})
 
 
 @pytest.fixture
@@ -62,17 +62,17 @@ async def model(server: ScriptedAnthropic) -> AsyncIterator[AnthropicModel]:
     await client.close()
 
 
-async def heard(
+async def collect(
     model: AnthropicModel, request: ModelRequest
 ) -> tuple[list[TextDelta], ModelResponse]:
     pieces: list[ModelStreamEvent] = [piece async for piece in model.stream(request)]
-    *words, reply = pieces
+    *deltas, reply = pieces
     assert isinstance(reply, ModelResponse)
-    return [piece for piece in words if isinstance(piece, TextDelta)], reply
+    return [piece for piece in deltas if isinstance(piece, TextDelta)], reply
 
 
-def spoken(words: list[TextDelta], *, reasoning: bool = False) -> str:
-    return "".join(piece.text for piece in words if piece.reasoning is reasoning)
+def joined_text(deltas: list[TextDelta], *, reasoning: bool = False) -> str:
+    return "".join(piece.text for piece in deltas if piece.reasoning is reasoning)
 
 
 FULL = Scripted(
@@ -90,19 +90,19 @@ FULL = Scripted(
 )
 
 
-async def test_every_kind_of_part_comes_and_goes_back(
+async def test_every_kind_of_part_is_received_and_sent_back(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(FULL, Scripted(text="done"))
-    words, reply = await heard(model, asking(tools=(LOOK,)))
-    assert spoken(words) == "Let me look. 让我看看。"
-    assert spoken(words, reasoning=True) == "What would they want?"
-    assert sum(piece.n for piece in words) == 12
-    redacted, thought, said, first, second = reply.parts
+    deltas, reply = await collect(model, make_request(tools=(LOOK,)))
+    assert joined_text(deltas) == "Let me look. 让我看看。"
+    assert joined_text(deltas, reasoning=True) == "What would they want?"
+    assert sum(piece.n for piece in deltas) == 12
+    redacted, thought, text, first, second = reply.parts
     assert redacted == Thinking("", redacted="b3BhcXVl")
     assert isinstance(thought, Thinking)
     assert thought.text == "What would they want?"
-    assert said == Text("Let me look. 让我看看。")
+    assert text == Text("Let me look. 让我看看。")
     assert isinstance(first, ToolCall)
     assert first.arguments == {"at": "你好", "deep": {"n": [1, 2.5, None]}}
     assert isinstance(second, ToolCall)
@@ -118,8 +118,8 @@ async def test_every_kind_of_part_comes_and_goes_back(
         picture,
         Text("and now?"),
     )
-    told = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
-    _, last = await heard(model, asking(*told, tools=(LOOK,)))
+    history = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
+    _, last = await collect(model, make_request(*history, tools=(LOOK,)))
     assert (last.parts, last.stop) == ((Text("done"),), "end")
     sent = server.requests[-1]["messages"][2]["content"]
     assert [block["type"] for block in sent] == ["tool_result", "tool_result", "image", "text"]
@@ -131,7 +131,7 @@ async def test_the_prompt_is_cached_after_tools_system_and_the_last_message(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(Scripted(text="ok"))
-    await heard(model, asking(tools=(LOOK, replace(LOOK, name="see")), tool_choice="none"))
+    await collect(model, make_request(tools=(LOOK, replace(LOOK, name="see")), tool_choice="none"))
     sent = server.requests[-1]
     marked = {"type": "ephemeral"}
     assert [tool.get("cache_control") for tool in sent["tools"]] == [None, marked]
@@ -140,40 +140,40 @@ async def test_the_prompt_is_cached_after_tools_system_and_the_last_message(
     assert sent["tool_choice"] == {"type": "none"}
 
 
-async def test_a_model_that_withholds_its_thoughts_is_asked_for_a_summary(
+async def test_summarized_thinking_is_requested_from_adaptive_models(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(Scripted(text="a"), Scripted(text="b", thinking=""))
-    await heard(model, asking(model="claude-sonnet-4-5"))
+    await collect(model, make_request(model="claude-sonnet-4-5"))
     assert "thinking" not in server.requests[-1]
-    _, reply = await heard(model, asking(model="claude-opus-5-5"))
+    _, reply = await collect(model, make_request(model="claude-opus-5-5"))
     assert server.requests[-1]["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert isinstance(reply.parts[0], Thinking)
-    assert reply.parts[0].signature  # a thought without words still goes back
+    assert reply.parts[0].signature  # thinking without text is sent back as well
 
 
-async def test_a_temperature_is_not_sent_and_that_is_said_once(
+async def test_temperature_is_omitted_with_one_warning(
     server: ScriptedAnthropic, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.add(Scripted(text="a", times=2))
     for _ in range(2):
-        await heard(model, asking(temperature=0.3))
+        await collect(model, make_request(temperature=0.3))
     assert sum("temperature" in record.message for record in caplog.records) == 1
 
 
-async def test_thoughts_that_no_longer_fit_the_history_are_left_out(
+async def test_thinking_with_a_rejected_signature_is_omitted_on_retry(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(Scripted(text="still here"))
     thought = Thinking("I was elsewhere", signature="of another conversation")
-    told = (user_message("hi"), Message("assistant", (thought, Text("ok"))), user_message("go"))
-    _, reply = await heard(model, asking(*told))
+    history = (user_message("hi"), Message("assistant", (thought, Text("ok"))), user_message("go"))
+    _, reply = await collect(model, make_request(*history))
     assert reply.parts == (Text("still here"),)
     assert server.count == 2
     assert server.requests[-1]["messages"][1]["content"] == [{"type": "text", "text": "ok"}]
 
 
-async def test_what_no_provider_takes_is_not_sent(
+async def test_content_that_providers_reject_is_replaced_or_omitted(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(Scripted(text="ok"))
@@ -181,7 +181,7 @@ async def test_what_no_provider_takes_is_not_sent(
         "assistant", (Thinking("unsigned"), Text("  "), ToolCall("call:1/x", "do it", {}))
     )
     odd = Message("user", (ToolResult("call:1/x", "half \ud83d and \x00\x1b[0m"), Text("\n")))
-    await heard(model, asking(Message("user", (Text(" "),)), foreign, odd, system=" "))
+    await collect(model, make_request(Message("user", (Text(" "),)), foreign, odd, system=" "))
     sent = server.requests[-1]
     assert "system" not in sent
     assert sent["messages"][0]["content"][0]["text"] == "(empty)"
@@ -196,14 +196,14 @@ async def test_malformed_arguments_are_kept_raw(
     server: ScriptedAnthropic, model: AnthropicModel, raw: str
 ) -> None:
     server.add(Scripted(calls=[Call("look", raw=raw)]))
-    _, reply = await heard(model, asking(tools=(LOOK,)))
+    _, reply = await collect(model, make_request(tools=(LOOK,)))
     (call,) = reply.parts
     assert isinstance(call, ToolCall)
     assert (call.arguments, call.malformed) == ({}, raw)
 
 
 @pytest.mark.parametrize(
-    ("stop", "ours"),
+    ("stop", "expected"),
     [
         ("end_turn", "end"),
         ("max_tokens", "length"),
@@ -213,28 +213,30 @@ async def test_malformed_arguments_are_kept_raw(
         ("something_new", "end"),
     ],
 )
-async def test_reasons_to_stop(
-    server: ScriptedAnthropic, model: AnthropicModel, stop: str, ours: str
+async def test_stop_reasons_are_translated(
+    server: ScriptedAnthropic, model: AnthropicModel, stop: str, expected: str
 ) -> None:
     server.add(Scripted(text="x", stop_reason=stop))
-    _, reply = await heard(model, asking())
-    assert reply.stop == ours
+    _, reply = await collect(model, make_request())
+    assert reply.stop == expected
 
 
-async def test_an_empty_reply_is_a_reply(server: ScriptedAnthropic, model: AnthropicModel) -> None:
+async def test_an_empty_reply_is_accepted(server: ScriptedAnthropic, model: AnthropicModel) -> None:
     server.add(Scripted())
-    words, reply = await heard(model, asking())
-    assert (words, reply.parts) == ([], ())
+    deltas, reply = await collect(model, make_request())
+    assert (deltas, reply.parts) == ([], ())
 
 
-async def test_a_reply_without_end_is_cut(server: ScriptedAnthropic, model: AnthropicModel) -> None:
+async def test_a_reply_over_the_size_limit_is_truncated(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
     server.add(Scripted(text="word " * 2_000_000, pieces=2_000), Scripted(text="next"))
-    _, reply = await heard(model, asking())
-    (said,) = reply.parts
-    assert isinstance(said, Text)
+    _, reply = await collect(model, make_request())
+    (text,) = reply.parts
+    assert isinstance(text, Text)
     assert reply.stop == "length"
-    assert MAX_REPLY_CHARACTERS < len(said.text) < MAX_REPLY_CHARACTERS + 10_000
-    _, after = await heard(model, asking())
+    assert MAX_REPLY_CHARACTERS < len(text.text) < MAX_REPLY_CHARACTERS + 10_000
+    _, after = await collect(model, make_request())
     assert after.parts == (Text("next"),)
 
 
@@ -249,14 +251,14 @@ WHOLE_BYTES = len(b"".join(answer_to(WHOLE, {"model": "claude-x"}, b"").events()
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
-async def test_a_stream_cut_at_any_byte_is_never_a_reply(clean: bool) -> None:
+async def test_a_stream_cut_at_any_byte_is_an_error(clean: bool) -> None:
     def cut(request: dict[str, Any]) -> Scripted:
         where = int(request["messages"][-1]["content"][-1]["text"])
         return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
 
     async def outcome(client: AnthropicModel, where: int) -> ModelResponse | None:
         try:
-            _, reply = await heard(client, asking(user_message(str(where))))
+            _, reply = await collect(client, make_request(user_message(str(where))))
         except ModelUnreachable:
             return None
         return reply
@@ -282,13 +284,13 @@ def test_chunks_of_any_size_give_the_same_reply(sizes: list[int], crlf: bool, pi
         scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces)
         async with ScriptedAnthropic([scripted]) as server:
             model = AnthropicModel(ApiKey("k"), base_url=server.base_url)
-            result = await heard(model, asking())
+            result = await collect(model, make_request())
             await model.close()
             return result
 
-    words, reply = asyncio.run(run())
-    assert spoken(words) == FULL.text
-    assert spoken(words, reasoning=True) == FULL.thinking
+    deltas, reply = asyncio.run(run())
+    assert joined_text(deltas) == FULL.text
+    assert joined_text(deltas, reasoning=True) == FULL.thinking
     assert [type(part).__name__ for part in reply.parts] == [
         *("Thinking", "Thinking", "Text", "ToolCall", "ToolCall")
     ]
@@ -300,7 +302,7 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
 
 
 @pytest.mark.parametrize(
-    ("fault", "ours", "says"),
+    ("fault", "expected", "says"),
     [
         (Fault("status", status=401, message="invalid x-api-key"), ModelKeyRejected, "invalid"),
         (Fault("status", status=403, message="no access"), ModelKeyRejected, "ANTHROPIC_API_KEY"),
@@ -344,43 +346,43 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
         (Fault("drop"), ModelUnreachable, "Cannot connect"),
     ],
 )
-async def test_every_error_has_its_type_and_a_sentence(
-    server: ScriptedAnthropic, model: AnthropicModel, fault: Fault, ours: type, says: str
+async def test_every_failure_has_an_error_type_and_a_one_line_message(
+    server: ScriptedAnthropic, model: AnthropicModel, fault: Fault, expected: type, says: str
 ) -> None:
     server.add(Scripted(text="one two three", pieces=3, fault=fault), Scripted(text="well"))
     with pytest.raises(ModelError) as error:
-        await heard(model, asking())
-    assert type(error.value) is ours
+        await collect(model, make_request())
+    assert type(error.value) is expected
     assert says in str(error.value)
     assert "\n" not in str(error.value)
-    _, reply = await heard(model, asking())  # the client itself has taken no harm
+    _, reply = await collect(model, make_request())  # the client is still usable
     assert reply.parts == (Text("well"),)
 
 
 @pytest.mark.parametrize(("asked", "wait"), [(7, 7.0), (None, None)])
-async def test_the_wait_that_a_provider_asks_for(
+async def test_retry_after_is_part_of_the_error(
     server: ScriptedAnthropic, model: AnthropicModel, asked: float | None, wait: float | None
 ) -> None:
     server.add(Scripted(fault=Fault("status", status=429, retry_after=asked)))
     with pytest.raises(ModelOverloaded) as error:
-        await heard(model, asking())
+        await collect(model, make_request())
     assert error.value.retry_after == wait
 
 
-async def test_long_and_dirty_messages_of_a_provider_are_clipped(
+async def test_provider_messages_are_truncated_and_sanitized(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     message = f"\x1b[31mbad\nrequest with {CANARY} " + "x" * 10_000
     server.add(Scripted(fault=Fault("status", status=400, message=message)))
     with pytest.raises(ModelRejected) as error:
-        await heard(model, asking())
-    said = str(error.value)
-    assert len(said) < 600
-    assert said.isprintable()
-    assert CANARY not in said
+        await collect(model, make_request())
+    text = str(error.value)
+    assert len(text) < 600
+    assert text.isprintable()
+    assert CANARY not in text
 
 
-async def test_half_characters_in_a_stream_break_nothing(
+async def test_lone_surrogates_in_a_stream_are_replaced(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     def event(payload: str) -> str:
@@ -405,19 +407,19 @@ async def test_half_characters_in_a_stream_break_nothing(
         + event('{"type": "message_stop"}')
     )
     server.add(Scripted(fault=Fault("garbage", body=body)))
-    _, reply = await heard(model, asking())
-    (said,) = reply.parts
-    assert isinstance(said, Text)
-    assert said.text.encode()
-    assert said.text.startswith("\ufffd\x07\x00")
-    assert said.text.endswith("\U0001f600")
+    _, reply = await collect(model, make_request())
+    (text,) = reply.parts
+    assert isinstance(text, Text)
+    assert text.text.encode()
+    assert text.text.startswith("\ufffd\x07\x00")
+    assert text.text.endswith("\U0001f600")
 
 
 async def test_closing_the_generator_closes_the_connection(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(Scripted(text="one two three", pieces=3, after_pieces=1, hang=True))
-    async with aclosing(model.stream(asking())) as pieces:
+    async with aclosing(model.stream(make_request())) as pieces:
         first = await anext(pieces)
         assert isinstance(first, TextDelta)
         await server.until_open(1)
@@ -428,7 +430,7 @@ async def test_a_cancel_closes_the_connection(
     server: ScriptedAnthropic, model: AnthropicModel
 ) -> None:
     server.add(Scripted(hang=True))
-    task = asyncio.create_task(heard(model, asking()))
+    task = asyncio.create_task(collect(model, make_request()))
     await server.until_open(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -436,17 +438,17 @@ async def test_a_cancel_closes_the_connection(
     await server.until_open(0)
 
 
-async def test_silence_ends_a_call() -> None:
+async def test_a_silent_stream_times_out() -> None:
     async with ScriptedAnthropic(
         [Scripted(text="a b", pieces=2, after_pieces=1, hang=True)]
     ) as fake:
         model = AnthropicModel(ApiKey("k"), base_url=fake.base_url, silence_seconds=0.2)
         with pytest.raises(ModelUnreachable):
-            await heard(model, asking())
+            await collect(model, make_request())
         await model.close()
 
 
-async def test_calls_side_by_side_do_not_mix() -> None:
+async def test_concurrent_calls_get_their_own_replies() -> None:
     def echo(request: dict[str, Any]) -> Scripted:
         text = request["messages"][-1]["content"][-1]["text"]
         return Scripted(text=text, pieces=20, packets="each")
@@ -454,69 +456,73 @@ async def test_calls_side_by_side_do_not_mix() -> None:
     async with ScriptedAnthropic(echo) as server, asyncio.TaskGroup() as group:
         model = AnthropicModel(ApiKey("k"), base_url=server.base_url)
         texts = [f"run {n} says {n * 7}" for n in range(24)]
-        tasks = [group.create_task(heard(model, asking(user_message(text)))) for text in texts]
+        tasks = [
+            group.create_task(collect(model, make_request(user_message(text)))) for text in texts
+        ]
         for text, task in zip(texts, tasks, strict=True):
-            words, reply = await task
-            assert spoken(words) == text
+            deltas, reply = await task
+            assert joined_text(deltas) == text
             assert reply.parts == (Text(text),)
         await model.close()
 
 
-async def test_nobody_there() -> None:
+async def test_an_unreachable_server_is_named_in_the_error() -> None:
     async with ScriptedAnthropic() as gone:
         address = gone.base_url
     model = AnthropicModel(ApiKey(CANARY), base_url=address)
     with pytest.raises(ModelUnreachable, match=address):
-        await heard(model, asking())
+        await collect(model, make_request())
     await model.close()
 
 
 @pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", " "])
-async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(
+async def test_an_unusable_key_is_rejected_before_a_request_is_sent(
     server: ScriptedAnthropic, key: str
 ) -> None:
     model = AnthropicModel(ApiKey(key), base_url=server.base_url)
     with pytest.raises(ModelKeyRejected, match="ANTHROPIC_API_KEY") as error:
         model.check_key()
     with pytest.raises(ModelKeyRejected):
-        await heard(model, asking())
+        await collect(model, make_request())
     assert len(str(error.value).splitlines()) == 1
     assert not key.strip() or key not in str(error.value)
     assert server.connections == 0
     await model.close()
 
 
-async def test_the_key_is_seen_by_the_provider_alone(
+async def test_the_key_is_sent_to_the_provider_and_never_shown(
     server: ScriptedAnthropic, model: AnthropicModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     bad = Fault("status", status=401, message=f"{CANARY} is not a key")
     server.add(Scripted(text="ok"), Scripted(fault=bad), Scripted(fault=Fault("drop")))
-    await heard(model, asking())
+    await collect(model, make_request())
     assert server.headers[-1]["authorization"] == f"Bearer {CANARY}"
-    told = [repr(model), str(vars(model)), caplog.text]
+    visible = [repr(model), str(vars(model)), caplog.text]
     for _ in range(2):
         with pytest.raises(ModelError) as error:
-            await heard(model, asking())
-        told.append(str(error.value))
-        told.append("".join(traceback.format_exception_only(error.value)))
-    assert not [text for text in told if CANARY in text]
+            await collect(model, make_request())
+        visible.append(str(error.value))
+        visible.append("".join(traceback.format_exception_only(error.value)))
+    assert not [text for text in visible if CANARY in text]
 
 
-async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
+async def test_an_invalid_base_url_is_rejected_with_one_sentence() -> None:
     model = AnthropicModel(ApiKey("k"), base_url="http://host:port")
     with pytest.raises(ModelRejected, match="Cannot create the client"):
-        await heard(model, asking())
+        await collect(model, make_request())
     await model.close()
 
 
-async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedAnthropic) -> None:
+async def test_preload_is_optional_and_close_works_without_a_call(
+    server: ScriptedAnthropic,
+) -> None:
     unused = AnthropicModel(ApiKey("k"), base_url=server.base_url)
     unused.preload()
     await unused.close()
     warmed = AnthropicModel(ApiKey("k"), base_url=server.base_url)
     warmed.preload()
     server.add(Scripted(text="well"))
-    _, reply = await heard(warmed, asking())
+    _, reply = await collect(warmed, make_request())
     assert reply.parts == (Text("well"),)
     await warmed.close()

@@ -74,9 +74,9 @@ def test_an_overloaded_provider_says_how_long_to_wait() -> None:
 
 
 def test_the_message_of_a_provider_is_one_short_line() -> None:
-    said = str(error_from_status(PEER, 400, "a\n\x1b[31m" + "b" * 5000))
-    assert len(said) < 600
-    assert said.isprintable()
+    text = str(error_from_status(PEER, 400, "a\n\x1b[31m" + "b" * 5000))
+    assert len(text) < 600
+    assert text.isprintable()
 
 
 def test_a_key_error_names_the_variable_or_the_setting() -> None:

@@ -23,11 +23,11 @@ MUCH = LlmSettings(context_window=10_000_000, max_output_tokens=1_000_000)
         ("gpt-x", 10_000_000, 1_000_000),
     ],
 )
-def test_a_known_model_gets_no_more_than_it_can_take(model: str, context: int, output: int) -> None:
+def test_a_known_model_has_its_own_limits(model: str, context: int, output: int) -> None:
     assert model_limits(model, MUCH) == ModelLimits(context, output)
 
 
-def test_settings_may_want_less() -> None:
+def test_settings_can_lower_the_output_limit() -> None:
     little = LlmSettings(context_window=1_000, max_output_tokens=100)
     assert model_limits("claude-opus-5-5", little) == ModelLimits(1_000, 100)
 

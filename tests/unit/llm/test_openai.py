@@ -1,4 +1,4 @@
-"""The real SDK against servers of Chat Completions: what comes is what was meant."""
+"""The client for Chat Completions with the real SDK, against a scripted server."""
 
 import asyncio
 import base64
@@ -51,9 +51,9 @@ LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}
 ACME = Service("acme", ProviderInfo("Acme", "ACME_API_KEY"), "http://127.0.0.1:9/v1")
 
 
-def asking(*messages: Message, **fields: Any) -> ModelRequest:
-    told = messages or (user_message("hi"),)
-    return ModelRequest(**{"model": "acme-1", "system": "be brief", "messages": told, **fields})
+def make_request(*messages: Message, **fields: Any) -> ModelRequest:
+    sent = messages or (user_message("hi"),)
+    return ModelRequest(**{"model": "acme-1", "system": "be brief", "messages": sent, **fields})
 
 
 def client_of(server: ScriptedOpenAI, dialect: Dialect | None = None) -> OpenAIModel:
@@ -74,15 +74,17 @@ async def model(server: ScriptedOpenAI) -> AsyncIterator[OpenAIModel]:
     await client.close()
 
 
-async def heard(model: OpenAIModel, request: ModelRequest) -> tuple[list[TextDelta], ModelResponse]:
+async def collect(
+    model: OpenAIModel, request: ModelRequest
+) -> tuple[list[TextDelta], ModelResponse]:
     pieces: list[ModelStreamEvent] = [piece async for piece in model.stream(request)]
-    *words, reply = pieces
+    *deltas, reply = pieces
     assert isinstance(reply, ModelResponse)
-    return [piece for piece in words if isinstance(piece, TextDelta)], reply
+    return [piece for piece in deltas if isinstance(piece, TextDelta)], reply
 
 
-def spoken(words: list[TextDelta], *, reasoning: bool = False) -> str:
-    return "".join(piece.text for piece in words if piece.reasoning is reasoning)
+def joined_text(deltas: list[TextDelta], *, reasoning: bool = False) -> str:
+    return "".join(piece.text for piece in deltas if piece.reasoning is reasoning)
 
 
 FULL = Scripted(
@@ -95,17 +97,17 @@ FULL = Scripted(
 COUNTED = Scripted(text="ok", usage={"prompt_tokens": 1})
 
 
-async def test_every_kind_of_part_comes_and_goes_back(
+async def test_every_kind_of_part_is_received_and_sent_back(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     server.add(FULL, Scripted(text="done"))
-    words, reply = await heard(model, asking(tools=(LOOK,)))
-    assert spoken(words) == "Let me look. 让我看看。"
-    assert spoken(words, reasoning=True) == "What would they want?"
-    assert sum(piece.n for piece in words) == 12
-    thought, said, first, second = reply.parts
+    deltas, reply = await collect(model, make_request(tools=(LOOK,)))
+    assert joined_text(deltas) == "Let me look. 让我看看。"
+    assert joined_text(deltas, reasoning=True) == "What would they want?"
+    assert sum(piece.n for piece in deltas) == 12
+    thought, text, first, second = reply.parts
     assert thought == Thinking("What would they want?")
-    assert said == Text("Let me look. 让我看看。")
+    assert text == Text("Let me look. 让我看看。")
     assert isinstance(first, ToolCall)
     assert first.arguments == {"at": "你好", "deep": {"n": [1, 2.5, None]}}
     assert isinstance(second, ToolCall)
@@ -120,8 +122,8 @@ async def test_every_kind_of_part_comes_and_goes_back(
         picture,
         Text("and now?"),
     )
-    told = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
-    _, last = await heard(model, asking(*told, tools=(LOOK,)))
+    history = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
+    _, last = await collect(model, make_request(*history, tools=(LOOK,)))
     assert (last.parts, last.stop) == ((Text("done"),), "end")
     sent = server.requests[-1]["messages"]
     roles = ["system", "user", "assistant", "tool", "tool", "user"]
@@ -131,29 +133,31 @@ async def test_every_kind_of_part_comes_and_goes_back(
     assert server.connections == 1
 
 
-async def test_texts_of_a_person_are_one_text(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+async def test_text_parts_of_a_user_message_are_joined(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
     server.add(Scripted(text="ok"))
-    told = Message("user", (Text("one"), Text(" "), Text("two")))
-    await heard(model, asking(told, system=" ", tools=(LOOK,), tool_choice="none"))
+    history = Message("user", (Text("one"), Text(" "), Text("two")))
+    await collect(model, make_request(history, system=" ", tools=(LOOK,), tool_choice="none"))
     sent = server.requests[-1]
     assert sent["messages"] == [{"role": "user", "content": "one\n\ntwo"}]
     assert sent["tool_choice"] == "none"
 
 
-async def test_what_no_provider_takes_is_not_sent(
+async def test_content_that_providers_reject_is_replaced_or_omitted(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     server.add(Scripted(text="ok"))
     long = "call:" + "1" * 80
     calls = (ToolCall(long, "do it", {}), ToolCall(long + "x", "", {}), ToolCall("", "look", {}))
-    told = (
+    history = (
         Message("user", (Text(" "),)),
         Message("assistant", (Thinking("hm", signature="theirs"), Text("  "), *calls)),
         Message("user", (*(ToolResult(c.call_id, "half \ud83d") for c in calls), Text("\n"))),
         Message("assistant", (Thinking("only thoughts"),)),
         user_message("go"),
     )
-    await heard(model, asking(*told))
+    await collect(model, make_request(*history))
     sent = server.requests[-1]["messages"]
     assert sent[1]["content"] == "(empty)"
     made = sent[2]["tool_calls"]
@@ -170,45 +174,45 @@ QUIRKS = [
 
 
 @pytest.mark.parametrize("quirk", QUIRKS)
-async def test_servers_differ_and_the_reply_is_the_same(
+async def test_server_variants_give_the_same_reply(
     server: ScriptedOpenAI, model: OpenAIModel, quirk: str
 ) -> None:
     server.add(replace(FULL, quirks=[quirk]), Scripted(text="well"))
-    words, reply = await heard(model, asking(tools=(LOOK,)))
-    assert spoken(words) == FULL.text
-    assert spoken(words, reasoning=True) == FULL.thinking
+    deltas, reply = await collect(model, make_request(tools=(LOOK,)))
+    assert joined_text(deltas) == FULL.text
+    assert joined_text(deltas, reasoning=True) == FULL.thinking
     assert reply.stop == "tools"
-    thought, said, first, second = reply.parts
-    assert (thought, said) == (Thinking("What would they want?"), Text(FULL.text))
+    thought, text, first, second = reply.parts
+    assert (thought, text) == (Thinking("What would they want?"), Text(FULL.text))
     assert isinstance(first, ToolCall)
     assert isinstance(second, ToolCall)
     assert (first.arguments, first.malformed) == (FULL.calls[0].input, None)
     assert (second.name, second.arguments) == ("look", {})
     assert (first.call_id == "") is (quirk == "no_ids")
-    _, after = await heard(model, asking())  # the connection has taken no harm
+    _, after = await collect(model, make_request())  # the connection is still usable
     assert after.parts == (Text("well"),)
 
 
-async def test_one_index_for_all_calls_is_told_apart_by_their_ids(
+async def test_calls_that_share_an_index_are_separated_by_their_ids(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     calls = [Call("look", {"n": 1}), Call("look", {"n": 2}), Call("see", {"n": 3})]
     server.add(Scripted(calls=calls, quirks=["same_index"]))
-    _, reply = await heard(model, asking(tools=(LOOK,)))
+    _, reply = await collect(model, make_request(tools=(LOOK,)))
     made = [part for part in reply.parts if isinstance(part, ToolCall)]
     assert [call.arguments for call in made] == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
-async def test_a_call_of_old_is_a_call(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+async def test_a_legacy_function_call_is_read(server: ScriptedOpenAI, model: OpenAIModel) -> None:
     server.add(Scripted(calls=[Call("look", {"n": 1})], quirks=["legacy_call"]))
-    _, reply = await heard(model, asking(tools=(LOOK,)))
+    _, reply = await collect(model, make_request(tools=(LOOK,)))
     (call,) = reply.parts
     assert isinstance(call, ToolCall)
     assert (call.name, call.arguments, reply.stop) == ("look", {"n": 1}, "tools")
 
 
 @pytest.mark.parametrize(
-    ("given_", "counted"),
+    ("reported", "counted"),
     [
         ({"prompt_tokens": 10, "completion_tokens": 2}, Usage(10, 2)),
         ({"prompt_tokens_details": {"cached_tokens": 4}}, Usage(6, 2, 4)),
@@ -221,22 +225,22 @@ async def test_a_call_of_old_is_a_call(server: ScriptedOpenAI, model: OpenAIMode
     ],
 )
 async def test_cached_tokens_are_counted_once(
-    server: ScriptedOpenAI, model: OpenAIModel, given_: dict[str, Any], counted: Usage
+    server: ScriptedOpenAI, model: OpenAIModel, reported: dict[str, Any], counted: Usage
 ) -> None:
-    usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 2, **given_}
+    usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 2, **reported}
     server.add(Scripted(text="ok", usage=usage))
-    _, reply = await heard(model, asking())
+    _, reply = await collect(model, make_request())
     assert reply.usage == counted
 
 
-async def test_tokens_that_nobody_counts_are_estimated_and_that_is_said_once(
+async def test_missing_usage_is_estimated_with_one_warning(
     server: ScriptedOpenAI, model: OpenAIModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.add(*[Scripted(text="word " * 400, quirks=["no_usage"])] * 2)
     picture = Image("image/png", base64.b64encode(b"x" * 600_000).decode())
-    told = user_message("many words " * 400, [picture])
+    history = user_message("many words " * 400, [picture])
     for _ in range(2):
-        _, reply = await heard(model, asking(told, tools=(LOOK,)))
+        _, reply = await collect(model, make_request(history, tools=(LOOK,)))
         assert reply.usage.output_tokens == 500
         assert 2_000 < reply.usage.input_tokens < 3_000  # a picture is no text of a megabyte
     assert sum("estimated" in record.message for record in caplog.records) == 1
@@ -253,56 +257,60 @@ DIALECTS = [
 
 
 @pytest.mark.parametrize(("manners", "fields"), DIALECTS)
-async def test_a_refusal_teaches_how_to_say_it(manners: Manners, fields: list[str]) -> None:
+async def test_rejected_fields_are_adapted_and_remembered(
+    manners: Manners, fields: list[str]
+) -> None:
     async with ScriptedOpenAI(
         [Scripted(text="well"), Scripted(text="again")], manners=manners
     ) as server:
         model = client_of(server)
         call = ToolCall("c1", "look", {})
-        told = (
+        history = (
             user_message("hi"),
             Message("assistant", (Thinking("hm"), call)),
             Message("user", (ToolResult("c1", "seen"),)),
         )
-        request = asking(*told, tools=(LOOK,), temperature=0.3)
-        for said in ("well", "again"):
-            _, reply = await heard(model, request)
-            assert reply.parts == (Text(said),)
+        request = make_request(*history, tools=(LOOK,), temperature=0.3)
+        for text in ("well", "again"):
+            _, reply = await collect(model, request)
+            assert reply.parts == (Text(text),)
         first, second = server.requests
         assert {name: first.get(name) for name in fields} == {n: second.get(n) for n in fields}
-        assert server.count <= 2 + 4  # and what was learned is not forgotten
+        assert server.count <= 2 + 4  # the adapted fields are remembered
         await model.close()
 
 
-async def test_the_other_name_of_the_limit_is_learned_too() -> None:
+async def test_the_name_of_the_limit_field_is_adapted() -> None:
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners("max_tokens")) as server:
         model = client_of(server, Dialect(limit_field="max_completion_tokens"))
-        _, reply = await heard(model, asking())
+        _, reply = await collect(model, make_request())
         assert reply.parts == (Text("well"),)
         assert server.count == 2
         await model.close()
 
 
-async def test_lessons_have_an_end(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+async def test_adapting_rejected_fields_stops_after_a_few_attempts(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
     fault = Fault("status", status=400, message="Unknown max_completion_tokens")
     server.add(*[Scripted(fault=fault)] * 9)
     with pytest.raises(ModelRejected, match="max_completion_tokens"):
-        await heard(model, asking())
+        await collect(model, make_request())
     assert server.count == 5
 
 
-async def test_thoughts_go_back_with_the_calls_they_led_to() -> None:
+async def test_reasoning_is_sent_back_with_its_calls() -> None:
     async with ScriptedOpenAI([Scripted(text="ok")], manners=Manners(thoughts=True)) as server:
         model = client_of(server, Dialect(resend_reasoning=True))
         one, two = ToolCall("c1", "look", {}), ToolCall("c2", "look", {})
-        told = (
+        history = (
             user_message("hi"),
             Message("assistant", (Thinking("hm, "), Thinking("yes"), one)),
             Message("user", (ToolResult("c1", "seen"),)),
             Message("assistant", (two,)),
             Message("user", (ToolResult("c2", "seen"),)),
         )
-        await heard(model, asking(*told))
+        await collect(model, make_request(*history))
         made = [m for m in server.requests[0]["messages"] if m["role"] == "assistant"]
         assert [message["reasoning_content"] for message in made] == ["hm, yes", ""]
         assert server.count == 1
@@ -314,14 +322,14 @@ async def test_malformed_arguments_are_kept_raw(
     server: ScriptedOpenAI, model: OpenAIModel, raw: str
 ) -> None:
     server.add(Scripted(calls=[Call("look", raw=raw)]))
-    _, reply = await heard(model, asking(tools=(LOOK,)))
+    _, reply = await collect(model, make_request(tools=(LOOK,)))
     (call,) = reply.parts
     assert isinstance(call, ToolCall)
     assert (call.arguments, call.malformed) == ({}, raw)
 
 
 @pytest.mark.parametrize(
-    ("stop", "ours"),
+    ("stop", "expected"),
     [
         ("stop", "end"),
         ("tool_calls", "end"),  # there are none
@@ -330,12 +338,12 @@ async def test_malformed_arguments_are_kept_raw(
         ("something_new", "end"),
     ],
 )
-async def test_reasons_to_stop(
-    server: ScriptedOpenAI, model: OpenAIModel, stop: str, ours: str
+async def test_stop_reasons_are_translated(
+    server: ScriptedOpenAI, model: OpenAIModel, stop: str, expected: str
 ) -> None:
     server.add(Scripted(text="x", stop_reason=stop))
-    _, reply = await heard(model, asking())
-    assert reply.stop == ours
+    _, reply = await collect(model, make_request())
+    assert reply.stop == expected
 
 
 def chunk(delta: dict[str, Any], stop: str | None = None, **fields: Any) -> str:
@@ -343,35 +351,39 @@ def chunk(delta: dict[str, Any], stop: str | None = None, **fields: Any) -> str:
     return sse({"choices": [choice], **fields}).decode("utf-8", "surrogatepass")
 
 
-async def test_a_refusal_in_words_is_one(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+async def test_a_refusal_text_ends_the_reply_as_refused(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
     body = chunk({"refusal": "I will not."}) + chunk({}, "stop")
     server.add(Scripted(fault=Fault("garbage", body=body)))
-    words, reply = await heard(model, asking())
-    assert (spoken(words), reply.stop) == ("I will not.", "refused")
+    deltas, reply = await collect(model, make_request())
+    assert (joined_text(deltas), reply.stop) == ("I will not.", "refused")
 
 
 async def test_only_the_first_choice_is_read(server: ScriptedOpenAI, model: OpenAIModel) -> None:
     other = {"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}
     body = sse({"choices": [other]}).decode() + chunk({"content": "yes"}, "stop")
     server.add(Scripted(fault=Fault("garbage", body=body)))
-    _, reply = await heard(model, asking())
+    _, reply = await collect(model, make_request())
     assert reply.parts == (Text("yes"),)
 
 
-async def test_an_empty_reply_is_a_reply(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+async def test_an_empty_reply_is_accepted(server: ScriptedOpenAI, model: OpenAIModel) -> None:
     server.add(Scripted())
-    words, reply = await heard(model, asking())
-    assert (words, reply.parts, reply.stop) == ([], (), "end")
+    deltas, reply = await collect(model, make_request())
+    assert (deltas, reply.parts, reply.stop) == ([], (), "end")
 
 
-async def test_a_reply_without_end_is_cut(server: ScriptedOpenAI, model: OpenAIModel) -> None:
+async def test_a_reply_over_the_size_limit_is_truncated(
+    server: ScriptedOpenAI, model: OpenAIModel
+) -> None:
     server.add(Scripted(text="word " * 2_000_000, pieces=2_000), Scripted(text="next"))
-    _, reply = await heard(model, asking())
-    (said,) = reply.parts
-    assert isinstance(said, Text)
+    _, reply = await collect(model, make_request())
+    (text,) = reply.parts
+    assert isinstance(text, Text)
     assert (reply.stop, reply.usage.output_tokens > 400_000) == ("length", True)
-    assert MAX_REPLY_CHARACTERS < len(said.text) < MAX_REPLY_CHARACTERS + 10_000
-    _, after = await heard(model, asking())
+    assert MAX_REPLY_CHARACTERS < len(text.text) < MAX_REPLY_CHARACTERS + 10_000
+    _, after = await collect(model, make_request())
     assert after.parts == (Text("next"),)
 
 
@@ -389,14 +401,14 @@ TO_STOP = len(b"".join(EVENTS[:-2]))  # the usage and [DONE] come after it
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
-async def test_a_stream_cut_at_any_byte_before_its_reason_is_never_a_reply(clean: bool) -> None:
+async def test_a_stream_cut_before_its_finish_reason_is_an_error(clean: bool) -> None:
     def cut(request: dict[str, Any]) -> Scripted:
         where = int(request["messages"][-1]["content"])
         return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
 
     async def outcome(client: OpenAIModel, where: int) -> ModelResponse | None:
         try:
-            _, reply = await heard(client, asking(user_message(str(where))))
+            _, reply = await collect(client, make_request(user_message(str(where))))
         except ModelUnreachable:
             return None
         return reply
@@ -427,13 +439,13 @@ def test_chunks_of_any_size_give_the_same_reply(
         scripted = replace(FULL, chunks=sizes, crlf=crlf, pieces=pieces, quirks=quirks)
         async with ScriptedOpenAI([scripted]) as server:
             model = client_of(server)
-            result = await heard(model, asking())
+            result = await collect(model, make_request())
             await model.close()
             return result
 
-    words, reply = asyncio.run(run())
-    assert spoken(words) == FULL.text
-    assert spoken(words, reasoning=True) == FULL.thinking
+    deltas, reply = asyncio.run(run())
+    assert joined_text(deltas) == FULL.text
+    assert joined_text(deltas, reasoning=True) == FULL.thinking
     kinds = [type(part).__name__ for part in reply.parts]
     assert kinds == ["Thinking", "Text", "ToolCall", "ToolCall"]
     assert reply.parts[1] == Text(FULL.text)
@@ -469,7 +481,7 @@ def inside(error: Any) -> Fault:
 
 
 ERRORS = [
-    *((Fault("status", status=400, message=said), ContextTooLong, said[:30]) for said in LONG),
+    *((Fault("status", status=400, message=text), ContextTooLong, text[:30]) for text in LONG),
     (refused(400, TOO_MANY_TOKENS), ContextTooLong, "too long"),
     (Fault("status", status=500, message=LONG[4]), ContextTooLong, "context size"),
     (Fault("status", status=413, message="too many bytes"), ContextTooLong, "too many bytes"),
@@ -551,65 +563,65 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "ours", "says"), ERRORS)
-async def test_every_error_has_its_type_and_a_sentence(
-    server: ScriptedOpenAI, model: OpenAIModel, fault: Fault, ours: type, says: str
+@pytest.mark.parametrize(("fault", "expected", "says"), ERRORS)
+async def test_every_failure_has_an_error_type_and_a_one_line_message(
+    server: ScriptedOpenAI, model: OpenAIModel, fault: Fault, expected: type, says: str
 ) -> None:
     server.add(Scripted(text="one two three", pieces=3, fault=fault), Scripted(text="well"))
     with pytest.raises(ModelError) as error:
-        await heard(model, asking())
-    assert type(error.value) is ours
+        await collect(model, make_request())
+    assert type(error.value) is expected
     assert says in str(error.value)
     assert "\n" not in str(error.value)
-    _, reply = await heard(model, asking())  # the client itself has taken no harm
+    _, reply = await collect(model, make_request())  # the client is still usable
     assert reply.parts == (Text("well"),)
 
 
-async def test_an_error_after_the_reply_is_too_late(
+async def test_an_error_event_after_the_reply_is_ignored(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     body = chunk({"content": "all"}, "stop") + sse({"error": {"message": "oh"}}).decode()
     server.add(Scripted(fault=Fault("garbage", body=body)))
-    _, reply = await heard(model, asking())
+    _, reply = await collect(model, make_request())
     assert reply.parts == (Text("all"),)
 
 
-async def test_silence_after_the_reply_is_not_waited_for() -> None:
+async def test_a_complete_reply_is_returned_while_the_stream_stays_open() -> None:
     scripted = Scripted(text="a b", pieces=2, quirks=["no_done", "no_usage"])
     events = answer_to(scripted, BODY, b"").events()
     hanging = replace(scripted, after_pieces=len(events), hang=True)
     async with ScriptedOpenAI([hanging]) as server:
         model = client_of(server)
-        _, reply = await heard(model, asking())
+        _, reply = await collect(model, make_request())
         assert reply.parts == (Text("a b"),)
         await server.until_open(0)
         await model.close()
 
 
 @pytest.mark.parametrize(("asked", "wait"), [(7, 7.0), (None, None)])
-async def test_the_wait_that_a_provider_asks_for(
+async def test_retry_after_is_part_of_the_error(
     server: ScriptedOpenAI, model: OpenAIModel, asked: float | None, wait: float | None
 ) -> None:
     server.add(Scripted(fault=Fault("status", status=429, retry_after=asked)))
     with pytest.raises(ModelOverloaded) as error:
-        await heard(model, asking())
+        await collect(model, make_request())
     assert error.value.retry_after == wait
 
 
-async def test_long_and_dirty_messages_of_a_provider_are_clipped(
+async def test_provider_messages_are_truncated_and_sanitized(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     message = f"\x1b[31mbad\nrequest with {CANARY} " + "x" * 10_000
     server.add(Scripted(fault=Fault("status", status=400, message=message)))
     with pytest.raises(ModelRejected) as error:
-        await heard(model, asking())
-    said = str(error.value)
-    assert len(said) < 600
-    assert said.isprintable()
-    assert CANARY not in said
+        await collect(model, make_request())
+    text = str(error.value)
+    assert len(text) < 600
+    assert text.isprintable()
+    assert CANARY not in text
 
 
-async def test_half_characters_in_a_stream_break_nothing(
+async def test_lone_surrogates_in_a_stream_are_replaced(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     def delta(text: str) -> str:
@@ -626,19 +638,19 @@ async def test_half_characters_in_a_stream_break_nothing(
         + chunk({}, "stop")
     )
     server.add(Scripted(fault=Fault("garbage", body=body)))
-    _, reply = await heard(model, asking())
-    (said,) = reply.parts
-    assert isinstance(said, Text)
-    assert said.text.encode()
-    assert said.text.startswith("\ufffd\x07\x00")
-    assert said.text.endswith("\U0001f600")
+    _, reply = await collect(model, make_request())
+    (text,) = reply.parts
+    assert isinstance(text, Text)
+    assert text.text.encode()
+    assert text.text.startswith("\ufffd\x07\x00")
+    assert text.text.endswith("\U0001f600")
 
 
 async def test_closing_the_generator_closes_the_connection(
     server: ScriptedOpenAI, model: OpenAIModel
 ) -> None:
     server.add(Scripted(text="one two three", pieces=3, after_pieces=1, hang=True))
-    async with aclosing(model.stream(asking())) as pieces:
+    async with aclosing(model.stream(make_request())) as pieces:
         first = await anext(pieces)
         assert isinstance(first, TextDelta)
         await server.until_open(1)
@@ -647,7 +659,7 @@ async def test_closing_the_generator_closes_the_connection(
 
 async def test_a_cancel_closes_the_connection(server: ScriptedOpenAI, model: OpenAIModel) -> None:
     server.add(Scripted(hang=True))
-    task = asyncio.create_task(heard(model, asking()))
+    task = asyncio.create_task(collect(model, make_request()))
     await server.until_open(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -655,79 +667,83 @@ async def test_a_cancel_closes_the_connection(server: ScriptedOpenAI, model: Ope
     await server.until_open(0)
 
 
-async def test_silence_ends_a_call() -> None:
+async def test_a_silent_stream_times_out() -> None:
     async with ScriptedOpenAI([Scripted(text="a b", pieces=2, after_pieces=1, hang=True)]) as fake:
         model = OpenAIModel(ACME, ApiKey("k"), base_url=fake.base_url, silence_seconds=0.2)
         with pytest.raises(ModelUnreachable):
-            await heard(model, asking())
+            await collect(model, make_request())
         await model.close()
 
 
-async def test_calls_side_by_side_do_not_mix() -> None:
+async def test_concurrent_calls_get_their_own_replies() -> None:
     def echo(request: dict[str, Any]) -> Scripted:
         return Scripted(text=request["messages"][-1]["content"], pieces=20, packets="each")
 
     async with ScriptedOpenAI(echo) as server, asyncio.TaskGroup() as group:
         model = client_of(server)
         texts = [f"run {n} says {n * 7}" for n in range(24)]
-        tasks = [group.create_task(heard(model, asking(user_message(text)))) for text in texts]
+        tasks = [
+            group.create_task(collect(model, make_request(user_message(text)))) for text in texts
+        ]
         for text, task in zip(texts, tasks, strict=True):
-            words, reply = await task
-            assert spoken(words) == text
+            deltas, reply = await task
+            assert joined_text(deltas) == text
             assert reply.parts == (Text(text),)
         await model.close()
 
 
-async def test_nobody_there() -> None:
+async def test_an_unreachable_server_is_named_in_the_error() -> None:
     async with ScriptedOpenAI() as gone:
         address = gone.base_url
     model = OpenAIModel(ACME, ApiKey(CANARY), base_url=address)
     with pytest.raises(ModelUnreachable, match=f"Acme at {address}"):
-        await heard(model, asking())
+        await collect(model, make_request())
     await model.close()
 
 
 @pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", " "])
-async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(key: str) -> None:
+async def test_an_unusable_key_is_rejected_before_a_request_is_sent(key: str) -> None:
     model = OpenAIModel(ACME, ApiKey(key))
     with pytest.raises(ModelKeyRejected, match="ACME_API_KEY") as error:
         model.check_key()
     with pytest.raises(ModelKeyRejected):
-        await heard(model, asking())
+        await collect(model, make_request())
     assert len(str(error.value).splitlines()) == 1
     assert not key.strip() or key not in str(error.value)
     await model.close()
 
 
 @pytest.mark.parametrize("peer", [ACME.peer, ProviderInfo("Home", None)])
-async def test_a_server_of_ones_own_needs_no_key_and_gets_none(peer: ProviderInfo) -> None:
+async def test_a_custom_server_needs_no_key_and_receives_none(peer: ProviderInfo) -> None:
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(no_key=True)) as server:
         service = ACME._replace(peer=peer)
         model = OpenAIModel(service, ApiKey(""), base_url=server.base_url)
         model.check_key()
-        _, reply = await heard(model, asking())
+        _, reply = await collect(model, make_request())
         assert reply.parts == (Text("well"),)
         await model.close()
 
 
-async def test_the_key_is_seen_by_the_provider_alone(
+async def test_the_key_is_sent_to_the_provider_and_never_shown(
     server: ScriptedOpenAI, model: OpenAIModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     bad = Fault("status", status=401, message=f"{CANARY} is not a key")
     server.add(Scripted(text="ok"), Scripted(fault=bad), Scripted(fault=Fault("drop")))
-    await heard(model, asking())
+    await collect(model, make_request())
     assert server.headers[-1]["authorization"] == f"Bearer {CANARY}"
-    told = [repr(model), str(vars(model)), caplog.text]
+    visible = [repr(model), str(vars(model)), caplog.text]
     for _ in range(2):
         with pytest.raises(ModelError) as error:
-            await heard(model, asking())
-        told.append(str(error.value))
-        told.append("".join(traceback.format_exception_only(error.value)))
-    assert not [text for text in told if CANARY in text]
+            await collect(model, make_request())
+        visible.append(str(error.value))
+        visible.append("".join(traceback.format_exception_only(error.value)))
+    assert not [text for text in visible if CANARY in text]
 
 
-async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, str]) -> None:
+async def test_openai_environment_variables_are_not_sent_to_a_provider(
+    environ: dict[str, str],
+) -> None:
     program = (
         "import asyncio, sys\n"
         "from internal.agent.domain.messages import user_message\n"
@@ -735,7 +751,7 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
         "from internal.config.llm import LlmSettings\n"
         "from internal.llm.model_factory import build_model\n"
         "async def ask():\n"
-        "    settings = LlmSettings(provider='deepseek', api_key='ours', base_url=sys.argv[1])\n"
+        "    settings = LlmSettings(provider='deepseek', api_key='configured', base_url=sys.argv[1])\n"
         "    model = build_model(settings)\n"
         "    async for _ in model.stream(ModelRequest('m', '', (user_message('hi'),))): pass\n"
         "    await model.close()\n"
@@ -749,7 +765,7 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
         "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
         "OPENAI_CUSTOM_HEADERS": f"Authorization: Bearer {CANARY}\nx-mine: {CANARY}",
     }
-    async with ScriptedOpenAI([COUNTED], api_key="ours") as server:
+    async with ScriptedOpenAI([COUNTED], api_key="configured") as server:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", program, server.base_url),
             env={**environ, **theirs},
@@ -764,20 +780,20 @@ async def test_nothing_of_the_environment_goes_to_a_provider(environ: dict[str, 
         }
 
 
-async def test_an_address_that_is_none_is_told_in_a_sentence() -> None:
+async def test_an_invalid_base_url_is_rejected_with_one_sentence() -> None:
     model = OpenAIModel(ACME, ApiKey("k"), base_url="http://host:port")
     with pytest.raises(ModelRejected, match="Cannot create the client"):
-        await heard(model, asking())
+        await collect(model, make_request())
     await model.close()
 
 
-async def test_it_may_be_warmed_used_and_closed_in_any_order(server: ScriptedOpenAI) -> None:
+async def test_preload_is_optional_and_close_works_without_a_call(server: ScriptedOpenAI) -> None:
     unused = client_of(server)
     unused.preload()
     await unused.close()
     warmed = client_of(server)
     warmed.preload()
     server.add(Scripted(text="well"))
-    _, reply = await heard(warmed, asking())
+    _, reply = await collect(warmed, make_request())
     assert reply.parts == (Text("well"),)
     await warmed.close()

@@ -40,10 +40,10 @@ def test_the_dialect_selects_the_optional_fields() -> None:
 
 
 def test_reasoning_is_sent_back_with_calls_only_if_the_server_wants_it() -> None:
-    told = Message("assistant", (Thinking("hm"), CALL))
-    (message,) = encode(told)["messages"]
+    sent = Message("assistant", (Thinking("hm"), CALL))
+    (message,) = encode(sent)["messages"]
     assert "reasoning_content" not in message
-    (message,) = encode(told, dialect=Dialect(resend_reasoning=True))["messages"]
+    (message,) = encode(sent, dialect=Dialect(resend_reasoning=True))["messages"]
     assert message["reasoning_content"] == "hm"
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"at": "鹭"}
 

@@ -63,7 +63,7 @@ def test_the_pieces_of_calls_are_joined_by_index() -> None:
     assert reply.stop == "tools"
 
 
-def test_calls_with_the_same_index_are_told_apart_by_their_ids() -> None:
+def test_calls_with_the_same_index_are_separated_by_their_ids() -> None:
     reply = read(
         event(call(index=0, id="c1", name="look", arguments="{}")),
         event(call(index=0, id="c2", name="look", arguments="{}")),
@@ -102,7 +102,7 @@ def test_an_error_after_the_reply_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "said"),
+    ("body", "kind", "message"),
     [
         ({"error": {"code": 429, "message": "wait"}}, ModelOverloaded, "wait"),
         ({"error": {"code": "invalid_api_key", "message": "x"}}, ModelKeyRejected, "ACME_API_KEY"),
@@ -116,8 +116,8 @@ def test_an_error_after_the_reply_is_ignored() -> None:
     ],
 )
 def test_an_error_body_of_any_shape_is_translated(
-    body: object, kind: type[ModelError], said: str
+    body: object, kind: type[ModelError], message: str
 ) -> None:
     error = error_from_body(PEER, None, body)
     assert type(error) is kind
-    assert said in str(error)
+    assert message in str(error)

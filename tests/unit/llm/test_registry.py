@@ -1,4 +1,4 @@
-"""What every provider of the roster must do. A new one adds what its server insists on."""
+"""Behaviour that every provider of the registry shares. A new one adds what its server requires."""
 
 import ast
 import asyncio
@@ -68,11 +68,11 @@ class Script:
     def __call__(self, request: dict[str, Any]) -> Scripted:
         if self.faults:
             return Scripted(text="one two three", pieces=3, fault=self.faults.pop())
-        told = msgspec.json.encode(request["messages"]).decode()
-        if ASK not in told:
+        sent = msgspec.json.encode(request["messages"]).decode()
+        if ASK not in sent:
             return Scripted(text="hello to you", pieces=3)
-        # a result is there as a block, a role or, in words, as what we write for one
-        if any(mark in told for mark in ('"tool_result"', '"role":"tool"', "<tool_result name")):
+        # a result is a block, a message with a role of its own, or text
+        if any(mark in sent for mark in ('"tool_result"', '"role":"tool"', "<tool_result name")):
             return Scripted(text="These are they.", pieces=3)
         if self._in_text:
             block = '<tool_call>\n{"name": "list_dir", "arguments": {}}\n</tool_call>'
@@ -130,34 +130,34 @@ def settings(stage: Stage) -> LlmSettings:
     return stage.settings
 
 
-def asking(settings: LlmSettings, *messages: Message) -> ModelRequest:
+def make_request(settings: LlmSettings, *messages: Message) -> ModelRequest:
     model = next(p.default_model for p in PROVIDERS if p.name == settings.provider)
     return ModelRequest(model, "be brief", messages, tools=TOOLS)
 
 
-async def test_words_come_first_and_one_reply_last(settings: LlmSettings) -> None:
+async def test_text_deltas_precede_one_final_response(settings: LlmSettings) -> None:
     model = build_model(settings)
     pieces: list[ModelStreamEvent] = [
-        piece async for piece in model.stream(asking(settings, user_message("hello")))
+        piece async for piece in model.stream(make_request(settings, user_message("hello")))
     ]
     *words, reply = pieces
     assert words
     assert all(isinstance(piece, TextDelta) for piece in words)
     assert isinstance(reply, ModelResponse)
     assert reply.stop == "end"
-    said = "".join(piece.text for piece in words if isinstance(piece, TextDelta))
-    assert said == "".join(part.text for part in reply.parts if isinstance(part, Text))
+    text_so_far = "".join(piece.text for piece in words if isinstance(piece, TextDelta))
+    assert text_so_far == "".join(part.text for part in reply.parts if isinstance(part, Text))
     assert reply.model
     assert reply.usage.input_tokens > 0
     assert reply.usage.output_tokens > 0
     await model.close()
 
 
-async def test_a_job_goes_through_calls_to_an_answer(settings: LlmSettings) -> None:
+async def test_a_task_is_completed_with_tool_calls(settings: LlmSettings) -> None:
     model = build_model(settings)
     messages = [user_message(ASK)]
     for _ in range(8):
-        *_, reply = [piece async for piece in model.stream(asking(settings, *messages))]
+        *_, reply = [piece async for piece in model.stream(make_request(settings, *messages))]
         assert isinstance(reply, ModelResponse)
         messages.append(Message("assistant", reply.parts))
         calls = [part for part in reply.parts if isinstance(part, ToolCall)]
@@ -173,9 +173,9 @@ async def test_a_job_goes_through_calls_to_an_answer(settings: LlmSettings) -> N
     await model.close()
 
 
-async def test_it_can_be_left_in_mid_reply(settings: LlmSettings) -> None:
+async def test_a_stream_can_be_closed_in_the_middle_of_a_reply(settings: LlmSettings) -> None:
     model = build_model(settings)
-    request = asking(settings, user_message("hello"))
+    request = make_request(settings, user_message("hello"))
     async with aclosing(model.stream(request)) as pieces:
         assert isinstance(await anext(pieces), TextDelta)
     *_, reply = [piece async for piece in model.stream(request)]
@@ -183,11 +183,11 @@ async def test_it_can_be_left_in_mid_reply(settings: LlmSettings) -> None:
     await model.close()
 
 
-async def test_many_runs_may_use_it_at_once(settings: LlmSettings) -> None:
+async def test_one_client_serves_concurrent_calls(settings: LlmSettings) -> None:
     model = build_model(settings)
     model.check_key()
     model.preload()
-    request = asking(settings, user_message("hello"))
+    request = make_request(settings, user_message("hello"))
 
     async def hear() -> ModelResponse:
         *_, reply = [piece async for piece in model.stream(request)]
@@ -213,31 +213,33 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f"{f.kind}-{f.status}-{f.after_pieces}")
-async def test_what_passes_is_tried_again(stage: Stage, fault: Fault) -> None:
+async def test_temporary_failures_are_retried(stage: Stage, fault: Fault) -> None:
     stage.faulty(fault)
     model = build_model(stage.settings)
-    said = ""
-    async for piece in model.stream(asking(stage.settings, user_message("hello"))):
+    text_so_far = ""
+    async for piece in model.stream(make_request(stage.settings, user_message("hello"))):
         match piece:
             case TextDelta(text):
-                said += text
+                text_so_far += text
             case StreamRestarted():
-                said = ""
+                text_so_far = ""
             case ModelResponse():
-                assert said == "".join(part.text for part in piece.parts if isinstance(part, Text))
+                assert text_so_far == "".join(
+                    part.text for part in piece.parts if isinstance(part, Text)
+                )
                 assert piece.stop == "end"
-    assert said
+    assert text_so_far
     assert stage.asked() in {0, 2, 3}  # offline nothing fails; a lesson costs a request
     await model.close()
 
 
 @pytest.mark.parametrize("status", [401, 402, 404])
-async def test_what_does_not_pass_is_told_at_once(stage: Stage, status: int) -> None:
+async def test_permanent_failures_are_raised_without_retry(stage: Stage, status: int) -> None:
     if stage.settings.provider == "offline":
         return
     stage.faulty(Fault("status", status=status, message="not here"))
     model = build_model(stage.settings)
-    request = replace(asking(stage.settings, user_message("hello")), tools=())
+    request = replace(make_request(stage.settings, user_message("hello")), tools=())
     with pytest.raises(ModelError, match="not here") as error:
         await anext(model.stream(request))
     assert type(error.value) is (ModelKeyRejected if status == 401 else ModelRejected)
@@ -245,11 +247,11 @@ async def test_what_does_not_pass_is_told_at_once(stage: Stage, status: int) -> 
     await model.close()
 
 
-async def test_temperature_and_pictures_are_taken_or_left_out(stage: Stage) -> None:
+async def test_temperature_and_images_are_accepted_by_every_provider(stage: Stage) -> None:
     model = build_model(stage.settings)
     picture = Image("image/png", base64.b64encode(b"png").decode())
-    told = user_message("hello", [picture])
-    request = replace(asking(stage.settings, told), temperature=0.3)
+    message = user_message("hello", [picture])
+    request = replace(make_request(stage.settings, message), temperature=0.3)
     *_, reply = [piece async for piece in model.stream(request)]
     assert isinstance(reply, ModelResponse)
     assert reply.parts
@@ -257,7 +259,7 @@ async def test_temperature_and_pictures_are_taken_or_left_out(stage: Stage) -> N
 
 
 @pytest.mark.parametrize("provider", [p for p in PROVIDERS if p.key_variable], ids=lambda p: p.name)
-async def test_a_missing_key_is_one_sentence_that_names_it(provider: Provider) -> None:
+async def test_a_missing_key_is_named_in_one_sentence(provider: Provider) -> None:
     settings = LlmSettings.model_validate({"provider": provider.name})
     variable = str(provider.key_variable)
     model = build_model(settings)
@@ -265,7 +267,7 @@ async def test_a_missing_key_is_one_sentence_that_names_it(provider: Provider) -
         model.check_key()
     assert len(str(error.value).splitlines()) == 1
     with pytest.raises(ModelKeyRejected, match=variable):
-        await anext(model.stream(asking(settings, user_message("hello"))))
+        await anext(model.stream(make_request(settings, user_message("hello"))))
     await model.close()
 
 

@@ -98,12 +98,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("request_body", GOOD)
-def test_what_the_api_takes(request_body: dict[str, Any]) -> None:
+def test_valid_requests_are_accepted_as_by_the_api(request_body: dict[str, Any]) -> None:
     check_request(HEADERS, request_body)
 
 
 @pytest.mark.parametrize("request_body", BAD.values(), ids=BAD.keys())
-def test_what_the_api_refuses(request_body: dict[str, Any]) -> None:
+def test_invalid_requests_are_rejected_as_by_the_api(request_body: dict[str, Any]) -> None:
     with pytest.raises(Refusal) as refusal:
         check_request(HEADERS, request_body)
     assert (refusal.value.status, refusal.value.error) == (400, None)
@@ -118,7 +118,7 @@ def test_what_the_api_refuses(request_body: dict[str, Any]) -> None:
         ({"x-api-key": "right", "anthropic-version": "1999-01-01"}, 400),
     ],
 )
-def test_headers_are_looked_at(headers: dict[str, str], status: int) -> None:
+def test_required_headers_are_checked(headers: dict[str, str], status: int) -> None:
     with pytest.raises(Refusal) as refusal:
         check_request(headers, body(), "right")
     assert refusal.value.status == status
@@ -210,7 +210,7 @@ async def test_rules_give_the_same_reply_to_the_same_request_in_every_process(
     assert second["content"] == [text("seen")]
 
 
-async def test_a_fault_strikes_as_often_as_it_says() -> None:
+async def test_a_fault_is_used_the_stated_number_of_times() -> None:
     rules = Rules([Reply(text="at last", fault=Fault("status", status=529, times=2))])
     async with ScriptedAnthropic(rules) as server:
         kinds = [json.loads(await _ask(server.base_url, body()))["type"] for _ in range(3)]

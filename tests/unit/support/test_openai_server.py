@@ -79,12 +79,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("request_body", GOOD)
-def test_what_the_api_takes(request_body: dict[str, Any]) -> None:
+def test_valid_requests_are_accepted_as_by_the_api(request_body: dict[str, Any]) -> None:
     check_request(HEADERS, request_body, Manners())
 
 
 @pytest.mark.parametrize("request_body", BAD.values(), ids=BAD.keys())
-def test_what_the_api_refuses(request_body: dict[str, Any]) -> None:
+def test_invalid_requests_are_rejected_as_by_the_api(request_body: dict[str, Any]) -> None:
     with pytest.raises(Refusal) as refusal:
         check_request(HEADERS, request_body, Manners())
     assert refusal.value.status == 400
@@ -106,13 +106,15 @@ def test_what_the_api_refuses(request_body: dict[str, Any]) -> None:
         (Manners(no_key=True), body(), "no key"),
     ],
 )
-def test_what_some_insist_on(manners: Manners, request_body: dict[str, Any], says: str) -> None:
+def test_server_specific_requirements_are_enforced(
+    manners: Manners, request_body: dict[str, Any], says: str
+) -> None:
     with pytest.raises(Refusal, match=says):
         check_request(HEADERS, request_body, manners)
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
-def test_the_key_is_looked_at(headers: dict[str, str]) -> None:
+def test_the_key_is_checked(headers: dict[str, str]) -> None:
     with pytest.raises(Refusal) as refusal:
         check_request(headers, body(), Manners(), "right")
     assert refusal.value.status == 401

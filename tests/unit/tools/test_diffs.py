@@ -1,4 +1,4 @@
-"""What a call would change, shown before anybody agrees to it."""
+"""Previews of what a call would change."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ async def test_a_new_file_is_all_additions(preview: Preview) -> None:
     assert shown == "--- /dev/null\n+++ b/notes/a.md\n@@ -0,0 +1,3 @@\n+one\n+\n+two"
 
 
-async def test_an_overwritten_file_shows_what_is_lost(preview: Preview, tmp_path: Path) -> None:
+async def test_overwriting_a_file_shows_the_removed_lines(preview: Preview, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one\ntwo\n\nthree\n")
     shown = await preview("write_file", path="a", content="one\n2\n\nthree\n")
     assert shown == "--- a/a\n+++ b/a\n@@ -1,4 +1,4 @@\n one\n-two\n+2\n\n three"
@@ -64,9 +64,7 @@ async def test_an_overwritten_file_shows_what_is_lost(preview: Preview, tmp_path
     assert await preview("write_file", path="new", content="") == "[a new empty file]"
 
 
-async def test_what_is_shown_of_an_edit_is_what_it_then_does(
-    preview: Preview, tmp_path: Path
-) -> None:
+async def test_the_preview_of_an_edit_equals_its_diff(preview: Preview, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"line {n}\n" for n in range(40)))
     edit = {"path": "a", "old_string": "line 3", "new_string": "LINE 3", "replace_all": True}
     shown = await preview("edit_file", **edit)
@@ -92,7 +90,7 @@ def test_only_line_feeds_end_a_line(before: str, after: str, lines: list[str]) -
     assert unified_diff("x", before, after).split("\n")[3:] == lines
 
 
-async def test_a_name_cannot_pretend_to_be_more_lines(preview: Preview) -> None:
+async def test_line_breaks_in_a_file_name_are_escaped(preview: Preview) -> None:
     shown = await preview("write_file", path="a\n+++ b/safe.txt", content="x\n")
     assert shown.split("\n")[1] == "+++ b/a\\n+++ b/safe.txt"
 
@@ -106,7 +104,9 @@ async def test_a_name_cannot_pretend_to_be_more_lines(preview: Preview) -> None:
         ("x" * 900_000 + "\n" + "\x00\u200b\ud7ff" * 300_000, 2),
     ],
 )
-async def test_what_is_long_is_counted(preview: Preview, content: str, counted: int) -> None:
+async def test_a_long_preview_is_truncated_with_a_count(
+    preview: Preview, content: str, counted: int
+) -> None:
     shown = await preview("write_file", path="a", content=content)
     assert len(msgspec.json.encode(escape_invisible(shown))) <= MAX_PREVIEW_BYTES
     if shown.endswith(" more lines"):
@@ -118,7 +118,7 @@ async def test_what_is_long_is_counted(preview: Preview, content: str, counted: 
         assert "… 899,001 more characters" in shown
 
 
-async def test_a_change_of_everything_is_told_not_compared(
+async def test_a_very_large_change_is_counted_instead_of_diffed(
     preview: Preview, tmp_path: Path
 ) -> None:
     (tmp_path / "a").write_text("x\n" * 30_000)
@@ -155,7 +155,7 @@ async def test_a_call_that_would_fail_says_so(preview: Preview, tmp_path: Path) 
     assert "occurs 2 times" in await preview("edit_file", path="a", old_string="x", new_string="y")
 
 
-async def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
+async def test_a_missing_workspace_is_reported_in_the_preview(tmp_path: Path) -> None:
     gone = context(tmp_path / "gone")
     shown = await box().preview(gone, "write_file", {"path": "a", "content": "x"})
     assert shown.startswith("[no preview: the workspace ")
@@ -167,7 +167,7 @@ async def test_other_tools_have_no_preview(preview: Preview) -> None:
     assert await preview("no such tool") == ""
 
 
-async def test_a_preview_that_breaks_or_hangs_does_not_cost_the_run(tmp_path: Path) -> None:
+async def test_a_failing_or_hanging_preview_does_not_fail_the_run(tmp_path: Path) -> None:
     async def breaks(context: ToolContext, path: WorkspacePath) -> str:
         raise RuntimeError(f"{path} and {context}")
 
@@ -193,5 +193,5 @@ async def test_a_preview_that_breaks_or_hangs_does_not_cost_the_run(tmp_path: Pa
     assert shown == "[no preview: it takes too long]"
 
 
-def test_every_tool_that_writes_files_shows_what_it_would_write() -> None:
+def test_every_tool_that_writes_files_has_a_preview() -> None:
     assert all((each.spec.risk == "write") == (each.preview_body is not None) for each in TOOLS)

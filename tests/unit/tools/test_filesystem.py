@@ -41,7 +41,9 @@ async def test_a_file_is_read(call: Call, root: Path) -> None:
     assert (await call("read_file", path="a")).text == "one\ntwo"
 
 
-async def test_a_part_is_read_and_the_rest_named(call: Call, root: Path) -> None:
+async def test_offset_and_limit_select_lines_and_the_rest_is_counted(
+    call: Call, root: Path
+) -> None:
     (root / "a").write_text("".join(f"line {number}\n" for number in range(1, 11)))
     outcome = await call("read_file", path="a", offset=3, limit=2)
     assert outcome.text == "line 3\nline 4\n[6 of 10 lines follow: offset=5 reads on]"
@@ -51,7 +53,7 @@ async def test_a_part_is_read_and_the_rest_named(call: Call, root: Path) -> None
         await call("read_file", path="a", offset=11)
 
 
-async def test_reading_on_gives_the_whole_file(call: Call, root: Path) -> None:
+async def test_reading_in_parts_returns_the_whole_file(call: Call, root: Path) -> None:
     lines = [f"{number}:" + "x" * (number * 37 % 400) for number in range(1_000)]
     (root / "a").write_text("\n".join(lines))
     got: list[str] = []
@@ -62,7 +64,7 @@ async def test_reading_on_gives_the_whole_file(call: Call, root: Path) -> None:
     assert got == lines
 
 
-async def test_a_line_without_end_is_cut(call: Call, root: Path) -> None:
+async def test_a_very_long_line_is_truncated(call: Call, root: Path) -> None:
     (root / "a").write_text("x" * 100_000 + "\nlast")
     text = (await call("read_file", path="a")).text
     assert text.startswith("x" * 30_000 + "[… 70,000 more characters in this line]")
@@ -80,7 +82,9 @@ async def test_a_line_without_end_is_cut(call: Call, root: Path) -> None:
         (b"a\x0cb\x1b[0m", "a\x0cb\x1b[0m"),
     ],
 )
-async def test_odd_text_is_readable(call: Call, root: Path, content: bytes, text: str) -> None:
+async def test_unusual_encodings_are_decoded(
+    call: Call, root: Path, content: bytes, text: str
+) -> None:
     (root / "a").write_bytes(content)
     assert (await call("read_file", path="a")).text == text
 
@@ -101,7 +105,7 @@ async def test_a_file_is_written(call: Call, root: Path) -> None:
     assert (root / "new" / "a.txt").read_bytes() == b""
 
 
-async def test_what_cannot_be_written_is_refused(call: Call, root: Path) -> None:
+async def test_invalid_or_too_large_content_is_rejected(call: Call, root: Path) -> None:
     with pytest.raises(ToolError, match="half a character at position 1"):
         await call("write_file", path="a", content="x\ud83d")
     with pytest.raises(ToolError, match=r"the content has 16\.0 MB, more than 16\.0 MB"):
@@ -127,14 +131,16 @@ async def test_every_occurrence_can_be_replaced(call: Call, root: Path) -> None:
     assert "x" not in (root / "a").read_text()
 
 
-async def test_two_far_edits_have_two_hunks_with_right_numbers(call: Call, root: Path) -> None:
+async def test_distant_edits_have_separate_hunks_with_correct_line_numbers(
+    call: Call, root: Path
+) -> None:
     (root / "a").write_text("".join(f"{n} {'old' if n in {20, 60} else ''}\n" for n in range(80)))
     outcome = await call("edit_file", path="a", old_string="old", new_string="n", replace_all=True)
     hunks = [line for line in outcome.metadata["diff"].split("\n") if line.startswith("@@")]
     assert hunks == ["@@ -18,7 +18,7 @@", "@@ -58,7 +58,7 @@"]
 
 
-async def test_a_huge_change_is_told_not_compared(call: Call, root: Path) -> None:
+async def test_a_huge_edit_is_counted_instead_of_diffed(call: Call, root: Path) -> None:
     (root / "a").write_text("x\n" * 3_000)
     outcome = await call("edit_file", path="a", old_string="x", new_string="y", replace_all=True)
     assert outcome.metadata["diff"] == "[3,000 lines became 3,000 lines]"
@@ -152,7 +158,7 @@ EDIT_ERRORS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize(("old", "new", "says"), EDIT_ERRORS.values(), ids=EDIT_ERRORS)
-async def test_an_edit_that_fails_helps(
+async def test_a_failed_edit_explains_the_reason(
     call: Call, root: Path, old: str, new: str, says: str
 ) -> None:
     (root / "a").write_text("import x\ndef f():\n    return 1\n")
@@ -161,27 +167,29 @@ async def test_an_edit_that_fails_helps(
     assert (root / "a").read_text() == "import x\ndef f():\n    return 1\n"
 
 
-async def test_windows_line_ends_stay(call: Call, root: Path) -> None:
+async def test_windows_line_endings_and_bom_are_kept(call: Call, root: Path) -> None:
     (root / "a").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
     await call("edit_file", path="a", old_string="one\ntwo\n", new_string="1\n2\r\n")
     assert (root / "a").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
 
 
 @pytest.mark.parametrize(("content", "says"), [(b"a\0b", "binary"), (b"caf\xe9", "not UTF-8")])
-async def test_an_edit_damages_nothing(call: Call, root: Path, content: bytes, says: str) -> None:
+async def test_a_file_that_is_not_text_is_not_edited(
+    call: Call, root: Path, content: bytes, says: str
+) -> None:
     (root / "a").write_bytes(content)
     with pytest.raises(ToolError, match=says):
         await call("edit_file", path="a", old_string="a", new_string="b")
     assert (root / "a").read_bytes() == content
 
 
-async def test_an_edit_does_not_grow_beyond_what_can_be_read(call: Call, root: Path) -> None:
+async def test_an_edit_above_the_size_limit_is_rejected(call: Call, root: Path) -> None:
     (root / "a").write_text("x" * 5_000_000)
     with pytest.raises(ToolError, match="would grow beyond"):
         await call("edit_file", path="a", old_string="x", new_string="xxxx", replace_all=True)
 
 
-async def test_edits_at_once_lose_nothing(call: Call, root: Path) -> None:
+async def test_concurrent_edits_are_all_applied(call: Call, root: Path) -> None:
     (root / "a").write_text("".join(f"<{number}>\n" for number in range(24)))
     async with asyncio.TaskGroup() as tasks:
         for number in range(24):
@@ -190,7 +198,7 @@ async def test_edits_at_once_lose_nothing(call: Call, root: Path) -> None:
     assert (root / "a").read_text() == "".join(f"[{number}]\n" for number in range(24))
 
 
-async def test_a_cancelled_change_is_over_when_the_call_is() -> None:
+async def test_a_cancelled_call_waits_for_its_change_to_finish() -> None:
     loop = asyncio.get_running_loop()
     begun, go_on, done = asyncio.Event(), asyncio.Event(), []
 
@@ -246,14 +254,14 @@ async def test_a_large_folder_is_capped(call: Call, root: Path) -> None:
     assert outcome.metadata == {"entries": 520}
 
 
-async def test_an_empty_folder_and_a_file_say_so(call: Call, root: Path) -> None:
+async def test_an_empty_folder_is_reported_and_a_file_is_rejected(call: Call, root: Path) -> None:
     assert (await call("list_dir")).text == "[the folder is empty]"
     (root / "a").touch()
     with pytest.raises(ToolError, match="a is not a folder"):
         await call("list_dir", path="a")
 
 
-def test_names_and_sizes_are_for_people() -> None:
+def test_names_are_escaped_and_sizes_are_readable() -> None:
     assert escape_name("报告.md") == "报告.md"
     assert escape_name("a\u202eb") == r"a\u202eb"
     assert [format_size(1023), format_size(1024)] == ["1023 bytes", "1.0 KB"]

@@ -1,4 +1,4 @@
-"""Searching: the same answers from ripgrep and from the scanner that stands in for it."""
+"""Search: the same results from ripgrep and from the fallback scanner."""
 
 import re
 import shutil
@@ -36,12 +36,12 @@ case = parser.add_mutually_exclusive_group(required=True)
 case.add_argument("--ignore-case", action="store_true")
 case.add_argument("--case-sensitive", action="store_true")
 parser.add_argument("where")
-given = parser.parse_args()
-assert given.where.startswith("./") and "!**/.git/**" in given.glob
-options = {{"pattern": given.regexp, "literal": given.fixed_strings,
-           "ignore_case": given.ignore_case, "file": given.where[2:],
-           "glob": next((each for each in given.glob if each[0] != "!"), "")}}
-program = [sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(options)]
+options = parser.parse_args()
+assert options.where.startswith("./") and "!**/.git/**" in options.glob
+query = {{"pattern": options.regexp, "literal": options.fixed_strings,
+           "ignore_case": options.ignore_case, "file": options.where[2:],
+           "glob": next((each for each in options.glob if each[0] != "!"), "")}}
+program = [sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(query)]
 sys.exit(subprocess.run(program).returncode)
 """
 """Speaks ripgrep's command line as far as it is used, and refuses every other flag."""
@@ -132,7 +132,9 @@ SEARCHES: dict[str, tuple[dict[str, object], list[str]]] = {
 
 
 @pytest.mark.parametrize(("arguments", "lines"), SEARCHES.values(), ids=SEARCHES)
-async def test_what_is_found(call: Call, arguments: dict[str, object], lines: list[str]) -> None:
+async def test_matching_lines_are_listed(
+    call: Call, arguments: dict[str, object], lines: list[str]
+) -> None:
     assert (await call(**arguments)).text.split("\n") == lines
 
 
@@ -156,7 +158,7 @@ async def test_long_lines_are_cut(call: Call, root: Path) -> None:
     assert re.search(r"\[\d+ of 150 lines are shown: narrow the search\]$", text)
 
 
-async def test_odd_names_stay_one_line(call: Call, root: Path) -> None:
+async def test_control_characters_in_names_are_escaped(call: Call, root: Path) -> None:
     (root / "o\x1b[0m").write_text("oddity\n")
     assert (await call(pattern="oddity")).text == r"o\x1b[0m:1: oddity"
 
@@ -173,12 +175,14 @@ async def test_odd_names_stay_one_line(call: Call, root: Path) -> None:
         ({"pattern": "a", "path": "gone"}, "does not exist"),
     ],
 )
-async def test_what_cannot_be_searched(call: Call, arguments: dict[str, object], says: str) -> None:
+async def test_invalid_search_arguments_are_rejected(
+    call: Call, arguments: dict[str, object], says: str
+) -> None:
     with pytest.raises(ToolError, match=says):
         await call(**arguments)
 
 
-def test_what_was_found_before_the_time_was_over_counts() -> None:
+def test_matches_before_a_timeout_are_kept() -> None:
     matches = _Matches("b/")
     matches.write(b"x\0001:one\nx\0")
     matches.write(b"2:two\n")

@@ -44,20 +44,20 @@ async def test_output_and_exit_code(run: Shell, tmp_path: Path) -> None:
     assert (await run("true")).text == "[exit code 0]"
 
 
-async def test_it_is_bash_without_anything_from_the_workspace(run: Shell, tmp_path: Path) -> None:
+async def test_bash_reads_no_start_up_file_of_the_workspace(run: Shell, tmp_path: Path) -> None:
     for name in (".bashrc", ".bash_profile", ".profile", ".bash_env"):
         (tmp_path / name).write_text("echo PWNED")
     assert (await run("[[ a == a ]] && echo ok")).text == "ok\n[exit code 0]"
 
 
-async def test_a_timeout_keeps_what_was_said(run: Shell) -> None:
+async def test_output_before_a_timeout_is_kept(run: Shell) -> None:
     outcome = await run("echo before; sleep 600", timeout_seconds=1)
     assert outcome.text == "before\n[ended after 1 s with all it had started]"
     assert outcome.metadata["timed_out"] is True
 
 
 @pytest.mark.parametrize("seconds", [0, 601, -1])
-async def test_the_time_has_limits(run: Shell, seconds: int) -> None:
+async def test_the_timeout_argument_is_limited(run: Shell, seconds: int) -> None:
     with pytest.raises(ToolError, match="argument 'timeout_seconds'"):
         await run("true", timeout_seconds=seconds)
 
@@ -68,7 +68,7 @@ def test_the_tool_runner_waits_longer_than_the_command_may_take() -> None:
     assert shell.spec.timeout_seconds > allowed + 2
 
 
-async def test_output_is_shown_while_it_comes(run: Shell) -> None:
+async def test_output_is_reported_while_the_command_runs(run: Shell) -> None:
     running = asyncio.create_task(run("echo ready; sleep 600"))
     await run.ready.wait()
     assert run.live == "ready\n"
@@ -77,7 +77,7 @@ async def test_output_is_shown_while_it_comes(run: Shell) -> None:
         await running
 
 
-async def test_a_flood_keeps_its_head_and_its_tail(run: Shell) -> None:
+async def test_large_output_keeps_its_beginning_and_end(run: Shell) -> None:
     text = (await run("echo first; seq 1 400000; echo last")).text
     assert text.startswith("first\n1\n2\n")
     assert text.endswith("\n400000\nlast\n[exit code 0]")
@@ -86,7 +86,7 @@ async def test_a_flood_keeps_its_head_and_its_tail(run: Shell) -> None:
     assert len(run.live) == 200_000
 
 
-async def test_bytes_that_are_no_text_are_replaced(run: Shell) -> None:
+async def test_invalid_utf8_output_is_replaced(run: Shell) -> None:
     assert (await run(r"printf 'a\xff\0b'")).text == "a\ufffd\0b\n[exit code 0]"
 
 
@@ -107,7 +107,7 @@ class Scripted:
         return SandboxResult(0)
 
 
-async def test_a_character_cut_in_two_is_whole(run: Shell) -> None:
+async def test_a_character_split_between_chunks_is_decoded(run: Shell) -> None:
     run.box = ToolBox(sandbox=Scripted(b"\xe4\xbd", b"\xa0\n"), fetcher=Fetcher())
     outcome = await run("true")
     assert outcome.text == "你\n[exit code 0]"

@@ -1,4 +1,4 @@
-"""The decorator: schemas from signatures, arguments checked, guards that hang on types."""
+"""The tool decorator: schemas from signatures, checked arguments, guards by type."""
 
 import asyncio
 from typing import Annotated, Any, Literal, get_args
@@ -87,7 +87,7 @@ async def run(**arguments: object) -> str:
     return (await box(sample).run(CONTEXT, "sample", arguments)).text
 
 
-def test_the_specification_is_the_signature() -> None:
+def test_the_specification_follows_the_signature() -> None:
     spec = sample.spec
     assert (spec.name, spec.description) == ("sample", "Do something.\n\nAnd more.")
     assert (spec.risk, spec.idempotent, spec.timeout_seconds) == ("read", True, 5.0)
@@ -109,10 +109,10 @@ def test_the_specification_is_the_signature() -> None:
 
 async def test_arguments_arrive_in_their_types() -> None:
     assert await run(path="a/b") == "a/b|small|3|0.5|False|None|[]|None"
-    given = await run(
+    text = await run(
         path="/files/x", kind="big", count=9, ratio=1, loud=True, names=["n"], more=["a", "./b"]
     )
-    assert given == "x|big|9|1.0|True|['n']|['a', 'b']|None"
+    assert text == "x|big|9|1.0|True|['n']|['a', 'b']|None"
     assert (await run(path="a", url="HTTP://Example.COM")).endswith("|http://example.com/")
 
 
@@ -150,7 +150,7 @@ async def test_a_bad_argument_is_named(arguments: dict[str, object], says: str) 
         await run(**arguments)
 
 
-def test_a_type_without_a_guard_is_no_parameter() -> None:
+def test_a_parameter_type_without_a_guard_is_rejected() -> None:
     async def broken(context: ToolContext, sandbox: Sandbox) -> str:
         return ""
 
@@ -180,18 +180,18 @@ def test_every_tool_has_a_title_in_both_languages() -> None:
         assert all(spec.title[language] for language in get_args(Language)), spec.name
 
 
-async def test_text_is_an_outcome() -> None:
+async def test_a_tool_may_return_text() -> None:
     assert await box(plain).run(CONTEXT, "plain", {}) == ToolOutcome("c")
 
 
-async def test_an_unknown_tool_names_the_nearest() -> None:
+async def test_the_error_for_an_unknown_tool_suggests_the_nearest_name() -> None:
     with pytest.raises(ToolError, match="no tool 'readfile': did you mean read_file"):
         await box().run(CONTEXT, "readfile", {})
     with pytest.raises(ToolError, match=r"no tool 'qqqq'$"):
         await box().run(CONTEXT, "qqqq", {})
 
 
-def test_the_roster_is_complete_and_in_order() -> None:
+def test_the_built_in_tools_are_listed_in_order() -> None:
     source: ToolSource = box()
     specs = source.specs()
     assert [(spec.name, spec.risk, spec.idempotent) for spec in specs] == [
@@ -209,7 +209,7 @@ def test_the_roster_is_complete_and_in_order() -> None:
         assert msgspec.json.decode(msgspec.json.encode(spec), type=type(spec)) == spec
 
 
-def test_the_guards_are_the_types() -> None:
+def test_path_and_url_arguments_have_guarded_types() -> None:
     """Every argument of a tool that is called like a path or an address is one."""
     for each in TOOLS:
         for name, parameter in each.parameters.items():
@@ -220,7 +220,7 @@ def test_the_guards_are_the_types() -> None:
                 assert kind is PublicUrl
 
 
-def test_a_context_is_plain_facts() -> None:
+def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
     context = ToolContext(
         CONTEXT, Workspace("/files"), NativeSandbox(), Fetcher(), asyncio.Lock(), None
     )

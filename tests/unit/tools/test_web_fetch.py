@@ -34,7 +34,9 @@ HTML = b"""<!doctype html><html><head><title>A  title</title><style>p{}</style><
 <ul><li>one</li><li>two</li></ul><img src="http://evil/?leak"><noscript>no</noscript></body>"""
 
 
-async def test_a_page_becomes_markdown_marked_as_data(site: HttpSite, fetch: Browser) -> None:
+async def test_a_page_is_converted_to_markdown_and_marked_as_untrusted(
+    site: HttpSite, fetch: Browser
+) -> None:
     site.page("/", HTML, "text/html; charset=ISO-8859-1")
     outcome = await fetch()
     mark = outcome.text[1:17]
@@ -56,7 +58,7 @@ async def test_a_page_becomes_markdown_marked_as_data(site: HttpSite, fetch: Bro
     }
 
 
-def test_nobody_can_write_the_end_of_the_marks() -> None:
+def test_content_cannot_forge_the_end_mark() -> None:
     inner = mark_untrusted("a page", "text")
     outer = mark_untrusted("a page", inner)
     assert outer.count(outer[:17]) == 2
@@ -95,7 +97,7 @@ async def test_other_types_are_refused(site: HttpSite, fetch: Browser, kind: str
         await fetch()
 
 
-async def test_an_error_is_told(site: HttpSite, fetch: Browser) -> None:
+async def test_an_http_error_status_is_reported(site: HttpSite, fetch: Browser) -> None:
     with pytest.raises(ToolError, match="answered 404 Not Found"):
         await fetch("/gone")
     site.answers["/"] = b"HTTP/1.1 599 Odd\r\nContent-Length: 0\r\n\r\n"
@@ -116,12 +118,12 @@ async def test_a_long_page_is_read_in_parts(site: HttpSite, fetch: Browser) -> N
     assert whole == "".join(f"{number:05}\n" for number in range(20_000))
 
 
-async def test_a_page_that_was_cut_says_so(site: HttpSite, fetch: Browser) -> None:
+async def test_a_truncated_page_is_reported(site: HttpSite, fetch: Browser) -> None:
     site.page("/", b"x" * 300_000)
     assert "The page is longer than what was read of it." in (await fetch()).text
 
 
-async def test_a_hostile_page_costs_nothing_but_itself(site: HttpSite, fetch: Browser) -> None:
+async def test_deeply_nested_and_empty_pages_are_converted(site: HttpSite, fetch: Browser) -> None:
     site.page("/", b"<div>" * 30_000 + b"deep" + b"</div>" * 100, "text/html")
     assert "deep" in (await fetch()).text
     site.page("/", b"", "text/html")

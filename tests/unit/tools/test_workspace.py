@@ -1,4 +1,4 @@
-"""Nothing leaves the workspace: names, links, special files, races."""
+"""File access stays inside the workspace: names, links, special files, races."""
 
 import contextlib
 import itertools
@@ -51,7 +51,7 @@ def write(workspace: Workspace, path: str, content: bytes = b"new") -> bool:
 @pytest.mark.parametrize(
     "text", ["src/a.txt", "./src/a.txt", "src//a.txt", "src/./a.txt", "src/a.txt/"]
 )
-def test_a_path_is_read_from_the_root_on(workspace: Workspace, text: str) -> None:
+def test_a_relative_path_starts_at_the_workspace(workspace: Workspace, text: str) -> None:
     assert str(workspace.parse(text)) == "src/a.txt"
     assert read(workspace, text) == b"inside\n"
 
@@ -89,7 +89,7 @@ def test_a_bad_path_is_refused_with_its_reason(workspace: Workspace, text: str, 
         workspace.parse(text)
 
 
-def test_a_folder_with_the_same_beginning_is_outside(workspace: Workspace, root: Path) -> None:
+def test_a_folder_with_the_same_name_prefix_is_outside(workspace: Workspace, root: Path) -> None:
     (root.parent / "workspace-2").mkdir()
     with pytest.raises(ToolError, match="outside"):
         workspace.parse(f"{root}-2/secret")
@@ -110,7 +110,7 @@ LEADS_OUT: dict[str, Callable[[Path, Path], object]] = {
 
 
 @pytest.mark.parametrize("make", LEADS_OUT.values(), ids=LEADS_OUT)
-def test_no_link_leads_out(
+def test_a_link_to_the_outside_is_rejected(
     workspace: Workspace, root: Path, outside: Path, make: Callable[[Path, Path], object]
 ) -> None:
     make(root, outside)
@@ -121,7 +121,9 @@ def test_no_link_leads_out(
     assert (outside / "secret").read_bytes() == SECRET
 
 
-def test_no_folder_link_leads_out(workspace: Workspace, root: Path, outside: Path) -> None:
+def test_a_folder_link_to_the_outside_is_rejected(
+    workspace: Workspace, root: Path, outside: Path
+) -> None:
     (root / "out").symlink_to(outside)
     for attempt in (
         lambda: read(workspace, "out/secret"),
@@ -142,7 +144,7 @@ def test_links_that_stay_inside_are_followed_for_reading(workspace: Workspace, r
     assert (root / "src" / "b.txt").read_bytes() == b"new"
 
 
-def test_a_link_is_not_written_to(workspace: Workspace, root: Path) -> None:
+def test_writing_to_a_symbolic_link_is_rejected(workspace: Workspace, root: Path) -> None:
     (root / "x").symlink_to("src/a.txt")
     with pytest.raises(ToolError, match="is a symbolic link"):
         write(workspace, "x")
@@ -173,7 +175,7 @@ SPECIAL: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
-def test_special_files_are_refused_at_once(
+def test_special_files_are_rejected(
     workspace: Workspace, root: Path, make: Callable[[Path], object]
 ) -> None:
     make(root / "x")
@@ -188,7 +190,7 @@ def test_a_device_is_refused() -> None:
         read(Workspace("/dev"), "zero")
 
 
-def test_a_folder_is_no_file(workspace: Workspace) -> None:
+def test_a_folder_cannot_be_read_or_written_as_a_file(workspace: Workspace) -> None:
     with pytest.raises(ToolError, match="src is a folder: use list_dir"):
         read(workspace, "src")
     with pytest.raises(ToolError, match="src is a folder"):
@@ -208,12 +210,12 @@ def test_a_large_file_is_refused_before_it_is_read(workspace: Workspace, root: P
         read(workspace, "large")
 
 
-def test_a_missing_workspace_says_so(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="gone cannot be opened"):
         read(Workspace(str(tmp_path / "gone")), "a")
 
 
-def test_a_write_creates_folders_and_says_whether_it_is_new(
+def test_a_write_creates_folders_and_returns_whether_the_file_is_new(
     workspace: Workspace, root: Path
 ) -> None:
     assert write(workspace, "a/b/c.txt", b"1")
@@ -231,7 +233,7 @@ def test_a_write_keeps_the_mode_but_no_special_bits(workspace: Workspace, root: 
 
 
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".git", "sub/.GIT/config"])
-def test_what_git_may_run_is_not_written(workspace: Workspace, path: str) -> None:
+def test_files_of_git_are_not_written(workspace: Workspace, path: str) -> None:
     with pytest.raises(ToolError, match="belongs to git"):
         write(workspace, path)
 
@@ -247,7 +249,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(workspace: Workspace, 
         workspace.write(path, b"mine", expected=contents)
 
 
-def test_a_write_that_fails_leaves_everything_as_it_was(workspace: Workspace, root: Path) -> None:
+def test_a_failed_write_changes_nothing(workspace: Workspace, root: Path) -> None:
     with limited_file_size(), pytest.raises(ToolError, match="cannot be used: File too large"):
         write(workspace, "src/a.txt", b"x" * 2_000)
     assert read(workspace, "src/a.txt") == b"inside\n"
@@ -274,12 +276,12 @@ def folder(root: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
-def test_both_ways_open_what_is_inside(opener: Opener, folder: int) -> None:
+def test_both_openers_open_paths_inside(opener: Opener, folder: int) -> None:
     assert opened(opener, folder, "src", "a.txt") == b"inside\n"
     os.close(opener(folder, (), os.O_RDONLY | os.O_DIRECTORY))
 
 
-def test_both_ways_refuse_what_leads_out(
+def test_both_openers_reject_paths_that_lead_outside(
     opener: Opener, folder: int, root: Path, outside: Path
 ) -> None:
     (root / "file").symlink_to(outside / "secret")
@@ -289,7 +291,7 @@ def test_both_ways_refuse_what_leads_out(
             opened(opener, folder, *parts)
 
 
-def test_both_ways_hold_against_a_race(
+def test_both_openers_stay_inside_while_folders_are_swapped_with_links(
     opener: Opener, folder: int, root: Path, outside: Path
 ) -> None:
     """A folder is swapped with a link to the outside, over and over, while it is read."""
@@ -321,7 +323,9 @@ def test_both_ways_hold_against_a_race(
     assert seen == {b"mine\n"}
 
 
-def test_a_write_holds_against_a_race(workspace: Workspace, root: Path, outside: Path) -> None:
+def test_a_write_stays_inside_while_folders_are_swapped_with_links(
+    workspace: Workspace, root: Path, outside: Path
+) -> None:
     """A folder that is written to becomes a link to the outside, over and over."""
     swap = root / "swap"
     over = threading.Event()

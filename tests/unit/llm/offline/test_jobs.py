@@ -41,7 +41,7 @@ def test_both_languages_have_the_same_phrases() -> None:
         ("", []),
     ],
 )
-def test_a_request_is_understood_completely_or_not_at_all(text: str, kinds: list[str]) -> None:
+def test_a_request_with_an_unknown_part_has_no_jobs(text: str, kinds: list[str]) -> None:
     assert [job.kind for job in parse_jobs(text)] == kinds
 
 

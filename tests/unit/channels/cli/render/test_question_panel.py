@@ -40,7 +40,7 @@ EVERY = {
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
+def test_the_panel_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
     question = OpenQuestion(EVERY[name])
     for language in ("en", "zh"):
         panel = QuestionPanel(MessageCatalog("repl", language), glyphs)
@@ -53,7 +53,7 @@ def test_it_fits_every_window_or_is_not_shown(name: str, glyphs: Any) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_left_out_is_counted(name: str) -> None:
+def test_omitted_rows_are_counted(name: str) -> None:
     question, panel = (
         OpenQuestion(EVERY[name]),
         QuestionPanel(MessageCatalog("repl", "en"), UNICODE),
@@ -69,7 +69,7 @@ def test_what_is_left_out_is_counted(name: str) -> None:
     assert len(whole) >= len(shown)
 
 
-def test_keys_are_named_only_once_they_count() -> None:
+def test_keys_are_shown_only_when_they_are_active() -> None:
     question, panel = (
         OpenQuestion(EVERY["command"]),
         QuestionPanel(MessageCatalog("repl", "en"), UNICODE),
@@ -90,7 +90,7 @@ def test_key_labels_are_not_split_where_the_width_allows() -> None:
         assert all(row.startswith("  [") and not row.endswith("]") for row in keys)
 
 
-def test_what_no_rule_may_allow_is_not_offered_for_longer() -> None:
+def test_a_call_that_no_rule_may_allow_offers_no_lasting_approval() -> None:
     question = OpenQuestion(view("approval", calls=[call("one"), call("two", rules=[])]))
     assert question.keys == ("y", "n", "e", "1", "2")
     assert "[a]" not in "".join(
@@ -101,7 +101,7 @@ def test_what_no_rule_may_allow_is_not_offered_for_longer() -> None:
     )
 
 
-def test_marks_become_a_yes_or_no_to_each_call() -> None:
+def test_marks_become_a_decision_for_each_call() -> None:
     question = OpenQuestion(view("approval", calls=[call("one"), call("two")]))
     assert question.press(ENTER) is None
     assert (question.press("1"), question.press("2"), question.press("1")) == (None, None, None)
@@ -109,7 +109,7 @@ def test_marks_become_a_yes_or_no_to_each_call() -> None:
     assert answer == {"decision": "approve", "items": {"one": False, "two": True}}
 
 
-def test_steps_as_they_stand_are_a_yes_and_changed_ones_the_plan() -> None:
+def test_unchanged_steps_approve_the_plan_and_changed_ones_edit_it() -> None:
     plan = {"goal": "g", "steps": [{"description": "first\n  line"}, {"description": "second"}]}
     question = OpenQuestion(view("plan", plan=plan))
     box = question.press("e")
