@@ -1,4 +1,4 @@
-"""A floor: the least that is a one shot. ``python floor_client.py PORT TOKEN``.
+"""Baseline: a minimal one-shot client. ``python floor_client.py PORT TOKEN``.
 
 Standard library only: posts a task to a running gateway and reads its stream up to the result.
 """

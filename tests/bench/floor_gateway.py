@@ -1,4 +1,4 @@
-"""A floor: the least that is a durable gateway, on the same libraries.
+"""Baseline: a minimal durable gateway on the same libraries.
 
 ``python -m tests.bench.floor_gateway PORT MODEL_URL FILE``. Stores what comes (SQLite, WAL,
 synchronous=FULL, what waits shares a commit), asks the model with raw bytes over kept connections,

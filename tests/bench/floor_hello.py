@@ -1,4 +1,4 @@
-"""A floor: uvicorn and starlette that say hello. ``python -m tests.bench.floor_hello PORT``."""
+"""Baseline: a hello-world server. ``python -m tests.bench.floor_hello PORT``."""
 
 import sys
 

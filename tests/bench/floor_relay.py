@@ -1,4 +1,4 @@
-"""A floor: a model's socket, a decoder, an SSE write.
+"""Baseline: a model's socket, a decoder, an SSE write.
 
 ``python -m tests.bench.floor_relay PORT URL``. Protocols on uvloop and nothing between them: each
 packet of the model is decoded and its text deltas are written on as events, in one write a packet.

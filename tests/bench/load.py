@@ -1,4 +1,4 @@
-"""The load: clients of a gateway that cost little themselves, and see when things come."""
+"""Load generators: cheap clients of a gateway that record arrival times."""
 
 import asyncio
 import json

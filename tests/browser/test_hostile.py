@@ -1,4 +1,4 @@
-"""What a model or a tool may say: nothing of it runs, nothing is fetched, and it may be large."""
+"""Hostile and large output of models and tools: nothing of it runs and nothing is fetched."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

@@ -1,1 +1,1 @@
-"""Tests of single rooms."""
+"""Tests of single modules."""

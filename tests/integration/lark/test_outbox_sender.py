@@ -1,4 +1,4 @@
-"""What was promised is sent once, whatever time and faults do in between."""
+"""Queued messages are sent once, in spite of delays and faults."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

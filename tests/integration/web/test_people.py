@@ -1,4 +1,4 @@
-"""People over HTTP: who sees and answers what, who is given rights, and what is noted of it."""
+"""People over HTTP: visible questions, granted roles and the audit log."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime

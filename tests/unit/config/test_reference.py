@@ -1,4 +1,4 @@
-"""What is written down about settings is what the models say."""
+"""The settings reference matches the settings models."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page's types are the program's own."""
+"""The page's types are generated from the program's."""
 
 import pytest
 
