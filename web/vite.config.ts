@@ -25,7 +25,7 @@ function compressed(): Plugin {
 const ON_DEMAND_LIBRARIES = /[\\/](virtua|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/]shortcuts)/;
 const DECISION =
-  /src[\\/](components[\\/]decision[\\/](?!decision_bar)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
+  /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
 
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {

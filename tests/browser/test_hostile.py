@@ -81,6 +81,53 @@ def test_hostile_model_text_runs_and_loads_nothing(serve: Serve, script: Any, en
     assert gateway.events(session_of(page))
 
 
+NEXT = Reply(text="Next answer.", when=When(last_user="go on"))
+NESTED = {
+    "quotes": "> " * 2_000 + "the end",
+    "lists": "- " * 2_000 + "the end",
+    "indented lists": "\n".join("  " * depth + "- item" for depth in range(500)) + " the end",
+    "brackets": "[" * 10_000 + "the end",
+    "stars": "*" * 10_000 + "the end",
+    "tags": "<b>" * 5_000 + "the end",
+    "columns": f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n|{'b|' * 999}the end|",
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_nested_answer_is_shown_and_the_page_stays(
+    serve: Serve, script: Any, enter: Open, name: str
+) -> None:
+    page = enter(serve(script([Reply(text=NESTED[name], when=When(last_user="nest")), NEXT])))
+    thread = page.get_by_test_id("thread")
+    send(page, "nest")
+    status(page, "completed")
+    expect(thread).to_contain_text("the end")
+    page.reload()
+    expect(thread).to_contain_text("the end")
+    send(page, "go on")
+    expect(thread.get_by_text("Next answer.")).to_be_visible()
+
+
+def test_a_row_that_cannot_be_rendered_is_shown_as_text(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    first = Reply(text="First answer.", when=When(last_user="hello"))
+    page = enter(serve(script([first, NEXT])))
+    thread = page.get_by_test_id("thread")
+    send(page, "hello")
+    expect(thread.get_by_text("First answer.")).to_be_visible()
+    page.evaluate(
+        """() => window.larkspur.sessionStore.setState(({ state }) => {
+          const broken = { ...state.thread.lines.at(-1), answer: { broken: 'row' } };
+          const lines = [...state.thread.lines.slice(0, -1), broken];
+          return { state: { ...state, thread: { ...state.thread, lines } } };
+        })"""
+    )
+    expect(thread.get_by_text('{"broken":"row"}')).to_be_visible()
+    send(page, "go on")
+    expect(thread.get_by_text("Next answer.")).to_be_visible()
+
+
 def test_the_content_security_policy_forbids_inline_and_foreign_code(
     serve: Serve, enter: Open
 ) -> None:

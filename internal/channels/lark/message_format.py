@@ -11,11 +11,16 @@ from internal.i18n.chat import ChatPhrases
 
 MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
 """Bytes of a card or post and of a text (Lark accepts 30 KB and 150 KB), tables in a card."""
+MAX_NESTING, MAX_COLUMNS = 8, 50
+"""Quotes and lists inside of each other, and columns of a table; Lark documents no limit."""
 _SUMMARY = 4 * 1024
 _TAG = re.compile(r"<(?=/?(?:at|person)\b)", re.IGNORECASE)
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\(")
-_TABLE = re.compile(
-    r"^[ \t]*\|.*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*\n(?:^[ \t]*\|.*(?:\n|\Z))*", re.MULTILINE
+_LABEL = re.compile(r"[^\]\n]*(?:\]\(?|\n|\Z)")  # of a link or image if it ends with "]("
+_TABLE = re.compile(r"^[ \t]*\|.*\n[ \t:|]*-[ \t:|-]*\n(?:^[ \t]*\|.*(?:\n|\Z))*", re.MULTILINE)
+_CONTAINER = r"(?:[ \t]*(?:>|(?:[-*+]|[0-9]{1,9}[.)])[ \t]))"
+_DEEP_LINE = re.compile(rf"^({_CONTAINER}{{{MAX_NESTING}}}){_CONTAINER}+", re.MULTILINE)
+_DEEP_ITEM = re.compile(
+    rf"^([ \t]{{{4 * MAX_NESTING}}})[ \t]+(?=[-*+>]|[0-9]{{1,9}}[.)])", re.MULTILINE
 )
 _SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
 _FENCED = re.compile(r"(^ {0,3}```.*?(?:^ {0,3}```[ \t]*$|\Z))", re.MULTILINE | re.DOTALL)
@@ -43,7 +48,7 @@ def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
 
     Mentions and images written by the model are shown as text.
     """
-    safe = neutralize_markup(answer)
+    safe = limit_nesting(neutralize_markup(answer))
     plain: Rendering = ("text", text_parts(safe, MAX_TEXT_BYTES))
     if byte_length(as_json(as_json(markdown_card(safe)))) > MAX_RICH_BYTES:
         return (("file", _file(safe, answer, phrases)), plain)
@@ -74,13 +79,17 @@ def markdown_card(text: str, title: str = "", colour: str = "") -> dict[str, Any
 
 
 def tables_as_code(text: str, max_tables: int) -> str:
-    """Return Markdown that keeps its first `max_tables` tables; others become code blocks."""
+    """Return Markdown that keeps its first `max_tables` tables; others become code blocks.
+
+    So do tables of more than `MAX_COLUMNS` columns.
+    """
     count = 0
 
     def keep(found: re.Match[str]) -> str:
         nonlocal count
         count += 1
-        return found[0] if count <= max_tables else f"```\n{found[0].rstrip()}\n```\n"
+        is_kept = count <= max_tables and found[0].count("|", 0, found[0].find("\n")) <= MAX_COLUMNS
+        return found[0] if is_kept else f"```\n{found[0].rstrip()}\n```\n"
 
     parts = enumerate(_FENCED.split(text))  # odd ones are fenced
     return "".join(part if number % 2 else _TABLE.sub(keep, part) for number, part in parts)
@@ -88,7 +97,24 @@ def tables_as_code(text: str, max_tables: int) -> str:
 
 def neutralize_markup(text: str) -> str:
     """Return Markdown in which mentions and images are plain text."""
-    return _IMAGE.sub(r"[\1](", _TAG.sub("<\u200b", text))
+
+    def without_image(label: re.Match[str]) -> str:
+        return label[0].replace("![", "[") if label[0].endswith("](") else label[0]
+
+    return _LABEL.sub(without_image, _TAG.sub("<\u200b", text))
+
+
+def limit_nesting(text: str) -> str:
+    """Return Markdown in which quotes and lists are at most `MAX_NESTING` levels deep.
+
+    The text of deeper ones is kept. Code blocks are not changed.
+    """
+
+    def limited(part: str) -> str:
+        return _DEEP_ITEM.sub(r"\1", _DEEP_LINE.sub(r"\1", part))
+
+    parts = enumerate(_FENCED.split(text))  # odd ones are fenced
+    return "".join(part if number % 2 else limited(part) for number, part in parts)
 
 
 def text_parts(text: str, max_bytes: int) -> tuple[MessagePart, ...]:

@@ -30,6 +30,15 @@ async def test_a_direct_message_gets_one_reply_to_it(tmp_path: Path) -> None:
         assert len(lark.from_bot()) == 1
 
 
+async def test_a_deeply_nested_answer_is_readable(tmp_path: Path) -> None:
+    script = [Reply("> " * 2_000 + "deep"), Reply("[" * 10_000 + "deep")]
+    async with open_lark_gateway(tmp_path, script) as lark:
+        await lark.say("nest")
+        assert await lark.until_replies(1) == ["> " * 8 + "deep"]
+        await lark.say("again")
+        assert (await lark.until_replies(2))[1] == "[" * 10_000 + "deep"
+
+
 async def test_a_message_delivered_six_times_is_answered_once(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, [Reply("once"), Reply("again")]) as lark:
         lark.sim.set_faults(duplicates=4, new_event_ids=True, fragment_bytes=100)

@@ -3,7 +3,7 @@
  * loaded; they become links.
  */
 import DOMPurify from 'dompurify';
-import { Marked, type Token, type Tokens } from 'marked';
+import { Marked, Tokenizer, type Token, type Tokens } from 'marked';
 
 const TAGS =
   'a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
@@ -24,7 +24,28 @@ const POLICY = {
 
 const marked = new Marked({ gfm: true, breaks: true, async: false });
 
+/** Quotes and lists inside of each other; deeper ones are shown as text. */
+const MAX_NESTING = 16;
+let nesting = 0;
+
+/** Return a tokenizer that recurses at most MAX_NESTING times, not as deep as the text is nested. */
+function limited<T>(tokenize: (this: Tokenizer, text: string) => T) {
+  return function nested(this: Tokenizer, text: string): T | undefined {
+    if (nesting === MAX_NESTING) return undefined;
+    nesting++;
+    try {
+      return tokenize.call(this, text);
+    } finally {
+      nesting--;
+    }
+  };
+}
+
 marked.use({
+  tokenizer: {
+    blockquote: limited(Tokenizer.prototype.blockquote),
+    list: limited(Tokenizer.prototype.list),
+  },
   renderer: {
     image({ href, text }: Tokens.Image): string {
       return `<a data-image="1" href="${escaped(href)}">${escaped(text || href)}</a>`;

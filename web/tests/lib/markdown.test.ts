@@ -64,6 +64,35 @@ test('lists keep their start and tables their alignment', () => {
   expect(html('- [x] done')).toContain('☑');
 });
 
+describe('nested or repeated marks', () => {
+  const lists = Array.from({ length: 400 }, (_, depth) => `${'  '.repeat(depth)}- item`);
+  test.each([
+    ['quotes', `${'> '.repeat(2_000)}deep`],
+    ['quotes without blanks', `${'>'.repeat(2_000)}deep`],
+    ['lists on one line', `${'- '.repeat(2_000)}deep`],
+    ['numbered lists on one line', `${'1. '.repeat(2_000)}deep`],
+    ['quotes and lists', `${'> - '.repeat(1_000)}deep`],
+    ['lists on lines', [...lists, `${'  '.repeat(400)}- deep`].join('\n')],
+    ['brackets', `${'['.repeat(10_000)}deep`],
+    ['stars', `${'*'.repeat(10_000)}deep`],
+    ['emphasis', `${'*a **b '.repeat(2_000)}deep`],
+    ['columns', `|${'a|'.repeat(1_000)}\n|${'-|'.repeat(1_000)}\n|${'b|'.repeat(999)}deep|`],
+  ])('%s are shown with the text inside', (_, text) => {
+    const box = document.createElement('div');
+    box.innerHTML = html(text);
+    expect(box.textContent).toContain('deep');
+    for (const name of ['blockquote', 'ul', 'ol']) {
+      expect(box.querySelector(Array(17).fill(name).join(' '))).toBeNull();
+    }
+  });
+
+  test('16 levels are kept', () => {
+    const box = document.createElement('div');
+    box.innerHTML = html(`${'> '.repeat(16)}deep`);
+    expect(box.querySelector(Array(16).fill('blockquote').join(' '))?.textContent).toContain('deep');
+  });
+});
+
 test('a growing text is split like the whole text', () => {
   const text = 'one\n\n- a\n- b\n\n```py\nx = 1\n\ny\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n\nend';
   fc.assert(

@@ -9,11 +9,12 @@ definition further down must not change a printed row.
 This module imports rich; see `render.stream` for when it is loaded.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, blockquote, list_block
 from markdown_it.token import Token
 from pygments.token import Comment, Generic, Keyword, Name, Number, String
 from rich.console import Group, RenderableType
@@ -31,11 +32,32 @@ from internal.channels.cli.render.tables import Alignment, MarkdownTable
 from internal.channels.cli.render.text import RenderedRow, sanitize
 from internal.channels.cli.render.theme import Glyphs
 
-_PARSER = (
-    MarkdownIt("commonmark", {"html": False})
-    .enable(["table", "strikethrough"])
-    .disable("reference")
-)
+_MAX_LEVEL = 20
+"""Of quotes and lists inside of each other: a quote is a level, a list and its item are two."""
+_BlockRule = Callable[[StateBlock, int, int, bool], bool]
+
+
+def _make_parser() -> MarkdownIt:
+    """Return the parser. What is nested deeper than `_MAX_LEVEL` is text.
+
+    markdown-it itself leaves out what is nested deeper than its option `maxNesting`.
+    """
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_LEVEL + 8})
+    rules = parser.block.ruler
+    terminated = ["paragraph", "reference", "blockquote"]
+    rules.at("blockquote", _limit_level(blockquote), {"alt": [*terminated, "list"]})
+    rules.at("list", _limit_level(list_block), {"alt": terminated})
+    return parser.enable(["table", "strikethrough"]).disable("reference")
+
+
+def _limit_level(rule: _BlockRule) -> _BlockRule:
+    def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        return state.level < _MAX_LEVEL and rule(state, start, end, silent)
+
+    return limited
+
+
+_PARSER = _make_parser()
 _MIN_SECTION_LINES, _MAX_SECTION_LINES = 40, 200
 _INLINE_STYLES = {"strong": "strong", "em": "em", "s": "strike"}
 

@@ -10,6 +10,8 @@ from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
     PROGRESS_MARK,
     byte_length,
+    limit_nesting,
+    neutralize_markup,
     progress_card,
     progress_text,
     render_answer,
@@ -32,6 +34,45 @@ def test_mentions_and_images_of_a_model_are_plain_text() -> None:
         assert "<at" not in text.lower(), name
         assert "![" not in text
         assert "https://evil.example/a.png" in text
+
+
+def test_every_image_of_a_line_becomes_a_link() -> None:
+    shown = neutralize_markup("![a ![b](x) ![c](y) wow![1] !\n[d](z) ![](w)")
+    assert shown == "[a [b](x) [c](y) wow![1] !\n[d](z) [](w)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("> " * 2_000 + "deep", "> " * 8 + "deep"),
+        (">" * 2_000 + "deep", ">" * 8 + "deep"),
+        ("- " * 2_000 + "deep", "- " * 8 + "deep"),
+        ("1. " * 2_000 + "deep", "1. " * 8 + "deep"),
+        ("> - " * 1_000 + "deep", "> - " * 4 + "deep"),
+        (" " * 4_000 + "- deep", " " * 32 + "- deep"),
+        ("```\n" + "> " * 2_000 + "deep\n```\n", "```\n" + "> " * 2_000 + "deep\n```\n"),
+        ("> - 1. kept\n" + " " * 40 + "kept", "> - 1. kept\n" + " " * 40 + "kept"),
+    ],
+)
+def test_deep_nesting_is_flattened_and_its_text_kept(answer: str, shown: str) -> None:
+    assert limit_nesting(answer) == shown
+
+
+def test_repeated_marks_are_rendered_with_their_text() -> None:
+    for mark in ("[", "*", "![", "_", "`", "|", "<at ", "- ", "|-"):
+        answer = f"{mark * 10_000}\n{mark * 5_000} deep"
+        for name, parts in render_answer(answer, EN):
+            sent = [part.file[1].decode() if part.file else part.content for part in parts]
+            assert "deep" in "".join(sent), name
+
+
+def test_a_table_with_many_columns_becomes_code() -> None:
+    row = "|a" * 1_000 + "|\n"
+    table = f"{row}{'|-' * 1_000}|\n{row}"
+    [card, *_] = render_answer(table, EN)
+    assert card[0] == "card"
+    text = json.loads(card[1][0].content)["body"]["elements"][0]["content"]
+    assert text == f"```\n{table.rstrip()}\n```\n"
 
 
 def test_renderings_are_ordered_from_card_to_text() -> None:

@@ -1,8 +1,6 @@
 /** The rows of a thread. */
 import { ChevronRight } from 'lucide-react';
-import { useEffect, useRef, useState, type ReactNode } from 'react';
-import { formatCount } from '../../lib/format';
-import { useMessages } from '../../i18n/catalog';
+import { Component, Suspense, useEffect, useRef, type ReactNode } from 'react';
 
 export interface RowProps {
   open: boolean;
@@ -46,7 +44,11 @@ export function ExpandableRow(
           className={`flex-none text-dim ${props.open ? 'rotate-90' : ''}`}
         />
       </button>
-      {props.open && <div className="mb-2 ml-[1.625rem] pt-1">{props.children}</div>}
+      {props.open && (
+        <div className="mb-2 ml-[1.625rem] pt-1">
+          <Suspense>{props.children}</Suspense>
+        </div>
+      )}
     </div>
   );
 }
@@ -71,31 +73,6 @@ export function useFocus(element: { current: HTMLElement | null }, here: boolean
   }, [element, here]);
 }
 
-const MAX_SHOWN_CHARS = 20_000;
-
-export function TextBlock({ label, text, tone = '' }: { label: string; text: string; tone?: string }) {
-  const t = useMessages();
-  const [all, setAll] = useState(false);
-  const long = text.length > MAX_SHOWN_CHARS;
-  return (
-    <div className="mb-2">
-      <div className="mb-0.5 text-xs text-dim">{label}</div>
-      <pre
-        tabIndex={0}
-        aria-label={label}
-        className={`max-h-80 overflow-auto rounded-lg border border-line bg-side px-3 py-2 font-mono text-[13px] break-words whitespace-pre-wrap ${tone}`}
-      >
-        {text === '' ? <span className="text-dim">{t.nothing}</span> : long && !all ? text.slice(0, MAX_SHOWN_CHARS) : text}
-      </pre>
-      {long && !all && (
-        <button type="button" onClick={() => setAll(true)} className="mt-1 text-[13px] text-accent hover:underline">
-          {t.showAll(formatCount(text.length))}
-        </button>
-      )}
-    </div>
-  );
-}
-
 export function Text({ children, tone = 'text-dim' }: { children: string; tone?: string }) {
   return <p className={`max-h-80 overflow-auto break-words whitespace-pre-wrap ${tone}`}>{children}</p>;
 }
@@ -111,4 +88,18 @@ export function NoteRow({ glyph, here, children }: { glyph: string; here: boolea
       {children}
     </p>
   );
+}
+
+/** A row that cannot be rendered is shown as plain text; the rest of the page stays. */
+export class RowBoundary extends Component<{ content: object; children: ReactNode }> {
+  static getDerivedStateFromError = () => ({ failed: true });
+
+  override state = { failed: false };
+
+  override render(): ReactNode {
+    const { text, answer } = this.props.content as { text?: unknown; answer?: unknown };
+    const plain = text ?? answer ?? this.props.content;
+    if (!this.state.failed) return this.props.children;
+    return <Text>{typeof plain === 'string' ? plain : JSON.stringify(plain)}</Text>;
+  }
 }

@@ -7,6 +7,7 @@ import { isTyping } from '../../lib/keyboard';
 import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
 import { LineView, LiveView } from './line_view';
+import { RowBoundary } from './row';
 
 const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
 
@@ -105,17 +106,20 @@ export function Thread() {
 
   const rows = entries.map((one) => {
     const isSelected = one.key === selected;
-    return 'line' in one ? (
-      <LineView
-        key={one.key}
-        line={one.line}
-        live={one.line.kind === 'tool' ? state.live[one.key] : undefined}
-        open={open.has(one.key)}
-        here={isSelected}
-        onToggle={toggle}
-      />
-    ) : (
-      <LiveView key={one.key} node={one.node} open={open.has(one.key)} here={isSelected} onToggle={toggle} />
+    return (
+      <RowBoundary key={one.key} content={'line' in one ? one.line : one.node}>
+        {'line' in one ? (
+          <LineView
+            line={one.line}
+            live={one.line.kind === 'tool' ? state.live[one.key] : undefined}
+            open={open.has(one.key)}
+            here={isSelected}
+            onToggle={toggle}
+          />
+        ) : (
+          <LiveView node={one.node} open={open.has(one.key)} here={isSelected} onToggle={toggle} />
+        )}
+      </RowBoundary>
     );
   });
   return (

@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'react';
 import type { LiveNode, ToolLine } from '../../state/session_state';
 import { formatDuration } from '../../lib/format';
-import { useMessages } from '../../i18n/catalog';
-import { FileLink } from './file_link';
-import { ExpandableRow, TextBlock, type RowProps } from './row';
+import { lazyComponent } from '../../lib/lazy';
+import { ExpandableRow, type RowProps } from './row';
+
+const ToolDetails = lazyComponent(() => import('./tool_details').then((module) => module.ToolDetails));
 
 const TOOL_LOOK = {
   running: { glyph: '◆', tone: 'text-accent pulse' },
@@ -20,7 +21,6 @@ function gist(given: Record<string, unknown>): string {
 }
 
 export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: LiveNode | undefined }) {
-  const t = useMessages();
   const { glyph, tone } = TOOL_LOOK[line.status];
   const running = line.status === 'running';
   const end = running ? <Elapsed since={line.time} /> : formatDuration(line.duration);
@@ -35,30 +35,13 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   );
   return (
     <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} />} hint={hint} end={end}>
-      <TextBlock label={t.arguments} text={argumentText(line.arguments)} />
-      {running && <TextBlock label={t.output} text={output} />}
-      {line.error !== '' && <TextBlock label={t.error} text={line.error} tone="text-bad" />}
-      {line.status === 'done' && <TextBlock label={t.result} text={line.result} />}
-      {line.attachments.length > 0 && (
-        <div className="flex flex-wrap gap-2">
-          {line.attachments.map((file) => (
-            <FileLink key={file.sha256 + file.name} file={file} />
-          ))}
-        </div>
-      )}
+      <ToolDetails line={line} output={output} />
     </ExpandableRow>
   );
 }
 
 function ToolName({ name }: { name: string }) {
   return <span className="font-mono text-[13px]">{name}</span>;
-}
-
-/** Return the arguments as lines of text; values other than text as JSON. */
-function argumentText(given: Record<string, unknown>): string {
-  return Object.entries(given)
-    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join('\n');
 }
 
 function Elapsed({ since }: { since: string }) {

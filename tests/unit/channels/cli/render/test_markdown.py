@@ -1,0 +1,46 @@
+"""Blocks of Markdown: what is nested too deeply is shown as text, and no text is lost."""
+
+import pytest
+
+from internal.channels.cli.render.markdown import parse_blocks
+from internal.channels.cli.render.text import plain_text
+from internal.channels.cli.render.theme import UNICODE
+
+LEVELS = 20
+"""Quotes inside of each other; lists are half as deep, because their items count too."""
+
+
+def render(text: str, width: int = 80) -> str:
+    rows = [row for block in parse_blocks(text, UNICODE) for row in block.render(width)]
+    return "\n".join(plain_text(row.fragments) for row in rows)
+
+
+@pytest.mark.parametrize("width", [10, 80])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> " * 2_000 + "deep",
+        ">" * 2_000 + "deep",
+        "- " * 2_000 + "deep",
+        "1. " * 2_000 + "deep",
+        "> - " * 1_000 + "deep",
+        "[" * 10_000 + "deep",
+        "*" * 10_000 + "deep",
+        "**a" * 5_000 + "deep",
+        f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n|{'b|' * 999}deep|",
+    ],
+)
+def test_nested_and_repeated_marks_are_shown_with_their_text(text: str, width: int) -> None:
+    assert "deep" in render(text, width)
+
+
+def test_every_item_of_a_deep_list_is_shown() -> None:
+    depth = 200
+    shown = render("\n".join(f"{'  ' * level}- item {level}." for level in range(depth)))
+    assert all(f"item {level}." in shown for level in range(depth))
+    assert shown.count(UNICODE.bullet) == LEVELS // 2
+
+
+def test_quotes_are_bars_up_to_the_limit() -> None:
+    [row, *_] = render("> " * (LEVELS + 2) + "deep").splitlines()
+    assert row == f"{UNICODE.bar} " * LEVELS + "> > deep"
