@@ -411,7 +411,7 @@ class Application:
         return SettingsSummary(
             home=loaded.home,
             file=loaded.file,
-            given=len(loaded.origins),
+            configured=len(loaded.origins),
             language=loaded.settings.ui.language,
             provider=llm.provider,
             model=llm.model,

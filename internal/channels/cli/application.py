@@ -29,14 +29,14 @@ class SettingsSummary(NamedTuple):
 
     Attributes:
         file: the configuration file, None without one.
-        given: number of keys that are not defaults.
+        configured: number of keys that are not defaults.
         key_error: why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
     """
 
     home: Path
     file: Path | None
-    given: int
+    configured: int
     language: str
     provider: str
     model: str

@@ -281,8 +281,8 @@ class GatewayClient:
             raise self._error(refused.response) from None
 
     async def _get(self, path: str, query: Mapping[str, object], parse: Callable[[Any], T]) -> T:
-        given = {name: str(value) for name, value in query.items() if value is not None}
-        where = f"{path}?{urlencode(given)}" if given else path
+        parameters = {name: str(value) for name, value in query.items() if value is not None}
+        where = f"{path}?{urlencode(parameters)}" if parameters else path
         return await self._send("GET", where, None, parse, retry=True)
 
     async def _send(

@@ -751,7 +751,7 @@ async def test_openai_environment_variables_are_not_sent_to_a_provider(
         "from internal.config.llm import LlmSettings\n"
         "from internal.llm.model_factory import build_model\n"
         "async def ask():\n"
-        "    settings = LlmSettings(provider='deepseek', api_key='configured', base_url=sys.argv[1])\n"
+        "    settings = LlmSettings(provider='deepseek', api_key='valid', base_url=sys.argv[1])\n"
         "    model = build_model(settings)\n"
         "    async for _ in model.stream(ModelRequest('m', '', (user_message('hi'),))): pass\n"
         "    await model.close()\n"
@@ -765,7 +765,7 @@ async def test_openai_environment_variables_are_not_sent_to_a_provider(
         "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
         "OPENAI_CUSTOM_HEADERS": f"Authorization: Bearer {CANARY}\nx-mine: {CANARY}",
     }
-    async with ScriptedOpenAI([COUNTED], api_key="configured") as server:
+    async with ScriptedOpenAI([COUNTED], api_key="valid") as server:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", program, server.base_url),
             env={**environ, **theirs},

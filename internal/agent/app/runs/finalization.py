@@ -192,7 +192,7 @@ def with_last_text(outcome: TurnOutcome, turn: Turn | None) -> TurnOutcome:
 def summarize(
     run: Run, task: Task, turn: Turn | None, outcome: TurnOutcome, *, ended: str
 ) -> RunResult:
-    """Return the result of a run, whoever ends it. `turn` is None if the run never had one.
+    """Return the result of a run. `turn` is None if the run never had one.
 
     A recalled message leaves no reply and no history, a run that never began no messages.
     """

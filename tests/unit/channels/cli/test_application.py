@@ -18,7 +18,7 @@ def application(environ: dict[str, str]) -> Application:
 
 def test_settings_without_a_file_are_the_defaults(application: Application, home: Path) -> None:
     settings = application.settings(None)
-    assert (settings.home, settings.file, settings.given) == (home, None, 0)
+    assert (settings.home, settings.file, settings.configured) == (home, None, 0)
     assert (settings.provider, settings.key_error) == ("offline", "")
 
 

@@ -140,11 +140,11 @@ def _ripgrep() -> Check:
 
 
 def _settings(settings: SettingsSummary) -> Check:
-    noun = "setting" if settings.given == 1 else "settings"
+    noun = "setting" if settings.configured == 1 else "settings"
     if settings.file is not None:
-        message = f"{settings.given} {noun} from {settings.file} and the environment."
+        message = f"{settings.configured} {noun} from {settings.file} and the environment."
         return Check("settings", "ok", message)
-    count = f"{settings.given} {noun}" if settings.given else "no settings"
+    count = f"{settings.configured} {noun}" if settings.configured else "no settings"
     return Check("settings", "ok", f"No configuration file; {count} from the environment.")
 
 
