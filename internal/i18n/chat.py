@@ -19,7 +19,8 @@ class ChatVocabulary:
     """The words of one language.
 
     `commands` lists the spellings of each command, the preferred one first. `yes` and `no` are
-    the exact words, in lower case, that answer an approval. `switches` are command arguments by
+    the exact words, in lower case, that answer an approval, `retry` and `give_up` those that answer
+    for a run that cannot continue. `switches` are command arguments by
     meaning, such as `on`.
     """
 
@@ -27,6 +28,8 @@ class ChatVocabulary:
     statuses: dict[str, str]
     yes: list[str]
     no: list[str]
+    retry: list[str]
+    give_up: list[str]
     switches: dict[str, list[str]]
 
 
@@ -43,6 +46,15 @@ def approval_words() -> tuple[frozenset[str], frozenset[str]]:
     known = [chat_vocabulary(language) for language in LANGUAGES]
     yes = frozenset(word for each in known for word in each.yes)
     return yes, frozenset(word for each in known for word in each.no)
+
+
+@cache
+def recovery_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the exact words for another try and for giving up, of all languages."""
+    known = [chat_vocabulary(language) for language in LANGUAGES]
+    yes, no = approval_words()
+    retry = frozenset(word for each in known for word in each.retry)
+    return yes | retry, no | frozenset(word for each in known for word in each.give_up)
 
 
 def find_switch(text: str) -> str:

@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from internal.agent.app.runs.coordinator import MAX_CRASHES
 from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, STEERING, list_events, list_messages
+from tests.chaos.test_crashes import wait_for_event
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
 
 Environ = dict[str, str]
@@ -87,3 +89,26 @@ async def test_runs_of_a_killed_process_are_retried_one_at_a_time(
         gateway.model.release("go")
         for task in suspects:
             assert (await ended(gateway, task))["status"] == "completed"
+
+
+async def test_a_run_that_kills_every_process_waits_for_a_person(
+    tmp_path: Path, environ: Environ
+) -> None:
+    steps = {"A": (Reply(text=final("A").text, hold="go"),)}
+    async with gateway_of(tmp_path, environ, steps, MAX_CRASHES + 1) as gateway:
+        task = await submit(gateway, "A")
+        for count in range(1, MAX_CRASHES + 1):
+            await gateway.model.until_asked(count)
+            await end(gateway, signal.SIGKILL)
+        await wait_for_event(gateway, task["session_id"], "workflow.question.asked")
+        (asked,) = (await gateway.get("/api/questions?status=open"))["questions"]
+        assert (asked["kind"], asked["task_id"]) == ("recovery", task["task_id"])
+        assert asked["answer_schema"]["properties"]["decision"] == {
+            "enum": ["approve", "text", "reject"]
+        }
+        path = f"/api/questions/{asked['question_id']}/answer"
+        answer = {"decision": "text", "text": STEERING}
+        assert (await gateway.request("POST", path, answer)).status == 200
+        gateway.model.release("go")
+        assert (await ended(gateway, task))["run"]["answer"] == final("A").text
+        assert str(await list_messages(gateway, task["session_id"])).count(STEERING) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from internal.channels.cli.render.theme import UNICODE
 from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS
 from tests.e2e.test_terminal_session import ReplProcess, frame_drawn, open_session
-from tests.support.scripted_model import Call, Reply, Rules, When
+from tests.support.scripted_model import Call, Fault, Reply, Rules, When
 from tests.support.terminal import start_terminal
 
 TOUCH = Call("shell", {"command": "touch made; echo 完成"})
@@ -410,3 +410,26 @@ async def test_a_late_approval_changes_nothing(home: Path, environ: dict[str, st
         repl.tty.process.send_signal(signal.SIGCONT)
         await repl.tty.wait_for("→ no · answered by", "● done")
         assert not is_made(repl)
+
+
+@GATEWAY
+async def test_an_interrupted_run_is_retried_or_given_up(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply(text="done", fault=Fault("status", message="Overloaded", times=3))]
+    patience = {**environ, "LARKSPUR_LLM__MAX_RETRIES": "0"}
+    async with open_session(way, home, patience, script) as repl:
+        await repl.send("work")
+        await repl.tty.wait_for("[y] retry", "[n] give up", "or type what to do differently")
+        repl.tty.type("y")
+        await repl.tty.wait_for("→ retry")
+        await repl.tty.wait_until(lambda: len(repl.place.model.requests) == 2)
+        await repl.tty.wait_for("[y] retry")
+        await repl.send("use less")
+        await repl.tty.wait_for("→ use less")
+        await repl.tty.wait_until(lambda: len(repl.place.model.requests) == 3)
+        assert "use less" in last_message(repl)
+        await repl.tty.wait_for("[n] give up")
+        repl.tty.type("n")
+        await repl.tty.wait_for("→ given up", "Given up by")
+        assert await runs_of(repl) == ["failed"]

@@ -10,6 +10,7 @@ from internal.agent.app.chats import ChatDelivery, Chats, RunDisplays
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
+from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
@@ -18,7 +19,7 @@ from internal.agent.app.runs.creation import (
     resume_submission,
 )
 from internal.agent.app.runs.finalization import RECALLED
-from internal.agent.app.runs.questions import Actor, answer_question
+from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_commands import (
     INTERRUPTED_REASON,
     RecallRequest,
@@ -183,6 +184,8 @@ class Gateway:
     ) -> Submitted:
         """Continue a failed or stopped task as the next task of its session.
 
+        A failed task continues from its last checkpoint.
+
         `message` is the accepted message that contains the request.
 
         Raises:
@@ -190,8 +193,9 @@ class Gateway:
             Forbidden: the principal may not submit tasks.
             Conflict: the task has not ended, or it is completed.
         """
+        run = await self.queries.latest_run(task_id, principal)
         task = await self.queries.task(task_id, principal)
-        return await self.submit(resume_submission(task, channel, message), principal)
+        return await self.submit(resume_submission(task, run, channel, message), principal)
 
     async def recall(self, recall: RecallRequest) -> RecallResult:
         """Undo what a recalled message started, unless it is answered already."""
@@ -228,6 +232,7 @@ class Gateway:
             answer_input,
             actor=actor,
             message=message,
+            ids=new_task_ids(),
             now=now,
         )
         try:

@@ -19,6 +19,7 @@ from internal.agent.app.runs.finalization import (
     queue_undelivered_messages,
     stop_outcome,
 )
+from internal.agent.app.runs.resume import copy_turn
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.events.envelope import EventRecord
@@ -234,4 +235,8 @@ def _create_task(
     )
     events = yield from create_task(stores, submission, session_id, ids=ids, origin=origin, now=now)
     yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
+    if submission.resumes is not None:
+        yield from copy_turn(
+            stores, submission.resumes, ids.run_id, instruction=submission.instruction
+        )
     return events

@@ -22,6 +22,7 @@ _DECISIONS: dict[QuestionKind, list[Decision]] = {
     "plan": ["approve", "edit", "reject", "text"],
     "clarify": ["text", "approve", "reject"],
     "approval": ["approve", "reject", "text"],
+    "recovery": ["approve", "text", "reject"],
 }
 _MAX_RULES = 20
 _NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*[,，、\s]\s*\d{1,3})*\s*")  # noqa: RUF001 - people write these
@@ -31,9 +32,10 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer as a person submits it.
 
     `decision` "edit" makes the next version of a plan, which is reviewed again; with "approve" the
-    edited plan is approved at once. `text` is feedback on a plan, the answer to a question or the
-    reason of a rejection. `choices` are option numbers, from 1. `items` approves or rejects single
-    calls by call_id. `grant` is the scope of an approval; `rules` replace the offered ones.
+    edited plan is approved at once. `text` is feedback on a plan, the answer to a question, advice
+    for another try or the reason of a rejection. `choices` are option numbers, from 1. `items`
+    approves or rejects single calls by call_id. `grant` is the scope of an approval; `rules`
+    replace the offered ones.
     """
 
     decision: Literal["approve", "edit", "reject", "text"]
@@ -61,6 +63,8 @@ def normalize_answer(question: Question, answer: AnswerInput) -> AnswerInput:
             return _normalize_clarify(question, answer)
         case "approval":
             return _normalize_approval(question, answer)
+        case "recovery":
+            return _normalize_recovery(answer)
 
 
 def read_answer(
@@ -68,8 +72,8 @@ def read_answer(
 ) -> AnswerInput | None:
     """Return the answer that a text expresses, None if it expresses none.
 
-    `yes` and `no` are exact words in lower case. A plan or clarification accepts any text, an
-    approval only these words.
+    `yes` and `no` are exact words in lower case. An approval accepts only these words, every other
+    question any text.
     """
     answer_text = text.strip()
     word = answer_text.lower().rstrip(".!。！")  # noqa: RUF001 - people write these
@@ -81,7 +85,7 @@ def read_answer(
         return AnswerInput("approve")
     if word in no:
         return AnswerInput("reject")
-    return AnswerInput("text", answer_text) if question.kind == "plan" else None
+    return AnswerInput("text", answer_text) if question.kind != "approval" else None
 
 
 def _chosen(question: Question, answer_text: str) -> AnswerInput | None:
@@ -157,6 +161,19 @@ def _normalize_approval(question: Question, answer: AnswerInput) -> AnswerInput:
     return msgspec.structs.replace(answer, grant="once")
 
 
+def _normalize_recovery(answer: AnswerInput) -> AnswerInput:
+    """Retry with a text is advice, as the decision text is."""
+    _reject_foreign_fields(answer, "another try", choices=False, calls=False)
+    if answer.decision == "edit" or answer.edit is not None:
+        raise InvalidRequest("Only a plan can be edited: answer with text, approve or reject.")
+    text = answer.text.strip()
+    if answer.decision == "text" and not text:
+        raise InvalidRequest("Say what the agent should do differently: text is empty.")
+    if answer.decision == "approve" and text:
+        return msgspec.structs.replace(answer, decision="text")
+    return answer
+
+
 def _rules(
     question: Question, approved: Sequence[ApprovalItem], wanted: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -208,6 +225,8 @@ def answer_schema(question: Question) -> dict[str, Any]:
             fields["grant"] = {"enum": ["once", "session", "rule"]}
             rules = {"type": "array", "items": {"type": "string"}, "maxItems": _MAX_RULES}
             fields["rules"] = rules
+        case "recovery":
+            pass  # a decision, and a text
     return {
         "type": "object",
         "properties": {"decision": {"enum": _DECISIONS[question.kind]}, **fields},

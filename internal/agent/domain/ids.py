@@ -60,6 +60,11 @@ def call_id_prefix(run_id: RunId, iteration: int) -> str:
     return f"{ksuid_part(run_id)}-{iteration}"
 
 
+def recovery_question_id(run_id: RunId, fence: int) -> QuestionId:
+    """Return the id of the question that the start `fence` of a run asks outside its Turn."""
+    return QuestionId(f"question-{ksuid_part(run_id)}-r{fence}")
+
+
 def log_id(run_id: RunId) -> str:
     """Return the id of the log lines of a run."""
     return f"log-{ksuid_part(run_id)}"

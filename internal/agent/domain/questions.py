@@ -5,13 +5,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId, recovery_question_id
 from internal.agent.domain.permissions.targets import Target, ToolTargets
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.tasks import Attachment, rule_scope
 from internal.agent.domain.text import truncate
 
-QuestionKind = Literal["plan", "clarify", "approval"]
+QuestionKind = Literal["plan", "clarify", "approval", "recovery"]
 Decision = Literal["approve", "edit", "reject", "text", "expired"]
 Grant = Literal["once", "session", "rule"]
 """The scope of an approval of calls: these calls, the session, or permanently."""
@@ -52,10 +52,11 @@ class Preview(NamedTuple):
 class Question(msgspec.Struct, frozen=True):
     """A question to a person.
 
-    `options` are answers to choose from, several if `multiple`. `call_id` is the call that the
-    answer to a plan or clarify question completes. `calls` are the calls of an approval question,
-    `plan` is the plan of a plan question. `targets` are the permission targets of the
-    tools of the run: the rules in an answer are parsed with them.
+    The Turn of the run asks it, except a `recovery` question: the run cannot continue by itself,
+    and a person decides whether it is tried again. `options` are answers to choose from, several
+    if `multiple`. `call_id` is the call that the answer to a plan or clarify question completes.
+    `calls` are the calls of an approval question, `plan` is the plan of a plan question. `targets`
+    are the permission targets of the tools of the run: the rules in an answer are parsed with them.
     """
 
     id: QuestionId
@@ -118,6 +119,11 @@ def approval_question(
     """Return one question about all calls that need approval."""
     title = f"Allow {items[0].tool}?" if len(items) == 1 else f"Allow {len(items)} calls?"
     return Question(question_id, "approval", title, calls=items, targets=dict(targets))
+
+
+def recovery_question(run_id: RunId, fence: int, reason: str) -> Question:
+    """Return the question what to do with a run that cannot continue; `reason` is a sentence."""
+    return Question(recovery_question_id(run_id, fence), "recovery", reason)
 
 
 def refusal_reason(item: ApprovalItem, answer: Answer, call_hash: str) -> str | None:

@@ -196,7 +196,7 @@ class RunStore:
     def end(self, run_id: RunId, fence: int, end: RunEnd, /) -> Write[bool]:
         """Store the result of a run. False when it has ended or its fence is another one.
 
-        Deletes the checkpoint, except that of a failed run, which can be resumed.
+        Deletes the checkpoint, except that of a failed run: a task that resumes it continues there.
         """
         rows = yield Statement(
             "end_run",

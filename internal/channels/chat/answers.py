@@ -22,11 +22,11 @@ from internal.channels.chat.transport import (
     ChatTransport,
     QuestionContent,
 )
-from internal.i18n.chat import ChatPhrases, ChatTexts, approval_words
+from internal.i18n.chat import ChatPhrases, ChatTexts, approval_words, recovery_words
 
 MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
 MAX_TITLE_LENGTH = 120
-_ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-\d{1,3}")
+_ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-r?\d{1,6}")
 
 
 class ChatRef(NamedTuple):
@@ -77,7 +77,9 @@ class TextAnswers:
         record = quoted or (open_[0] if len(open_) == 1 else None)
         if record is None:
             return _ask_which(open_, message) if open_ and _is_exact(text) else None
-        answer = read_answer(record.question, text, *approval_words())
+        is_recovery = record.question.kind == "recovery"
+        words = recovery_words() if is_recovery else approval_words()
+        answer = read_answer(record.question, text, *words)
         if answer is None:
             return None
         exact = _is_exact(text)

@@ -29,6 +29,14 @@ _CLARIFICATIONS: dict[str, tuple[str, OutcomeColor]] = {
 }
 
 
+_RECOVERIES: dict[str, tuple[str, OutcomeColor]] = {
+    "approve": ("asked_retried", "green"),
+    "text": ("asked_guided", "blue"),
+    "reject": ("asked_given_up", "red"),
+}
+_BY_KIND = {"plan": _PLANS, "clarify": _CLARIFICATIONS, "recovery": _RECOVERIES}
+
+
 class QuestionOutcome(NamedTuple):
     """The outcome of a question in a few words, and its color."""
 
@@ -47,7 +55,7 @@ def describe_outcome(record: QuestionRecord, phrases: ChatPhrases) -> QuestionOu
         return _describe_approval(record, answer, phrases)
     if answer.decision == "approve" and answer.edit is not None:
         return QuestionOutcome(phrases("asked_edited"), "green")
-    known = _PLANS if record.question.kind == "plan" else _CLARIFICATIONS
+    known = _BY_KIND[record.question.kind]
     key, color = known.get(answer.decision, known["reject"])
     return QuestionOutcome(phrases(key), color)
 

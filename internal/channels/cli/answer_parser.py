@@ -81,6 +81,9 @@ def _parse_text(question: Mapping[str, Any], words: str) -> dict[str, Any] | Non
         if words not in question["options"] and word in {*known["approve"], *known["reject"]}:
             return {"decision": "approve" if word in known["approve"] else "reject"}
         return _read_text_answer(question, words, (), ())
+    if question["kind"] == "recovery":
+        words_for = [*known["yes"], *known["retry"]], [*known["no"], *known["give_up"]]
+        return _read_text_answer(question, words, *words_for)
     for grant in ("session", "rule"):
         if word in known[grant]:
             return {"decision": "approve", "grant": grant}

@@ -47,7 +47,7 @@ _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _RISKS = frozenset({"read", "write", "exec", "net"})
 _OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")
-_COLOURS = {"plan": "blue", "clarify": "turquoise", "approval": "orange"}
+_COLOURS = {"plan": "blue", "clarify": "turquoise", "approval": "orange", "recovery": "red"}
 
 
 RenderedT = TypeVar("RenderedT", dict[str, Any], str)
@@ -204,7 +204,7 @@ def _subject_blocks(
     match record.question.kind:
         case "plan":
             return _plan_blocks(record.question, phrases, budget)
-        case "clarify":
+        case "clarify" | "recovery":
             return _clarify_blocks(record.question, budget)
         case "approval":
             return _approval_blocks(record, phrases, budget)

@@ -269,6 +269,8 @@ def answer_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
             return _clarify_controls(question, phrases)
         case "approval":
             return _approval_controls(question, phrases)
+        case "recovery":
+            return _recovery_controls(question, phrases)
 
 
 def has_option_buttons(question: Question) -> bool:
@@ -349,6 +351,14 @@ def _clarify_controls(question: Question, phrases: ChatPhrases) -> list[Element]
         for number, option in enumerate(options, 1)
     ]
     return [button_row([*buttons, decline]), form("say", entry)]
+
+
+def _recovery_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
+    retry = button(phrases("asked_retry"), _button_action(question, "approve"), "primary")
+    give_up = button(phrases("asked_give_up"), _button_action(question, "reject"), "danger")
+    advice = text_input(TEXT_FIELD, phrases("asked_guide_hint"))
+    send = button(phrases("asked_guide"), _button_action(question, "say"), submits=True)
+    return [button_row([retry, give_up]), form("say", [advice, send])]
 
 
 def _submit_button(question: Question, act: ActionName, phrases: ChatPhrases) -> Element:

@@ -262,7 +262,7 @@ async def test_a_model_error_fails_the_run_with_its_message(
     home: Path, fault: Fault, sentence: str
 ) -> None:
     async with core(home, [Reply(fault=fault, times=9)]) as here:
-        made = await here.submit("try")
+        made = await here.submit("try", people=False)
         events = await here.end_of(made)
         sound(events)
         final = events[-1]["payload"]

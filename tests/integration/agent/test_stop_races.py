@@ -46,7 +46,7 @@ class LateCompleter(RunCompleter):
         await self._before()
         await super().end(context, turn, outcome)
 
-    async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
+    async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         await self._before()
         await super().pause(context, turn, question)
 

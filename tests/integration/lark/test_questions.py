@@ -22,7 +22,7 @@ from internal.simulators.lark.model import Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
-from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.anthropic_server import Call, Fault, Reply, seen_in
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
 from tests.support.openai_server import ScriptedOpenAI
@@ -747,3 +747,53 @@ async def test_a_run_killed_between_question_and_click_continues(tmp_path: Path)
             assert [task["status"] for task in tasks] == ["completed"]
         assert len(sim.messages(chat)) == 3
         assert (sim.card(card) or {})["header"]["title"]["content"] == "Allowed once"
+
+
+def overloaded(times: int = 1) -> list[Reply]:
+    """Return a run whose model is overloaded that often before it answers."""
+    return [Reply(text="over", fault=Fault("status", message="Overloaded", times=times))]
+
+
+async def test_an_interrupted_run_is_retried_by_a_button_and_by_advice(tmp_path: Path) -> None:
+    async with open_chat(tmp_path, overloaded(2)) as one:
+        await one.lark.say("work")
+        question = await one.asked()
+        assert question.question.kind == "recovery"
+        assert one.title == "The task cannot continue on its own"
+        assert toast(await one.press("Retry")) == ("success", "Retried")
+        await one.asked(2)
+        advice = {"words": "use less"}
+        assert toast(await one.press("Retry with advice", form_value=advice)) == (
+            "success", "Retried with advice",
+        )  # fmt: skip
+        assert await one.lark.until_replies(1) == ["over"]
+        assert "use less" in json.dumps(one.lark.core.model.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize(("text", "outcome"), [("重试", "over"), ("use less", "over")])
+async def test_an_interrupted_run_is_retried_by_a_message(
+    tmp_path: Path, text: str, outcome: str
+) -> None:
+    async with open_chat(tmp_path, overloaded()) as one:
+        await one.lark.say("work")
+        await one.asked()
+        await one.lark.say(text)
+        assert await one.lark.until_replies(1) == [outcome]
+        said = json.dumps(one.lark.core.model.requests[-1]["messages"], ensure_ascii=False)
+        assert (text in said) == (text != "重试")
+
+
+@pytest.mark.parametrize("way", ["button", "message"])
+async def test_an_interrupted_run_is_given_up(tmp_path: Path, way: str) -> None:
+    async with open_chat(tmp_path, overloaded()) as one:
+        await one.lark.say("work")
+        question = await one.asked()
+        if way == "button":
+            assert toast(await one.press("Give up")) == ("success", "Given up")
+        else:
+            await one.lark.say("give up")
+        await one.lark.until_replies(1)
+        queries = one.lark.core.services.gateway.queries
+        run = await queries.latest_run(question.task_id, LOCAL_OWNER)
+        assert (run.status, run.stop_reason) == ("failed", "interrupted")
+        assert "Given up by" in run.error

@@ -192,7 +192,7 @@ export interface QuestionView {
   session_id: string;
   channel: string;
   task: string;
-  kind: "approval" | "clarify" | "plan";
+  kind: "approval" | "clarify" | "plan" | "recovery";
   title: string;
   body: string;
   options: Array<string>;

@@ -65,12 +65,12 @@ export function reduceQuestions(questions: readonly SessionQuestion[], event: En
 
 /** Return the icon of a question; the terminal uses the same ones. */
 export function iconOf(kind: Question['kind']): string {
-  return { approval: '!', plan: '▣', clarify: '?' }[kind];
+  return { approval: '!', plan: '▣', clarify: '?', recovery: '?' }[kind];
 }
 
 export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls'>, t: Messages): string {
   if (question.kind === 'plan') return t.approvePlan;
-  if (question.kind === 'clarify') return question.title;
+  if (question.calls.length === 0) return question.title;
   const [first] = question.calls;
   return first !== undefined && question.calls.length === 1
     ? t.allow(first.tool)
@@ -91,7 +91,7 @@ export function answerLabel(kind: Question['kind'], answer: Answer, t: Messages)
   if (kind === 'plan') {
     return decision === 'text' ? because(t.how.feedback) : because(t.how[decision]);
   }
-  if (kind === 'clarify') return text || (decision === 'reject' ? t.how.declined : t.how.goOn);
+  if (kind !== 'approval') return text || (decision === 'reject' ? t.how.declined : t.how.goOn);
   const judged = Object.values(items);
   const yes = judged.filter(Boolean).length;
   if (decision === 'approve' && yes < judged.length) return because(t.how.some(yes, judged.length));

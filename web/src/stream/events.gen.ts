@@ -207,7 +207,7 @@ export interface QuestionAnswered {
 /** The run pauses until a person answers. `who`: operators only, or also the asker. */
 export interface QuestionAsked {
   question_id: string;
-  kind: "approval" | "clarify" | "plan";
+  kind: "approval" | "clarify" | "plan" | "recovery";
   title: string;
   body: string;
   options: Array<string>;

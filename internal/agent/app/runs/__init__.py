@@ -9,7 +9,8 @@
 - `tool_execution`: the calls of one iteration.
 - `completion`: ends, pauses and hand-overs of a run in this process.
 - `finalization`: the statements that end a run.
-- `questions`: answers to questions.
+- `questions`: who may answer a question, and how it is closed.
+- `answers`: what an answer changes.
 - `resume`: runs that continue from a checkpoint.
 - `owners`: whether the processes that execute runs still do.
 - `recovery`: runs whose process died, and questions that expired.

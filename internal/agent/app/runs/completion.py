@@ -40,6 +40,10 @@ CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations"})
 """Stop reasons after which no node or tool call is left open."""
 
 
+ASKER_KINDS = frozenset({"clarify", "recovery"})
+"""Questions that grant nothing: in a direct chat the submitter of the task may answer them."""
+
+
 class RunCompleter:
     """Stores the ends and pauses of runs."""
 
@@ -80,11 +84,13 @@ class RunCompleter:
         result = self._summarize(context, turn, outcome)
         await self._commit_end(context, result, end_events(result, turn, outcome))
 
-    async def pause(self, context: RunContext, turn: Turn, question: Question) -> None:
+    async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
 
         A run that was asked to stop is cancelled instead.
         """
+        if question.kind == "recovery":  # it continues as after a crash
+            await self._close_unfinished_work(context, question.title)
         record = self._question_record(context, question)
         asked = QuestionAsked(
             question_id=question.id,
@@ -150,7 +156,8 @@ class RunCompleter:
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:
         """Return the record of a question that is asked now.
 
-        In a direct chat the submitter may answer clarifications; all else needs an operator.
+        In a direct chat the submitter may clarify the task and have it tried again; all else needs
+        an operator.
         """
         task, now = context.task, self._clock.now()
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
@@ -161,7 +168,9 @@ class RunCompleter:
             session_id=task.session_id,
             principal=task.origin.principal,
             chat=task.origin.chat,
-            audience="asker" if question.kind == "clarify" and task.origin.direct else "operators",
+            audience="asker"
+            if question.kind in ASKER_KINDS and task.origin.direct
+            else "operators",
             asked=rfc3339(now),
             expires=rfc3339(now + ttl),
         )

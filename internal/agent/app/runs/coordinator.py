@@ -26,6 +26,7 @@ from internal.agent.domain.errors import (
     LarkspurError,
     LeaseLost,
     ModelError,
+    ModelUnavailable,
     RunHandedOver,
     RunStopped,
     StoreError,
@@ -33,14 +34,20 @@ from internal.agent.domain.errors import (
 )
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
+from internal.agent.domain.questions import recovery_question
 from internal.agent.domain.react.steps import Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Run, StopReason
+from internal.agent.domain.text import truncate
 
 logger = logging.getLogger(__name__)
 
 MAX_CRASHES = 5
-"""A run whose process dies this often in the same iteration is not executed again."""
+"""A run whose process dies this often in the same iteration waits for a person."""
+
+
+MAX_REASON_CHARACTERS = 500
+"""Characters of the reason that a person is told."""
 
 
 @dataclass(slots=True)
@@ -126,19 +133,19 @@ class AgentCoordinator:
         except RunHandedOver:
             await self._completer.hand_over(context, attempt.turn)
         else:
-            if isinstance(end, Pause) and attempt.turn is not None:
+            if isinstance(end, Pause):
                 await self._completer.pause(context, attempt.turn, end.question)
-            elif isinstance(end, Done):
+            else:
                 await self._completer.end(context, attempt.turn, end.outcome)
 
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
         try:
-            if (crashes := context.run.crashes) >= MAX_CRASHES:
-                error = f"the process died {crashes} times while it executed this run"
-                return Done(TurnOutcome("interrupted", "", error))
             attempt.turn, paused = await self._resumer.resume(context)
             _raise_if_stopped(context.run)
+            if (crashes := context.run.crashes) >= MAX_CRASHES:
+                reason = f"The process died {crashes} times while it executed this run."
+                return _ask_person(context, reason) or _interrupted(attempt.turn, reason)
             if attempt.turn is None:
                 await self._prepare(context, attempt)
         except (LeaseLost, RunStopped, StoreError):
@@ -172,6 +179,9 @@ class AgentCoordinator:
         except (LeaseLost, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
+            pause = isinstance(error, ModelUnavailable) and _ask_person(context, str(error))
+            if pause:
+                return pause
             turn.end(*_stop_reason(error, timeout_seconds))
         except Exception as error:
             logger.exception("run broke", extra={"run_id": context.run.id})
@@ -194,6 +204,20 @@ def _raise_if_stopped(run: Run) -> None:
 
 def _internal_error(error: Exception) -> str:
     return f"internal error: {describe_error(error)}"
+
+
+def _ask_person(context: RunContext, reason: str) -> Pause | None:
+    """Return the question whether the run is tried again; None if nobody can be asked."""
+    spec, run = context.task.spec, context.run
+    if not (spec.people and spec.approvals):  # without approvals nobody attends the run
+        return None
+    return Pause(recovery_question(run.id, run.fence, truncate(reason, MAX_REASON_CHARACTERS)))
+
+
+def _interrupted(turn: Turn | None, error: str) -> Done:
+    """Return the end of a run that is not tried again; it keeps its work and can be resumed."""
+    answer = "" if turn is None else turn.last_text
+    return Done(TurnOutcome("interrupted", answer, error))
 
 
 def _stop_reason(

@@ -34,7 +34,8 @@ class Submission(msgspec.Struct, frozen=True):
 
     Without either a new session is opened. `message` is the accepted message that contains the
     task. `owner` names the terminal process that executes the task itself; "" leaves it to the
-    dispatcher. `direct` is True in a chat with the bot alone.
+    dispatcher. `direct` is True in a chat with the bot alone. `resumes` is the failed run that the
+    task continues from its checkpoint.
     """
 
     instruction: str
@@ -48,6 +49,7 @@ class Submission(msgspec.Struct, frozen=True):
     scope: str = ""
     message: InboundMessage | None = None
     direct: bool = False
+    resumes: RunId | None = None
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -166,8 +168,10 @@ def inbox_message(
     )
 
 
-def resume_submission(task: Task, channel: Channel, message: InboundMessage | None) -> Submission:
-    """Return a submission that continues an ended task, in its session.
+def resume_submission(
+    task: Task, run: Run, channel: Channel, message: InboundMessage | None
+) -> Submission:
+    """Return a submission that continues an ended task, whose last run is `run`, in its session.
 
     Raises:
         Conflict: the task has not ended, or it is completed.
@@ -184,4 +188,5 @@ def resume_submission(task: Task, channel: Channel, message: InboundMessage | No
         attachments=task.attachments,
         message=message,
         direct=task.origin.direct,
+        resumes=run.id if run.status == "failed" else None,
     )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.runs.answers import apply_answer
 from internal.agent.app.runs.creation import TaskIds, new_task_ids
 from internal.agent.app.runs.finalization import (
     FailedStart,
@@ -16,7 +17,7 @@ from internal.agent.app.runs.finalization import (
     stop_outcome,
 )
 from internal.agent.app.runs.owners import OwnerWatch
-from internal.agent.app.runs.questions import apply_answer, expired_answer
+from internal.agent.app.runs.questions import expired_answer
 from internal.agent.domain.errors import (
     Conflict,
     LeaseLost,
@@ -159,7 +160,7 @@ class Recovery:
         expired = expired_answer(question, now)
         with suppress(Conflict):  # answered in the meantime
             _, events = await self._database.write(
-                partial(apply_answer, self._stores, question, expired, now=now)
+                partial(apply_answer, self._stores, question, expired, ids=new_task_ids(), now=now)
             )
             self._broadcaster.publish(events)
 

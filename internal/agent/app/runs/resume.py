@@ -1,15 +1,37 @@
-"""Resume: continues a run from the checkpoint of an earlier attempt."""
+"""Resume: continues a run from its checkpoint, or from that of a failed run."""
 
 from functools import partial
+from itertools import takewhile
 
 from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
-from internal.agent.app.runs.finalization import find_unfinished_work
+from internal.agent.app.runs.finalization import find_unfinished_work, load_turn
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
-from internal.agent.store.checkpoints import decode_checkpoint
+from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from internal.agent.store.database import Write
+from internal.agent.store.stores import Stores
+
+MAX_LATER_MESSAGES = 200
+"""Messages of a session after a failed run that are read when the run is resumed."""
+
+
+def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: str) -> Write[None]:
+    """Store the Turn of a failed run as the first checkpoint of a new run of its session.
+
+    `instruction` is the task of the new run. Without a readable checkpoint nothing is stored: the
+    new run begins with the history of the session.
+    """
+    failed = yield from stores.runs.get(failed_id)
+    turn = None if failed is None else (yield from load_turn(stores, failed))
+    if failed is None or turn is None:
+        return
+    rows = yield from stores.sessions.list_messages(failed.session_id, None, MAX_LATER_MESSAGES)
+    later = [message for _, _, message, _ in takewhile(lambda row: row[1] != failed_id, rows)]
+    turn.resume_as(run_id, later[::-1], instruction)
+    yield from stores.runs.save_checkpoint(run_id, CheckpointEncoder().encode(turn))
 
 
 class RunResumer:
@@ -29,13 +51,12 @@ class RunResumer:
         Raises:
             StoreCorrupt: the checkpoint cannot be read.
         """
-        if context.run.fence == 1:
-            return None, False
         stored = await self._database.read(
             partial(self._stores.runs.get_checkpoint, context.run.id)
         )
         if stored is None:
-            await self._close_unfinished_work(context, None, frozenset())
+            if context.run.fence > 1:
+                await self._close_unfinished_work(context, None, frozenset())
             return None, False
         turn = decode_checkpoint(stored)
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
@@ -46,7 +67,8 @@ class RunResumer:
             also = None if answer.edit is None else partial(self._save_plan, context, turn)
             await context.stream.emit(*events, turn=turn, also=also)
             return turn, True
-        repeated = turn.settle_interrupted()
+        # a call that was running at two crashes in a row may be what kills the process
+        repeated = turn.settle_interrupted(repeat=context.run.crashes <= 1)
         await self._close_unfinished_work(
             context, turn, frozenset(call.call_id for call in repeated)
         )

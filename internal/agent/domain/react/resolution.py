@@ -53,6 +53,8 @@ def resolve(
             if plan is None:
                 raise TypeError("a question about a plan without a plan")
             return _resolve_plan(question, answer, plan)
+        case "recovery":
+            raise TypeError("a recovery question is not asked by a Turn")
 
 
 def _resolve_approval(

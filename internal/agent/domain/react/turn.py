@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from internal.agent.domain.events.types import ContextCompression, DiagnosticError, Event
-from internal.agent.domain.ids import QuestionId, call_id_prefix, question_id
+from internal.agent.domain.ids import QuestionId, RunId, call_id_prefix, question_id
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -65,7 +65,8 @@ NOT_RUN = "not run"
 class Turn(msgspec.Struct, kw_only=True):
     """The state of the loop.
 
-    `messages` starts with the earlier conversation; the task is at `task_index`.
+    `messages` starts with the earlier conversation; the task is at `task_index`. `earlier_cost` is
+    the known cost in US dollars of the failed runs that this one continues.
     """
 
     config: RunConfig
@@ -84,6 +85,7 @@ class Turn(msgspec.Struct, kw_only=True):
     failures: int = 0
     empty_replies: int = 0
     spending: dict[str, ModelSpending] = {}
+    earlier_cost: float = 0.0
     question: Question | None = None
     question_count: int = 0
     approved_plan: int = 0
@@ -206,17 +208,17 @@ class Turn(msgspec.Struct, kw_only=True):
         """Add previews to the calls of the open question, by call_id."""
         self.question = self.question and self.question.with_previews(previews)
 
-    def settle_interrupted(self) -> list[ToolCall]:
+    def settle_interrupted(self, *, repeat: bool = True) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may be repeated.
 
-        A call that is not idempotent gets an error result instead.
+        A call that is not idempotent gets an error result instead; every one without `repeat`.
         """
         repeatable: list[ToolCall] = []
         for call in self.calls:
             if call.call_id in self.results or call.call_id not in self.started:
                 continue
             spec = self.config.tool(call.name)
-            if spec is not None and spec.idempotent:
+            if repeat and spec is not None and spec.idempotent:
                 repeatable.append(call)
             else:
                 self.add_tool_result(ToolResult(call.call_id, OUTCOME_UNKNOWN, failed=True))
@@ -246,6 +248,21 @@ class Turn(msgspec.Struct, kw_only=True):
             budget_tokens=budget,
             reason="provider_refused" if refused else "window",
         )
+
+    def resume_as(self, run_id: RunId, later: Sequence[Message], instruction: str) -> None:
+        """Continue the Turn of a failed run as that of a new run, whose task is `instruction`.
+
+        The work so far, the plan, the iterations and the cost towards the budget are kept. `later`
+        are the messages of the session since the failed run.
+        """
+        earlier = [*self.messages[: self.task_index], *self.run_messages(), *later]
+        self.messages, self.task_index = [*earlier, user_message(instruction)], len(earlier)
+        self.config = msgspec.structs.replace(self.config, run_id=run_id)
+        self.earlier_cost, self.spending = self._known_cost(), {}
+        self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}
+        self.pending_user_messages, self.question = (), None
+        self.failures = self.empty_replies = 0
+        self.window, self.closing_reason, self.outcome = ContextWindow(), None, None
 
     def end(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
         """End the Turn from outside, as for a timeout. The last text of the model is the answer."""
@@ -277,8 +294,10 @@ class Turn(msgspec.Struct, kw_only=True):
 
     def _over_budget(self) -> bool:
         limit = self.config.limits.max_cost
-        known = sum(spent.cost or 0.0 for spent in self.spending.values())
-        return limit is not None and known > limit
+        return limit is not None and self._known_cost() > limit
+
+    def _known_cost(self) -> float:
+        return self.earlier_cost + sum(spent.cost or 0.0 for spent in self.spending.values())
 
     def _finish(self, outcome: TurnOutcome, text: str) -> list[Event]:
         if text:

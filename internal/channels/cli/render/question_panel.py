@@ -25,6 +25,7 @@ _DIFF_FILE = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
 _MAX_TITLE_WIDTH = 400
 _INDENT: Fragments = (("", "  "),)
 _MAX_SUMMARY_WIDTH = 60
+_OUTCOMES = {("recovery", "approve"): "retry", ("recovery", "reject"): "give_up"}
 
 
 class QuestionPanel:
@@ -86,6 +87,8 @@ class QuestionPanel:
             case "clarify":
                 names = ["key_mark" if question.multiple else "key_choose"]
                 names = [*(names if question.digits else []), "key_words"]
+            case "recovery":
+                names = ["key_retry", "key_give_up", "key_advice"]
             case _:
                 names = ["key_all" if has_many else "key_once"]
                 names += ["key_session", "key_rule"] if question.has_rules else []
@@ -103,7 +106,8 @@ class QuestionPanel:
         messages, decision = self._messages, str(answer["decision"])
         text = truncate_line(str(answer.get("text") or ""), _MAX_TITLE_WIDTH)
         if decision != "text":
-            decision_text = messages(f"answer_{decision}")
+            outcome = _OUTCOMES.get((question.kind, decision), decision)
+            decision_text = messages(f"answer_{outcome}")
             if answer.get("items"):
                 yes = sum(answer["items"].values())
                 decision_text = messages("answer_some", count=yes, all=len(question.calls))

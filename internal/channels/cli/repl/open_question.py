@@ -54,8 +54,9 @@ class OpenQuestion:
         """The keys that answer the question while the input is empty."""
         if self.drafting:
             return ()
-        letters = {"plan": "yne", "clarify": "", "approval": "yapne" if self.has_rules else "yne"}
-        return (*letters.get(self.kind, ""), *(str(n + 1) for n in range(self.digits)))
+        letters = {"plan": "yne", "clarify": "", "recovery": "yn"}
+        approval = "yapne" if self.has_rules else "yne"
+        return (*letters.get(self.kind, approval), *(str(n + 1) for n in range(self.digits)))
 
     def denied_calls(self, answer: AnswerJson) -> set[str]:
         """Return the ids of the calls that an answer denies."""

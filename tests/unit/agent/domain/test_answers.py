@@ -27,6 +27,7 @@ CALLS = Question(
     QuestionId("q3"), "approval", "Allow 2 calls?", calls=(RULED, UNRULED), targets=TARGETS
 )
 ONE_CALL = msgspec.structs.replace(CALLS, calls=(RULED,))
+BROKEN = Question(QuestionId("q4"), "recovery", "The process died.")
 YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
 
 
@@ -73,6 +74,9 @@ YES, NO = frozenset({"yes", "ok", "好的"}), frozenset({"no", "不"})
             AnswerInput("approve", grant="rule", rules=("shell(git *)",)),
         ),
         (CALLS, AnswerInput("reject", grant="session"), AnswerInput("reject")),
+        (BROKEN, AnswerInput("approve"), AnswerInput("approve")),
+        (BROKEN, AnswerInput("approve", "use rg"), AnswerInput("text", "use rg")),
+        (BROKEN, AnswerInput("reject", "no use"), AnswerInput("reject", "no use")),
     ],
 )
 def test_a_valid_answer_is_normalized(
@@ -113,6 +117,10 @@ def test_a_valid_answer_is_normalized(
         (CALLS, AnswerInput("approve", rules=("shell(ls)",)), "Rules need a yes"),
         (CALLS, AnswerInput("approve", grant="rule", rules=("shell(sudo *)",)), "runs any program"),
         (CALLS, AnswerInput("approve", grant="rule", rules=("(",)), "is not a rule"),
+        (BROKEN, AnswerInput("text", " "), "should do differently"),
+        (BROKEN, AnswerInput("edit"), "Only a plan can be edited"),
+        (BROKEN, AnswerInput("approve", edit=PlanEdit(("x",))), "Only a plan can be edited"),
+        (BROKEN, AnswerInput("approve", choices=(1,)), "no meaning for another try"),
     ],
 )
 def test_an_invalid_answer_is_rejected_with_a_message(
@@ -144,6 +152,9 @@ def test_an_invalid_answer_is_rejected_with_a_message(
         (SOME_OF, "1, 2", AnswerInput("text", choices=(1, 2))),
         (SOME_OF, "2 2", AnswerInput("text", choices=(2,))),
         (SOME_OF, "both", AnswerInput("text", "both")),
+        (BROKEN, "ok", AnswerInput("approve")),
+        (BROKEN, "no", AnswerInput("reject")),
+        (BROKEN, "use rg", AnswerInput("text", "use rg")),
     ],
 )
 def test_a_text_is_parsed_as_an_answer_or_rejected(
@@ -152,18 +163,19 @@ def test_a_text_is_parsed_as_an_answer_or_rejected(
     assert read_answer(question, text, YES, NO) == understood
 
 
-@given(st.sampled_from([ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS]), st.text(max_size=40))
+@given(st.sampled_from([ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS, BROKEN]), st.text(max_size=40))
 def test_every_parsed_answer_is_valid(question: Question, text: str) -> None:
     understood = read_answer(question, text, YES, NO)
     if understood is not None:
         normalize_answer(question, understood)
 
 
-@pytest.mark.parametrize("question", [ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS])
+@pytest.mark.parametrize("question", [ABOUT_PLAN, OPEN, ONE_OF, SOME_OF, CALLS, BROKEN])
 def test_the_schema_lists_the_fields_that_apply_to_the_question(question: Question) -> None:
     fields: dict[str, Any] = answer_schema(question)["properties"]
     more = {
         "plan": {"edit"}, "clarify": {"choices"}, "approval": {"items", "grant", "rules"},
+        "recovery": set[str](),
     }  # fmt: skip
     assert set(fields) == {"decision", "text", *more[question.kind]}
     assert answer_schema(question)["additionalProperties"] is False

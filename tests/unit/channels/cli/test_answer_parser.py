@@ -185,3 +185,17 @@ def test_stored_answer_is_described(answer: AnswerInput, said: str) -> None:
         describe_answer(msgspec.to_builtins(answer), MessageCatalog("cli", "en"))
         == f"Answer stored: {said}"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("retry", AnswerInput("approve")),
+        ("重试", AnswerInput("approve")),
+        ("give up", AnswerInput("reject")),
+        ("放弃", AnswerInput("reject")),
+        ("use rg instead", AnswerInput("text", "use rg instead")),
+    ],
+)
+def test_an_interrupted_run_is_retried_given_up_or_advised(words: str, answer: AnswerInput) -> None:
+    assert given(Question(ID, "recovery", "It died."), words) == answer

@@ -45,6 +45,8 @@ PLAN = Question(
 )
 CLARIFY = Question(NAME, "clarify", "What?", options=("red", "green"), multiple=True)
 
+RECOVERY = Question(NAME, "recovery", "It died.")
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
@@ -58,7 +60,7 @@ ACTIONS: tuple[ActionName, ...] = (
 
 @settings(max_examples=200, deadline=None)
 @given(
-    question=st.sampled_from([APPROVAL, PLAN, CLARIFY]),
+    question=st.sampled_from([APPROVAL, PLAN, CLARIFY, RECOVERY]),
     name=st.sampled_from(ACTIONS),
     number=st.integers(),
     entered=st.none()
@@ -98,6 +100,9 @@ def test_any_click_is_an_answer_or_has_a_message(
         (PLAN, "change", {"steps": "one\ntwo"}, InvalidAnswer("click_unchanged")),
         (PLAN, "change", {"steps": " "}, InvalidAnswer("click_no_steps")),
         (CLARIFY, "say", {"words": "", "chosen": ["2"]}, AnswerInput("text", choices=(2,))),
+        (RECOVERY, "approve", None, AnswerInput("approve")),
+        (RECOVERY, "say", {"words": "use rg"}, AnswerInput("text", text="use rg")),
+        (RECOVERY, "reject", None, AnswerInput("reject")),
         (CLARIFY, "say", {"words": " "}, InvalidAnswer("click_empty")),
         (CLARIFY, "say", {"chosen": ["x"]}, InvalidAnswer("click_malformed")),
     ],

@@ -4,7 +4,10 @@ import { useDecisionMessages } from '../../i18n/decision';
 import { Choices, Field, Key } from './choices';
 import type { DecisionProps } from './decision';
 
-/** The answers to a question. Keys: 1–9 choose, e or Enter write, n decline. */
+/**
+ * The answers to a question, and to a run that cannot continue: y retries it, n gives it up.
+ * Keys: 1–9 choose, e or Enter write, n decline.
+ */
 export function ClarifyChoices({ question, active, disabled, answer }: DecisionProps) {
   const { options, multiple } = question;
   const d = useDecisionMessages();
@@ -34,6 +37,8 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
     Enter: ready ? send : write,
   });
   const { choose: labels } = d;
+  const isRecovery = question.kind === 'recovery';
+  const answerHint = isRecovery ? d.adviceHint : d.answerHint;
   return (
     <div ref={box} className="flex flex-col gap-2">
       {options.length > 0 && (
@@ -67,7 +72,7 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
       <Field
         hidesLabel
         label={d.answer}
-        hint={options.length > 0 ? d.answerToo : d.answerHint}
+        hint={options.length > 0 ? d.answerToo : answerHint}
         value={text}
         onChange={setText}
         onSend={send}
@@ -82,8 +87,8 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
           active={active}
           disabled={disabled}
           choices={[
-            ...(options.length === 0 ? [{ key: 'y', label: labels.goOn, act: () => answer({ decision: 'approve' }) }] : []),
-            { key: 'n', label: labels.decline, act: () => answer({ decision: 'reject' }) },
+            ...(options.length === 0 ? [{ key: 'y', label: isRecovery ? labels.retry : labels.goOn, act: () => answer({ decision: 'approve' }) }] : []),
+            { key: 'n', label: isRecovery ? labels.giveUp : labels.decline, act: () => answer({ decision: 'reject' }) },
           ]}
         />
       </div>

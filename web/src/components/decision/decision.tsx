@@ -69,7 +69,7 @@ export function Decision(props: {
         <div className="flex-none">
           {question.kind === 'approval' && <PermissionChoices {...decisionProps} excluded={excluded} onToggleCall={toggleCall} />}
           {question.kind === 'plan' && question.plan !== null && <PlanChoices {...decisionProps} plan={question.plan} />}
-          {question.kind === 'clarify' && <ClarifyChoices {...decisionProps} />}
+          {(question.kind === 'clarify' || question.kind === 'recovery') && <ClarifyChoices {...decisionProps} />}
         </div>
       )}
       {failure !== '' && (
@@ -153,7 +153,7 @@ function useIsReady(): boolean {
 }
 
 function isLong(question: Question): boolean {
-  return question.kind === 'clarify' && question.title.length > MAX_TITLE_CHARS;
+  return question.kind !== 'plan' && question.title.length > MAX_TITLE_CHARS;
 }
 
 function toggled(set: ReadonlySet<string>, item: string): ReadonlySet<string> {

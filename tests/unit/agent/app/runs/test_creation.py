@@ -22,7 +22,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Origin, RunSpec
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_records import CLEANED, HOSTILE, T0, a_task
+from tests.support.store_records import CLEANED, HOSTILE, T0, a_run, a_task
 
 SUBMISSION = Submission("count", RunSpec(), "web")
 
@@ -72,12 +72,16 @@ def test_the_inbox_row_of_a_submission_contains_its_text() -> None:
 
 def test_an_ended_task_is_resumed_in_its_session() -> None:
     task = a_task(status="failed", stop_reason="error")
-    submission = resume_submission(task, "cli", None)
+    run = a_run(status="failed")
+    submission = resume_submission(task, run, "cli", None)
     assert submission.instruction == f"{RESUME_PROMPT}\n\ncount"
+    assert submission.resumes == run.id
     assert (submission.session_id, submission.channel) == (task.session_id, "cli")
 
     again = msgspec.structs.replace(task, instruction=submission.instruction)
-    assert resume_submission(again, "cli", None).instruction == submission.instruction
+    assert resume_submission(again, run, "cli", None).instruction == submission.instruction
+    stopped = a_run(status="cancelled")
+    assert resume_submission(task, stopped, "cli", None).resumes is None
 
 
 @pytest.mark.parametrize(
@@ -91,4 +95,4 @@ def test_only_ended_tasks_without_an_answer_can_be_resumed(
     fields: dict[str, str], message: str
 ) -> None:
     with pytest.raises(Conflict, match=message):
-        resume_submission(a_task(**fields), "cli", None)
+        resume_submission(a_task(**fields), a_run(), "cli", None)

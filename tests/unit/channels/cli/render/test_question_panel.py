@@ -35,6 +35,7 @@ EVERY = {
     "calls": view("approval", calls=[call(f"c{n}", diff=CHANGE[:800]) for n in range(12)]),
     "plan": view("plan", plan={"goal": "目标 " * 60, "steps": [{"description": "走 " * 90}] * 20}),
     "words": view("clarify", body="why\n" * 80, options=["红 " * 40] * 30, multiple=True),
+    "recovery": view("recovery", title="它坏了 " * 60, body="why\n" * 80),
 }
 
 

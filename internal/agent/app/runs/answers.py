@@ -1,0 +1,143 @@
+"""Answers: what the answer to a question changes, in one transaction."""
+
+import msgspec
+
+from internal.agent.app.access import add_rules
+from internal.agent.app.runs.creation import TaskIds
+from internal.agent.app.runs.finalization import end_idle_run
+from internal.agent.app.runs.questions import (
+    Actor,
+    can_answer,
+    can_view,
+    close_question,
+    closed_message,
+)
+from internal.agent.domain.answers import AnswerInput, normalize_answer
+from internal.agent.domain.chats import InboundMessage
+from internal.agent.domain.errors import Conflict, Forbidden, NotFound
+from internal.agent.domain.events.envelope import EventRecord, RunIds
+from internal.agent.domain.events.types import LifecycleUpdated
+from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.questions import Answer, QuestionRecord, QuestionStatus
+from internal.agent.domain.react.steps import TurnOutcome
+from internal.agent.domain.tasks import Run
+from internal.agent.domain.text import replace_surrogates
+from internal.agent.store.database import Write
+from internal.agent.store.stores import Stores
+
+
+def answer_question(
+    stores: Stores,
+    question_id: QuestionId,
+    answer_input: AnswerInput,
+    *,
+    actor: Actor,
+    message: InboundMessage | None,
+    ids: TaskIds,
+    now: str,
+) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
+    """Store the answer and queue the waiting run ahead of the other runs of its lane.
+
+    `message` is the accepted message that contained the answer; it is marked as handled. `ids` are
+    those of the next task if the answer ends the run.
+
+    Raises:
+        NotFound: the question does not exist or the actor must not see it.
+        Forbidden: the actor may not answer it, or not with rules that were not offered.
+        InvalidRequest: the answer does not fit the question.
+        Conflict: the question is closed, or the message was handled before.
+    """
+    question = yield from stores.questions.get(question_id)
+    if question is None or not can_view(question, actor):
+        raise NotFound(f"There is no question {question_id[:80]}.")
+    if not can_answer(question, actor):
+        raise Forbidden("Only operators may answer this question.")
+    if question.status != "open" or question.expires <= now:
+        raise Conflict(closed_message(question))
+    answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
+    if message is not None:
+        key = (message.channel, message.app, message.message_id)
+        if not (yield from stores.inbox.dismiss(*key)):
+            raise Conflict("This message was handled before.")
+    yield from add_rules(stores, question, answer)
+    return (yield from apply_answer(stores, question, answer, ids=ids, now=now))
+
+
+def apply_answer(
+    stores: Stores, question: QuestionRecord, answer: Answer, *, ids: TaskIds, now: str
+) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
+    """Store the answer to an open question and queue its run, or end a run that is given up.
+
+    Raises:
+        Conflict: the question is not open any more.
+    """
+    answered = yield from close_question(stores, question, answer, now=now)
+    run = yield from stores.runs.get(question.run_id)
+    if answered is None or run is None:
+        current = yield from stores.questions.get(question.question.id)
+        raise Conflict(closed_message(current or question._replace(status="closed")))
+    events = yield from stores.events.append_idle(RunIds.of(run), (answered,), now)
+    if question.question.kind == "recovery" and answer.decision in ("reject", "expired"):
+        events += yield from _give_up(stores, run, question, answer, ids=ids, now=now)
+    else:
+        if question.question.kind == "recovery" and answer.text:
+            yield from _add_advice(stores, question, answer, now=now)
+        queued = LifecycleUpdated(status="queued", phase="answer")
+        events += yield from stores.events.append_idle(RunIds.of(run), (queued,), now)
+        yield from stores.runs.queue_waiting(run.id, now)
+        yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
+    status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
+    return question._replace(status=status, answer=answer), events
+
+
+def _give_up(
+    stores: Stores, run: Run, question: QuestionRecord, answer: Answer, *, ids: TaskIds, now: str
+) -> Write[list[EventRecord]]:
+    """End a run that is not to be tried again. Its checkpoint is kept, so it can be resumed."""
+    task = yield from stores.tasks.get(run.task_id)
+    if task is None:
+        raise NotFound(f"There is no task {run.task_id}.")
+    why = "Nobody decided in time" if answer.decision == "expired" else f"Given up by {answer.who}"
+    reason = f": {answer.text}" if answer.text else ""
+    error = f"{question.question.title} {why}{reason}."
+    outcome = TurnOutcome("interrupted", "", error)
+    return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
+
+
+def _add_advice(
+    stores: Stores, question: QuestionRecord, answer: Answer, *, now: str
+) -> Write[None]:
+    """Store the advice for another try as a message that the run reads before its next step."""
+    message = InboundMessage(
+        channel=answer.via,
+        app="",
+        message_id=answer.question_id,
+        chat_id="",
+        principal=answer.by,
+        raw=msgspec.json.encode({"text": answer.text}).decode(),
+        received=now,
+    )
+    yield from stores.inbox.assign(message, question.session_id, question.run_id, steer=True)
+
+
+def _answer(
+    question: QuestionRecord, answer_input: AnswerInput, actor: Actor, *, now: str
+) -> Answer:
+    principal = actor.principal
+    offered = {rule for call in question.question.calls for rule in call.rules}
+    if not (principal.may("owner") or offered.issuperset(answer_input.rules)):
+        raise Forbidden("Only the owner may add rules that were not offered.")
+    return Answer(
+        question.question.id,
+        answer_input.decision,
+        principal.id,
+        actor.via,
+        text=replace_surrogates(answer_input.text).strip(),
+        items=answer_input.items,
+        name=principal.name,
+        at=now,
+        edit=answer_input.edit,
+        choices=answer_input.choices,
+        grant=answer_input.grant,
+        rules=answer_input.rules,
+    )
