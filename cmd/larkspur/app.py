@@ -68,7 +68,6 @@ from internal.channels.web.static_page import Page
 from internal.config.home import HomeError, prepare
 from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
-from internal.config.processes import SystemProcesses
 from internal.config.server import ServerSettings
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
@@ -82,6 +81,7 @@ from internal.llm.registry import PRICES_AS_OF, PROVIDERS, ModelInfo, Provider, 
 from internal.llm.retry import RetryingModel
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
+from internal.observability.processes import SystemProcesses
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database

@@ -29,10 +29,10 @@ from internal.channels.web.services import ComponentHealth, Health, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded
-from internal.config.processes import SystemProcesses
 from internal.dispatch.lock import GatewayLock, database_lock
 from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
+from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim

@@ -1,6 +1,6 @@
-"""Settings: their types and defaults, the loader, the home folder, and processes of the machine.
+"""Settings: their types and defaults, the loader, and the home folder.
 
 Reading order: `settings` with its sections `server`, `chat`, `lark` and `llm`, `types`, `loader`,
-`yaml_document`, `messages`, `setting_keys`, `inspect`, `reference`, `home`, `processes`,
-`terminal_env`.
+`yaml_document`, `messages`, `setting_keys`, `inspect`, `reference`, `home`,
+`process_start`, `terminal_env`.
 """

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from internal.config.processes import find_start
+from internal.config.process_start import find_start
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600

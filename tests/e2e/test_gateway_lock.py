@@ -14,7 +14,7 @@ import pytest
 
 from internal.agent.domain.processes import ProcessIdentity
 from internal.config.home import prepare
-from internal.config.processes import SystemProcesses
+from internal.observability.processes import SystemProcesses
 from tests import ROOT
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")

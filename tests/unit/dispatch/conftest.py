@@ -16,9 +16,9 @@ from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
-from internal.config.processes import SystemProcesses
 from internal.dispatch.leases import LeaseKeeper
 from internal.observability.clock import SystemClock
+from internal.observability.processes import SystemProcesses
 from tests.support.store_records import T1
 
 DONE = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)

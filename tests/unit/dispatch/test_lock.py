@@ -10,8 +10,8 @@ import pytest
 from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.agent.domain.processes import ProcessIdentity
 from internal.agent.store.gateways import GatewayRow
-from internal.config.processes import SystemProcesses
 from internal.dispatch.lock import GatewayLock, database_lock
+from internal.observability.processes import SystemProcesses
 from tests.unit.dispatch.conftest import DispatchParts
 
 PROCESSES = SystemProcesses()
@@ -20,7 +20,7 @@ ELSEWHERE = HERE._replace(name="gateway-2", pid=1, namespace="1")
 HOLD = """
 import sys
 from pathlib import Path
-from internal.config.processes import SystemProcesses
+from internal.observability.processes import SystemProcesses
 from internal.dispatch.lock import database_lock
 with database_lock(Path(sys.argv[1]), SystemProcesses().current("gateway-0")):
     print("held", flush=True)

@@ -20,7 +20,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from internal.config.processes import SystemProcesses
+from internal.observability.processes import SystemProcesses
 from tests.support.store_records import a_run, a_session, a_task, add_running_run
 
 

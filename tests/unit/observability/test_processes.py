@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from internal.agent.domain.processes import ProcessIdentity
-from internal.config.processes import SystemProcesses, ask_ps, find_start
+from internal.config.process_start import find_start
+from internal.observability.processes import SystemProcesses
 
 PROCESSES = SystemProcesses()
 HERE = PROCESSES.current("terminal-1")
@@ -54,15 +55,3 @@ def test_processes_before_a_restart_of_the_machine_have_ended() -> None:
 )
 def test_process_that_cannot_be_checked(other: ProcessIdentity) -> None:
     assert PROCESSES.is_alive(other) is None
-
-
-def test_system_without_proc_is_asked_with_ps(child: subprocess.Popen[bytes]) -> None:
-    start = ask_ps(child.pid)
-    assert start
-    assert start[-4:].isdecimal(), "a date"
-    assert ask_ps(child.pid) == start
-    child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert ask_ps(child.pid) == ""
-    child.wait()
-    assert ask_ps(child.pid) is None
