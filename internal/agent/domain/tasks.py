@@ -151,7 +151,7 @@ class Run(msgspec.Struct, frozen=True):
 
     `attempt` counts the starts since the run last made progress, `crashes` those of them that ended
     because the process died. `terminal`: it belongs to the terminal process `owner`, and no other
-    process may claim it.
+    process may claim it. `used_seconds` is its running time, without waiting.
     """
 
     id: RunId
@@ -172,6 +172,7 @@ class Run(msgspec.Struct, frozen=True):
     cost: float | None = None
     answer: str = ""
     error: str = ""
+    used_seconds: float = 0.0
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -38,15 +38,17 @@ class LogBounds(NamedTuple):
 class EventStore:
     """The event log."""
 
-    def reserve_seqs(self, run_id: RunId, fence: int, count: int, /) -> Write[int]:
+    def reserve_seqs(
+        self, run_id: RunId, fence: int, count: int, /, used_seconds: float | None = None
+    ) -> Write[int]:
         """Reserve `count` sequence numbers of a running run and return the first.
 
-        A count of 0 only verifies the fence.
+        A count of 0 only verifies the fence. `used_seconds` is the running time of the run so far.
 
         Raises:
             LeaseLost: the run is not running under this fence.
         """
-        rows = yield Statement("reserve_seqs", (run_id, fence, count))
+        rows = yield Statement("reserve_seqs", (run_id, fence, count, used_seconds))
         if not rows:
             raise LeaseLost(f"Another process runs {run_id} now, or it has ended.")
         return int(rows[0][0]) - count + 1

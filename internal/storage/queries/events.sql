@@ -2,7 +2,7 @@
 -- $1, $2 … are its values in order.
 
 -- name: reserve_seqs
-update runs set last_seq = last_seq + $3
+update runs set last_seq = last_seq + $3, used_seconds = coalesce($4, used_seconds)
 where id = $1 and fence = $2 and status = 'running'
 returning last_seq;
 

@@ -7,17 +7,20 @@ update event_log set arrivals = arrivals + 1 returning arrivals;
 -- name: insert_run
 insert into runs (
     id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, crashes,
-    not_before, owner, lease_until, terminal, parent_run_id, created, usage, error, answer
-) values ($1, $2, $3, $4, 'queued', 1, $5, $6, $7, $8, 0, '', $9, $10, $11, $12, $13, $14, '', '');
+    not_before, owner, lease_until, terminal, parent_run_id, created, usage, error, answer,
+    used_seconds
+) values ($1, $2, $3, $4, 'queued', 1, $5, $6, $7, $8, 0, '', $9, $10, $11, $12, $13, $14, '', '', 0);
 
 -- name: run
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where id = $1;
 
 -- name: run_of_task
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where task_id = $1 order by arrival desc limit 1;
 
 -- name: claim_run
@@ -32,7 +35,8 @@ where id = $1 and status = 'queued' and (terminal = 0 or owner = $2) and not_bef
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
 returning id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error;
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds;
 
 -- name: renew_leases
 update runs set lease_until = $2
@@ -40,7 +44,8 @@ where status in ('queued', 'running', 'waiting') and owner = $1 returning id;
 
 -- name: ready_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $1)
     and not_before <= $2
     and not exists (
@@ -54,7 +59,8 @@ order by priority, arrival limit $3;
 
 -- name: ready_crashed_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $1)
     and not_before <= $2
     and not exists (
@@ -68,24 +74,28 @@ order by priority, arrival limit 1;
 
 -- name: held_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error, lease_until
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds, lease_until
 from runs
 where status = 'running' or (status = 'queued' and terminal = 1)
 order by priority, arrival;
 
 -- name: owned_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where status = 'running' and owner = $1 order by priority, arrival;
 
 -- name: next_run_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where session_id = $1 and status = $2 order by priority, arrival limit 1;
 
 -- name: unfinished_runs_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
-    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds
 from runs where session_id = $1 and status in ('queued', 'running', 'waiting') order by arrival;
 
 -- name: release_lane

@@ -61,6 +61,9 @@ class SerializingEventListener:
     """The event stream of one run: one queue and one delivery task.
 
     Every event before a stored checkpoint is stored, and only stored events are delivered.
+
+    `used_seconds` is the running time of earlier attempts. With every entry the running time so far
+    is stored.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class SerializingEventListener:
         stores: Stores,
         broadcaster: EventBroadcaster,
         clock: Clock,
+        used_seconds: float = 0.0,
     ) -> None:
         self.ids = ids
         self._fence = fence
@@ -79,10 +83,17 @@ class SerializingEventListener:
         self._stores = stores
         self._broadcaster = broadcaster
         self._clock = clock
+        self._used_seconds = used_seconds
+        self._started_at = clock.monotonic()
         self._listeners: list[EventListener] = []
         self._checkpoints = CheckpointEncoder()
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MAX_QUEUED_ENTRIES)
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def used_seconds(self) -> float:
+        """The running time of the run so far."""
+        return self._used_seconds + self._clock.monotonic() - self._started_at
 
     def add(self, listener: EventListener) -> None:
         """Deliver to this listener too. It must return quickly; see `QueuedListener`."""
@@ -193,7 +204,9 @@ class SerializingEventListener:
         accepted = _accepted(batch, stop)
         durable = [(event, rfc3339(entry.time)) for entry in accepted for event in _durable(entry)]
         log = self._stores.events
-        first_seq = yield from log.reserve_seqs(self.ids.run_id, self._fence, len(durable))
+        first_seq = yield from log.reserve_seqs(
+            self.ids.run_id, self._fence, len(durable), self.used_seconds
+        )
         # before the extra work: the end of a run deletes its checkpoint
         if point := merge_deltas(
             [entry.checkpoint for entry in batch if entry.checkpoint is not None]

@@ -112,6 +112,7 @@ class AgentCoordinator:
             stores=services.stores,
             broadcaster=services.broadcaster,
             clock=services.clock,
+            used_seconds=run.used_seconds,
         )
         recorder = PlanSessionTitleRecorder(services.database, services.stores)
         titles = QueuedListener(recorder, PlanUpdated)
@@ -174,7 +175,7 @@ class AgentCoordinator:
         await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
         timeout_seconds = context.task.spec.limits.timeout_seconds
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(timeout_seconds - context.stream.used_seconds):
                 end = await self._engine.solve(context, turn, paused=paused)
         except (LeaseLost, StoreError):
             raise

@@ -148,6 +148,7 @@ create table runs (
     ended text,
     stop_reason text,
     stop_request text,
+    used_seconds double precision not null,
     cost double precision,
     usage text not null,
     error text not null,

@@ -1,0 +1,53 @@
+"""The time limit of a run holds for its running time, over questions and restarts."""
+
+import time
+from pathlib import Path
+
+from tests.support.agent_app import core, sound
+from tests.support.anthropic_server import Call, Reply, Rules, When
+
+ASK_AND_WAIT = Rules(
+    [
+        Reply(text="too late", delay_seconds=1.8, when=When(last_result="green")),
+        Reply(calls=[Call("request_user", {"question": "which?"})], delay_seconds=1.8),
+    ]
+)
+
+
+async def test_an_answer_does_not_start_the_time_limit_again(home: Path) -> None:
+    async with core(home, ASK_AND_WAIT) as here:
+        made = await here.submit("paint", timeout_seconds=3.0)
+        asked = await here.asked(made)
+        used = (await here.run(made)).used_seconds
+        assert 1.8 <= used < 3.0
+        await here.answer(asked["question_id"], "text", "green")
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["stop_reason"] == "timeout"
+        assert events[-1]["payload"]["error"] == "stopped after 3 s of running time"
+
+
+async def test_waiting_for_a_person_does_not_count(home: Path) -> None:
+    async with core(home, ASK_AND_WAIT) as here:
+        made = await here.submit("paint")
+        asked = await here.asked(made)
+        used = (await here.run(made)).used_seconds
+        here.services.dispatcher.stop()
+        await here.answer(asked["question_id"], "text", "green")
+        assert (await here.run(made)).used_seconds == used
+
+
+async def test_a_restart_does_not_start_the_time_limit_again(home: Path) -> None:
+    rules = Rules([Reply(hang=True)])
+    async with core(home, rules) as here:
+        made = await here.submit("paint", timeout_seconds=3.0)
+        await here.until(made.session_id, lambda each: each.get("node_id") == "iter:1")
+        began = time.monotonic()
+        await here.model.until_open(1)
+        ran = time.monotonic() - began
+    async with core(home, rules) as here:
+        assert (await here.run(made)).used_seconds >= ran
+        events = await here.end_of(made)
+        sound(events)
+        assert events[-1]["payload"]["stop_reason"] == "timeout"
+        assert (await here.run(made)).used_seconds >= 3.0
