@@ -85,7 +85,9 @@ class DispatchSettings(Section):
         32, "Maximum number of concurrent runs in this process, without waiting ones."
     )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
-        30.0, "Seconds after which a run of an unresponsive process may be taken over."
+        30.0,
+        "Seconds after which a run may be taken from a silent process that cannot be checked, such"
+        " as one in another container.",
     )
 
 

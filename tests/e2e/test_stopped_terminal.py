@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from internal.agent.domain.events.envelope import rfc3339
-from tests.e2e.test_cli_oneshot import LARKSPUR, CliEnvironment, cli_environment
+from tests.e2e.test_cli_oneshot import LARKSPUR, PROCESS, CliEnvironment, cli_environment
 from tests.e2e.test_terminal_session import open_session
 from tests.support.scripted_model import Call, Reply, Rules, When
 from tests.support.terminal import TerminalProcess, start_terminal
@@ -73,11 +73,12 @@ async def shell_prompt(tty: TerminalProcess) -> None:
     await tty.wait_until(lambda: tty.screen.rows[tty.screen.cursor.y] == "sh>")
 
 
+@PROCESS
 async def test_session_continues_its_task_after_ctrl_z_and_fg(
-    home: Path, environ: dict[str, str]
+    way: str, home: Path, environ: dict[str, str]
 ) -> None:
     environ = {**environ, **SHORT_LEASE}
-    async with cli_environment("process", home, environ, held_and_other()) as cli:
+    async with cli_environment(way, home, environ, held_and_other()) as cli:
         shell = {**cli.environ, "PS1": "sh> ", "BASH_SILENCE_DEPRECATION_WARNING": "1"}
         command = ["bash", "--norc", "--noprofile", "-i"]
         async with start_terminal(command, shell, cli.folder) as tty:
@@ -94,8 +95,9 @@ async def test_session_continues_its_task_after_ctrl_z_and_fg(
             sums = re.compile(r"^[0-9a-f]{32}", re.MULTILINE)
             await tty.wait_until(lambda: len(sums.findall(tty.screen.text)) == 2)
             assert len(set(sums.findall(tty.screen.text))) == 1, "the shell has its own settings"
-            until_lease_ends(cli)
-            await cli.serve()
+            if way == "process":
+                until_lease_ends(cli)
+                await cli.serve()
             tty.type("fg\r")
             await tty.wait_for("esc stop")
             await tty.wait_until(lambda: tty.modes() == raw)
