@@ -47,7 +47,7 @@ def database_lock(database: Path, process: ProcessIdentity) -> Generator[bool]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(handle, _MAX_OWNER_BYTES, 0).decode("utf-8", "replace")
-            raise _conflict(database, ProcessIdentity.parse(holder)) from error
+            raise _conflict(database, ProcessIdentity.parse(holder), process) from error
         except OSError:
             yield False
         else:
@@ -95,40 +95,47 @@ class GatewayLock:
         owner, replaced = str(process), ""
         found = await self._database.read(self._gateways.get)
         if found is not None:
-            self._check(found, process if has_lock else None, path)
+            self._check(found, process, path, has_lock=has_lock)
             replaced = found.owner
         claim = partial(self._gateways.claim, owner, self._leases.expiry(), replaced)
         if not await self._database.write(claim):
-            raise _conflict(path, None)  # it started at the same time
+            raise _conflict(path, None, process)  # it started at the same time
         try:
             yield
         finally:
             with suppress(StoreUnavailable):  # the next gateway sees that this process has ended
                 await self._database.write(partial(self._gateways.remove, owner))
 
-    def _check(self, found: GatewayRow, locker: ProcessIdentity | None, path: Path) -> None:
-        """Raise Conflict unless a gateway may be replaced; `locker` holds the lock file."""
+    def _check(
+        self, found: GatewayRow, process: ProcessIdentity, path: Path, *, has_lock: bool
+    ) -> None:
+        """Raise Conflict unless a process may replace the gateway."""
         other = ProcessIdentity.parse(found.owner)
         alive = None if other is None else self._processes.is_alive(other)
         if alive:
-            raise _conflict(path, other)
-        if alive is None and other is not None and locker is not None:
+            raise _conflict(path, other, process)
+        if alive is None and other is not None and has_lock:
             # on the same machine, such as in another container, the free lock says that it ended
-            alive = False if other.boot == locker.boot != "" else None
+            alive = False if other.boot == process.boot != "" else None
         if alive is None and found.lease_until > rfc3339(self._clock.now()):
             raise Conflict(
-                f"The database {path} is served by {_describe(other)}. Whether it still runs cannot"
-                f" be checked from here, and its lease lasts until {found.lease_until}. Stop it, or"
-                " start again after that."
+                f"The database {path} is served by {_describe(other, process)}. Whether it still"
+                f" runs cannot be checked from here, and its lease lasts until {found.lease_until}."
+                " Stop it, or start again after that."
             )
 
 
-def _conflict(database: Path, holder: ProcessIdentity | None) -> Conflict:
+def _conflict(database: Path, holder: ProcessIdentity | None, process: ProcessIdentity) -> Conflict:
     return Conflict(
-        f"Another larkspur already serves the database {database}: {_describe(holder)}."
+        f"Another larkspur already serves the database {database}: {_describe(holder, process)}."
         " Stop it first, or use another database."
     )
 
 
-def _describe(process: ProcessIdentity | None) -> str:
-    return "another process" if process is None else f"process {process.pid} on {process.host}"
+def _describe(other: ProcessIdentity | None, process: ProcessIdentity) -> str:
+    """Return how a person finds a process from the place of this one."""
+    if other is None:
+        return "another process"
+    is_inside = other.boot == process.boot and other.namespace != process.namespace
+    container = " in another container" if is_inside else ""
+    return f"process {other.pid}{container} on {other.host}"
