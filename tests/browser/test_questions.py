@@ -12,7 +12,7 @@ from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, session_of, status
-from tests.support.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Call, Fault, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -284,6 +284,25 @@ def test_questions_by_keyboard_alone(serve: Serve, script: Any, enter: Open, sho
     given = answers(gateway, session_of(page))
     assert [one.get("text", "") for one in given][:3] == ["beta", "Linux; Windows", "Skylark y n 1"]
     assert given[3]["decision"] == "approve"
+
+
+def test_an_interrupted_run_is_retried_with_advice(serve: Serve, script: Any, enter: Open) -> None:
+    overloaded = Fault("status", message="Overloaded", times=2)
+    model = script([Reply(text="Thank you.", fault=overloaded)])
+    page = enter(gateway := serve(model, LLM__MAX_RETRIES="0"))
+    send(page, "publish it")
+    expect(bar(page).get_by_role("heading", name="529")).to_be_visible()
+    accessible(page)
+    press(page, "y", "Retry")
+    expect(bar(page).get_by_role("button", name="Give up")).to_be_enabled()
+    bar(page).get_by_label("Your answer").fill("use less")
+    page.keyboard.press("Enter")
+    status(page, "completed")
+    given = answers(gateway, session_of(page))
+    assert [(one["decision"], one.get("text")) for one in given] == [
+        ("approve", None),
+        ("text", "use less"),
+    ]
 
 
 def test_an_answer_given_elsewhere_is_shown(

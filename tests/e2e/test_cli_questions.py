@@ -21,7 +21,7 @@ from tests.e2e.test_cli_oneshot import (
     text_replies,
     until_line,
 )
-from tests.support.scripted_model import Call, Reply, Rules, When
+from tests.support.scripted_model import Call, Fault, Reply, Rules, When
 
 PLAN = Call("plan", {"goal": "a report", "steps": ["collect", "write"], "complexity": "complex"})
 ASK = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
@@ -347,6 +347,21 @@ async def test_stopped_task_is_resumed(way: str, home: Path, environ: dict[str, 
     assert resumed.rows[0]["task_id"] != stopped["task_id"]
     assert (done.code, done.out) == (2, b"")
     assert nothing.code == 2
+
+
+@GATEWAY
+async def test_failed_task_is_resumed_from_its_last_step(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    broken = Reply(fault=Fault("status", status=400, message="no such thing"))
+    script = [Reply(calls=[TOUCH]), broken, Reply(text="went on")]
+    async with cli_environment(way, home, environ, script) as cli:
+        failed = await cli.shot("touch it", "--permission-mode", "full", *JSON)
+        resumed = await run(cli, "resume", failed.rows[0]["task_id"], *JSON)
+        request = json.dumps(cli.model.requests[-1]["messages"])
+    assert (failed.code, failed.rows[0]["status"]) == (1, "failed")
+    assert (resumed.code, resumed.rows[0]["text"]) == (0, "went on")
+    assert request.count('"role": "tool"') == request.count("touch made") == 1
 
 
 @GATEWAY

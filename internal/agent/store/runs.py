@@ -156,6 +156,10 @@ class RunStore:
         """Reset the attempts and crashes of a running run."""
         yield Statement("reset_attempts", (run_id,))
 
+    def reset_used_seconds(self, run_id: RunId, /) -> Write[None]:
+        """Give a run its whole time limit again."""
+        yield Statement("reset_used_seconds", (run_id,))
+
     def pause(self, run_id: RunId, fence: int, /) -> Write[bool]:
         """Set a running run to waiting, which frees its lane. False when its fence is another."""
         rows = yield Statement("release_lane", (run_id, fence, "waiting"))

@@ -149,6 +149,9 @@ on conflict (run_id) do update set version = excluded.version, task_index = excl
 -- name: reset_attempts
 update runs set attempt = 1, crashes = 0 where id = $1;
 
+-- name: reset_used_seconds
+update runs set used_seconds = 0 where id = $1;
+
 -- name: truncate_turn_log
 delete from turn_log where run_id = $1 and number >= $2;
 

@@ -65,7 +65,8 @@ export function reduceQuestions(questions: readonly SessionQuestion[], event: En
 
 /** Return the icon of a question; the terminal uses the same ones. */
 export function iconOf(kind: Question['kind']): string {
-  return { approval: '!', plan: '▣', clarify: '?', recovery: '?' }[kind];
+  if (kind === 'plan') return '▣';
+  return kind === 'approval' ? '!' : '?';
 }
 
 export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls'>, t: Messages): string {

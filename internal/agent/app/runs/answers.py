@@ -80,8 +80,8 @@ def apply_answer(
     if question.question.kind == "recovery" and answer.decision in ("reject", "expired"):
         events += yield from _give_up(stores, run, question, answer, ids=ids, now=now)
     else:
-        if question.question.kind == "recovery" and answer.text:
-            yield from _add_advice(stores, question, answer, now=now)
+        if question.question.kind == "recovery":
+            yield from _grant_another_try(stores, question, answer, now=now)
         queued = LifecycleUpdated(status="queued", phase="answer")
         events += yield from stores.events.append_idle(RunIds.of(run), (queued,), now)
         yield from stores.runs.queue_waiting(run.id, now)
@@ -104,10 +104,13 @@ def _give_up(
     return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
 
 
-def _add_advice(
+def _grant_another_try(
     stores: Stores, question: QuestionRecord, answer: Answer, *, now: str
 ) -> Write[None]:
-    """Store the advice for another try as a message that the run reads before its next step."""
+    """Give the run its time again, and the advice as a message that it reads before it goes on."""
+    yield from stores.runs.reset_used_seconds(question.run_id)
+    if not answer.text:
+        return
     message = InboundMessage(
         channel=answer.via,
         app="",

@@ -25,20 +25,15 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
   const ready = text.trim() !== '' || chosen.length > 0;
   const send = () => {
     if (!ready || disabled) return;
-    answer({
-      decision: 'text',
-      ...(text.trim() !== '' && { text }),
-      ...(chosen.length > 0 && { choices: [...chosen] }),
-    });
+    answer({ decision: 'text', text, choices: [...chosen] });
   };
   useShortcuts(active && !disabled, {
     ...Object.fromEntries(options.slice(0, 9).map((_, at) => [`${at + 1}`, choose(at + 1)])),
     e: write,
     Enter: ready ? send : write,
   });
-  const { choose: labels } = d;
+  const labels = d.choose;
   const isRecovery = question.kind === 'recovery';
-  const answerHint = isRecovery ? d.adviceHint : d.answerHint;
   return (
     <div ref={box} className="flex flex-col gap-2">
       {options.length > 0 && (
@@ -56,11 +51,11 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
                   onClick={choose(at + 1)}
                   className={`flex w-full items-baseline gap-2.5 rounded-lg border px-3 py-1.5 text-left enabled:hover:bg-hover ${on ? 'border-accent' : 'border-line'}`}
                 >
-                  {multiple ? (
+                  {multiple && (
                     <span aria-hidden="true" className={`font-mono text-base leading-none ${on ? 'text-accent' : 'text-dim'}`}>
                       {on ? '☑' : '☐'}
                     </span>
-                  ) : null}
+                  )}
                   {at < 9 && <Key>{at + 1}</Key>}
                   <span className="isolate-text min-w-0 break-words">{option}</span>
                 </button>
@@ -72,7 +67,7 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
       <Field
         hidesLabel
         label={d.answer}
-        hint={options.length > 0 ? d.answerToo : answerHint}
+        hint={options.length > 0 ? d.answerToo : isRecovery ? d.feedbackHint : d.answerHint}
         value={text}
         onChange={setText}
         onSend={send}
@@ -87,7 +82,7 @@ export function ClarifyChoices({ question, active, disabled, answer }: DecisionP
           active={active}
           disabled={disabled}
           choices={[
-            ...(options.length === 0 ? [{ key: 'y', label: isRecovery ? labels.retry : labels.goOn, act: () => answer({ decision: 'approve' }) }] : []),
+            ...(options.length > 0 ? [] : [{ key: 'y', label: isRecovery ? labels.retry : labels.goOn, act: () => answer({ decision: 'approve' }) }]),
             { key: 'n', label: isRecovery ? labels.giveUp : labels.decline, act: () => answer({ decision: 'reject' }) },
           ]}
         />

@@ -68,8 +68,8 @@ export function Decision(props: {
       {mayAnswer && (
         <div className="flex-none">
           {question.kind === 'approval' && <PermissionChoices {...decisionProps} excluded={excluded} onToggleCall={toggleCall} />}
-          {question.kind === 'plan' && question.plan !== null && <PlanChoices {...decisionProps} plan={question.plan} />}
-          {(question.kind === 'clarify' || question.kind === 'recovery') && <ClarifyChoices {...decisionProps} />}
+          {question.plan !== null && <PlanChoices {...decisionProps} plan={question.plan} />}
+          {question.plan === null && question.calls.length === 0 && <ClarifyChoices {...decisionProps} />}
         </div>
       )}
       {failure !== '' && (

@@ -42,7 +42,7 @@ export function PermissionChoices(props: DecisionProps & { excluded: ReadonlySet
     return (
       <>
         <Field focused label={d.because} hint={d.becauseHint} value={text} onChange={setText} onSend={reject} onCancel={back} />
-        <FieldActions label={d.sendNo} disabled={disabled || text.trim() === ''} onSend={reject} onCancel={back} />
+        <FieldActions label={d.choose.no} disabled={disabled || text.trim() === ''} onSend={reject} onCancel={back} />
       </>
     );
   }

@@ -28,7 +28,9 @@ async def question(database: Database, stores: Stores) -> QuestionRecord:
     return await ask(database, stores, Question(QuestionId("question-1"), "clarify", "Which?"))
 
 
-async def ask(database: Database, stores: Stores, question: Question) -> QuestionRecord:
+async def ask(
+    database: Database, stores: Stores, question: Question, used_seconds: float = 0.0
+) -> QuestionRecord:
     """Store a question of a waiting run."""
     origin = Origin("lark", ASKER.id, "app", "oc_1", "om_1")
     await database.write(lambda: stores.sessions.add(a_session()))
@@ -37,6 +39,7 @@ async def ask(database: Database, stores: Stores, question: Question) -> Questio
     asked = QuestionRecord(
         question, run.id, run.task_id, run.session_id, ASKER.id, CHAT, "operators", T0, T2
     )
+    await database.write(lambda: stores.events.reserve_seqs(run.id, run.fence, 0, used_seconds))
     await database.write(lambda: stores.runs.pause(run.id, run.fence))
     await database.write(lambda: stores.questions.add(asked))
     return asked
@@ -135,10 +138,13 @@ def recovery() -> Question:
     return Question(QuestionId("question-1"), "recovery", "The process died 5 times.")
 
 
-async def test_advice_for_another_try_becomes_steering(database: Database, stores: Stores) -> None:
-    question = await ask(database, stores, recovery())
+async def test_another_try_has_its_time_again_and_the_advice_as_steering(
+    database: Database, stores: Stores
+) -> None:
+    question = await ask(database, stores, recovery(), used_seconds=60.0)
     await answer(database, stores, AnswerInput("approve", "skip it"), OPERATOR)
-    assert (await stored_run(database, stores, question)).status == "queued"
+    run = await stored_run(database, stores, question)
+    assert (run.status, run.used_seconds) == ("queued", 0.0)
     (advice,) = await database.read(partial(stores.inbox.list_undelivered, question.run_id))
     assert (advice.text, advice.principal) == ("skip it", OPERATOR.id)
 
