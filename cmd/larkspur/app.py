@@ -30,6 +30,7 @@ from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
+from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import (
     LarkspurError,
@@ -107,6 +108,8 @@ class Services:
     processes: SystemProcesses
     process: ProcessIdentity
     attachments: LocalAttachments
+    workspaces: Workspaces
+    files: SessionFiles
     model_book: ModelBook
     defaults: TaskDefaults
     recovery: Recovery
@@ -151,7 +154,12 @@ class TerminalServices(Services):
             self.dispatcher, self.coordinator, self.leases, waits=waits, on_error=on_error
         )
         return TerminalGateway(
-            self.database, self.stores, self.broadcaster, runner=runner, clock=self.clock
+            self.database,
+            self.stores,
+            self.broadcaster,
+            runner=runner,
+            clock=self.clock,
+            files=self.files,
         )
 
 
@@ -173,6 +181,9 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         stack.callback(broadcaster.close)
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
+        attachments = LocalAttachments(loaded.home / "attachments")
+        workspaces = Workspaces(loaded.home / "workspaces")
+        files = SessionFiles(database, stores, attachments, workspaces, clock=clock)
         yield Services(
             settings=settings,
             home=loaded.home,
@@ -182,7 +193,9 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             clock=clock,
             processes=processes,
             process=process,
-            attachments=LocalAttachments(loaded.home / "attachments"),
+            attachments=attachments,
+            workspaces=workspaces,
+            files=files,
             model_book=book,
             defaults=task_defaults(settings, book),
             recovery=Recovery(
@@ -204,6 +217,7 @@ async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with _open_model(loaded) as model, open_services(loaded, "gateway") as services:
+        await services.files.remove_unused()
         concurrency = loaded.settings.dispatch.concurrency
         dispatcher = LocalDispatcher(
             services.database,
@@ -229,6 +243,7 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with _open_model(loaded) as model, open_services(loaded, "terminal") as services:
+        await services.files.remove_unused()
         dispatcher = make_terminal_dispatcher(services)
         expired = await services.recovery.recover_expired_leases()
         yield TerminalServices(
@@ -262,6 +277,7 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
         broadcaster=services.broadcaster,
         dispatcher=dispatcher,
         clock=services.clock,
+        files=services.files,
     )
 
 
@@ -289,14 +305,12 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     )
     executor = ToolExecutor(
         tools,
-        attachments,
+        services.files,
         clock,
         concurrency=agent.tool_concurrency,
         timeout_seconds=agent.tool_timeout_seconds,
     )
-    run_services = RunServices(
-        database, stores, services.broadcaster, clock, Workspaces(services.home / "workspaces")
-    )
+    run_services = RunServices(database, stores, services.broadcaster, clock, services.workspaces)
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(run_services, tools, attachments, book=book),
@@ -353,7 +367,6 @@ def _memory_transport(
     web = WebServices(
         gateway=gateway,
         broadcaster=services.broadcaster,
-        attachments=services.attachments,
         defaults=services.defaults,
         token=token,
         settings=settings,

@@ -288,7 +288,6 @@ def _web_services(
     return WebServices(
         gateway=services.gateway,
         broadcaster=services.broadcaster,
-        attachments=services.attachments,
         defaults=services.defaults,
         token=token,
         settings=loaded.settings.server,

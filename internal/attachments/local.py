@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
 import secrets
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
@@ -45,13 +47,54 @@ class LocalAttachments:
             raise NotFound("there is no such attachment")
         return await asyncio.to_thread(self._get, sha256)
 
+    @contextlib.asynccontextmanager
+    async def removal(self) -> AsyncGenerator[Callable[[str], None]]:
+        """Hold off every `put` while the block runs, and yield a function that removes a file.
+
+        Raises:
+            StoreUnavailable: the folder cannot be locked.
+        """
+        locking = asyncio.create_task(asyncio.to_thread(self._lock, fcntl.LOCK_EX))
+        try:
+            lock = await asyncio.shield(locking)
+        except asyncio.CancelledError:
+            locking.add_done_callback(_unlock)  # the thread goes on and takes the lock
+            raise
+        except OSError as error:
+            raise StoreUnavailable(f"attachments cannot be locked: {error.strerror}") from error
+        try:
+            yield self._remove
+        finally:
+            os.close(lock)
+
+    def _remove(self, sha256: str) -> None:
+        try:
+            self._path(sha256).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"an attachment cannot be removed: {error.strerror}") from error
+
+    def _lock(self, mode: int) -> int:
+        """Lock the folder against other processes, and return what to close for the release."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, mode)
+        except BaseException:
+            os.close(lock)
+            raise
+        return lock
+
     def _put(self, content: bytes) -> str:
         sha256 = hashlib.sha256(content).hexdigest()
-        with contextlib.suppress(NotFound, StoreCorrupt):  # a damaged file is replaced
-            self._get(sha256)
-            return sha256
         try:
-            self._write(self._path(sha256), content)
+            lock = self._lock(fcntl.LOCK_SH)
+            try:
+                with contextlib.suppress(NotFound, StoreCorrupt):  # a damaged file is replaced
+                    self._get(sha256)
+                    return sha256
+                self._write(self._path(sha256), content)
+            finally:
+                os.close(lock)
         except OSError as error:
             raise StoreUnavailable(f"attachments cannot be written: {error.strerror}") from error
         return sha256
@@ -74,7 +117,6 @@ class LocalAttachments:
 
     def _write(self, path: Path, content: bytes) -> None:
         """Write the file atomically: temporary file, fsync, rename, fsync of the folders."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         temporary = path.with_name(f".{secrets.token_hex(8)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -89,6 +131,11 @@ class LocalAttachments:
             raise
         for folder in (path.parent, self._folder):
             _sync(folder)
+
+
+def _unlock(locking: asyncio.Task[int]) -> None:
+    if not locking.cancelled() and locking.exception() is None:
+        os.close(locking.result())
 
 
 def _sync(folder: Path) -> None:

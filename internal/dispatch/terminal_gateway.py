@@ -13,6 +13,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage
@@ -62,6 +63,7 @@ class TerminalGateway(Gateway):
         *,
         runner: TerminalRunner,
         clock: Clock,
+        files: SessionFiles,
     ) -> None:
         super().__init__(
             database,
@@ -69,6 +71,7 @@ class TerminalGateway(Gateway):
             broadcaster=broadcaster,
             dispatcher=runner.dispatcher,
             clock=clock,
+            files=files,
         )
         self._runner = runner
         self._runs: dict[RunId, tuple[asyncio.Task[None], TaskId]] = {}

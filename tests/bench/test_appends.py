@@ -24,6 +24,7 @@ from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
+from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher, defaults
 
 pytestmark = pytest.mark.bench
@@ -49,7 +50,12 @@ async def _rate(file: Path, writers: int, together: int) -> float:
         broadcaster = EventBroadcaster(database, stores, clock, "1")
         await broadcaster.start()
         gateway = Gateway(
-            database, stores, broadcaster=broadcaster, dispatcher=IdleDispatcher(), clock=clock
+            database,
+            stores,
+            broadcaster=broadcaster,
+            dispatcher=IdleDispatcher(),
+            clock=clock,
+            files=session_files(file.parent, database, stores),
         )
         streams = []
         for _ in range(writers):

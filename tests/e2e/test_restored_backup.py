@@ -3,63 +3,18 @@
 Each test runs real `larkspur serve` processes with the offline model.
 """
 
-import asyncio
-import re
 import shutil
 import signal
 import sqlite3
-import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from internal.config.home import prepare, read_token
-from tests import ROOT
+from internal.config.home import prepare
+from tests.support.gateway_process import run_task, serve
 from tests.support.http_client import HttpClient, SseFrame
-
-ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
-RUN = "import sys; from larkspur.main import main; sys.exit(main())"
-
-
-@asynccontextmanager
-async def serve(home: Path, end: signal.Signals = signal.SIGTERM) -> AsyncGenerator[HttpClient]:
-    """Serve a home folder; the process gets the signal `end` when the block is left."""
-    environ = {
-        "LARKSPUR_HOME": str(home),
-        "HOME": str(home.parent),
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
-        "LARKSPUR_LLM__PROVIDER": "offline",
-    }
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", RUN, "serve", "--port", "0"),
-        env=environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    try:
-        said = ""
-        while (found := ADDRESS.search(said)) is None:
-            line = (await process.stderr.readline()).decode()
-            assert line, said
-            said += line
-        yield HttpClient(found[1], int(found[2]), read_token(home))
-    finally:
-        process.send_signal(end)
-        await process.stderr.read()
-        await process.wait()
-
-
-async def run_task(client: HttpClient, text: str, session: str | None = None) -> str:
-    """Run a task to its end and return its session."""
-    made = (await client.post("/api/tasks", {"task": text, "session_id": session})).json()
-    async with client.stream(f"session_id={made['session_id']}") as stream:
-        while (await stream.until("workflow.result.final"))[-1].json()["run_id"] != made["run_id"]:
-            pass
-    return str(made["session_id"])
 
 
 async def read(client: HttpClient, session: str, after: str = "") -> list[SseFrame]:

@@ -25,7 +25,6 @@ from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.store.stores import Stores
-from internal.attachments.local import LocalAttachments
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import WebServer
 from internal.channels.web.services import ComponentHealth, Health, WebServices, WebTimeouts
@@ -36,6 +35,7 @@ from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.registry import TOOLS
 from tests.support.http_client import HttpClient
+from tests.support.session_files import session_files
 
 TOKEN = "t0ken-" * 8
 NOT_BUILT = Page(b"", {})
@@ -132,12 +132,16 @@ async def open_backend(
         follower = tasks.create_task(broadcaster.follow())
         dispatcher, health = IdleDispatcher(), [healthy()]
         gateway = Gateway(
-            database, stores, broadcaster=broadcaster, dispatcher=dispatcher, clock=clock
+            database,
+            stores,
+            broadcaster=broadcaster,
+            dispatcher=dispatcher,
+            clock=clock,
+            files=session_files(folder, database, stores),
         )
         services = WebServices(
             gateway=gateway,
             broadcaster=broadcaster,
-            attachments=LocalAttachments(folder / "attachments"),
             defaults=defaults(),
             token=TOKEN,
             settings=server_settings(settings),

@@ -68,7 +68,6 @@ async def open_working_web_app(
         services = WebServices(
             gateway=app.gateway,
             broadcaster=app.broadcaster,
-            attachments=app.attachments,
             defaults=app.defaults,
             token=TOKEN,
             settings=server_settings(settings),

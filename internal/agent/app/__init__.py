@@ -5,6 +5,7 @@
 - `task_commands`: submit, steer, interrupt, stop and recall.
 - `queries`: what a principal may read.
 - `access`: roles of people, the pairing codes that grant them, and permission rules.
+- `session_files`: attachments, and what is removed with a session.
 - `chats`: chats, the delivery of their messages and the displays of runs in them.
 - `runs`: the life of a run.
 - `events`: the event stream.

@@ -20,6 +20,7 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.task_commands import (
     INTERRUPTED_REASON,
     RecallRequest,
@@ -60,12 +61,14 @@ class Gateway:
         broadcaster: EventBroadcaster,
         dispatcher: Dispatcher,
         clock: Clock,
+        files: SessionFiles,
     ) -> None:
         self.queries = Queries(database, stores)
         self.access = Access(database, stores, clock)
         self.delivery = ChatDelivery(database, stores, clock)
         self.chats = Chats(database, stores)
         self.run_displays = RunDisplays(database, stores, clock)
+        self.files = files
         self._database = database
         self._stores = stores
         self._broadcaster = broadcaster
@@ -284,7 +287,9 @@ class Gateway:
         return await self.queries.session(session_id, principal)
 
     async def delete_session(self, session_id: SessionId, principal: Principal) -> None:
-        """Delete a session and all its data; an audit entry remains.
+        """Delete a session, its data and the files that only it used; an audit entry remains.
+
+        Files that cannot be removed now are removed by `SessionFiles.remove_unused` later.
 
         Raises:
             NotFound: the session does not exist or belongs to another person.
@@ -298,9 +303,12 @@ class Gateway:
         def work() -> Write[None]:
             if not (yield from self._stores.sessions.delete(session_id)):
                 raise Conflict("A task of this session has not ended. Stop it first.")
+            yield from self._stores.files.release_session(session_id)
             yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
+        self._broadcaster.forget_session(session_id)
+        await self.files.remove_unused()
 
     def watch(
         self, sessions: SessionFilter, start: Cursor | None

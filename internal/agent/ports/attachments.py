@@ -1,7 +1,10 @@
-"""Storage of attachments."""
+"""Storage of attachments and of the workspaces of sessions."""
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
 
 
@@ -21,5 +24,25 @@ class Attachments(Protocol):
 
         Raises:
             NotFound: no file has this hash.
+        """
+        ...
+
+    def removal(self) -> AbstractAsyncContextManager[Callable[[str], None]]:
+        """Hold off every `put`, of all processes, while a block runs.
+
+        The block gets a function that removes the bytes with a hash, if there are any; it raises
+        StoreUnavailable when they cannot be removed.
+        """
+        ...
+
+
+class SessionWorkspaces(Protocol):
+    """The workspaces that Larkspur created, one per session."""
+
+    async def remove(self, session_id: SessionId, /) -> None:
+        """Remove the workspace of a session and everything in it, if there is one.
+
+        Raises:
+            StoreUnavailable: a part of it cannot be removed.
         """
         ...

@@ -13,6 +13,7 @@ Every store method returns a generator of named statements; the SQL stands in
 - `questions`: questions to people, and plans
 - `access`: permission rules, roles and the audit log
 - `usage`: tokens and cost
+- `files`: uses of attachments, and files to remove
 - `chats`: chat settings, received and outgoing messages, displays of runs
 - `encoding`: text and JSON as databases accept them
 """

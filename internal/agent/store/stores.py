@@ -3,6 +3,7 @@
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
 from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
+from internal.agent.store.files import FileStore
 from internal.agent.store.gateways import GatewayStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.runs import RunStore
@@ -31,5 +32,6 @@ class Stores:
         self.roles = RoleStore()
         self.audit = AuditStore()
         self.usage = UsageStore()
+        self.files = FileStore()
         self.chats = ChatStore()
         self.run_displays = RunDisplayStore()

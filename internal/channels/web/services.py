@@ -11,7 +11,6 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
 from internal.channels.web.static_page import Page, read_page
@@ -67,7 +66,6 @@ class WebServices:
 
     gateway: Gateway
     broadcaster: EventBroadcaster
-    attachments: Attachments
     defaults: TaskDefaults
     token: str
     settings: ServerSettings

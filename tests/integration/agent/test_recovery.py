@@ -326,6 +326,7 @@ async def test_a_session_continues_its_run_after_a_full_disk_has_space_again(hom
             terminal.broadcaster,
             runner=runner,
             clock=terminal.clock,
+            files=terminal.files,
         ) as gateway:
             spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
             made = await gateway.submit(Submission("work", spec, "cli"), LOCAL_OWNER)

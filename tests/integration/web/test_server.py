@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from internal.attachments.local import LocalAttachments
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import WebServer
 from internal.channels.web.services import WebServerError, WebServices, WebTimeouts
@@ -20,7 +19,6 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
     return WebServices(
         gateway=app.gateway,
         broadcaster=app.broadcaster,
-        attachments=LocalAttachments(folder),
         defaults=defaults(),
         token=token,
         settings=server_settings(settings),

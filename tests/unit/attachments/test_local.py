@@ -1,8 +1,12 @@
 """Attachments in a local folder."""
 
 import asyncio
+import fcntl
 import hashlib
+import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -131,3 +135,53 @@ async def test_a_failed_write_leaves_no_file(store: Attachments, folder: Path) -
     with limited_file_size(), pytest.raises(StoreUnavailable, match="File too large"):
         await store.put("x", "", b"x" * 2_000)
     assert stored(folder) == []
+
+
+async def test_a_removed_file_is_not_found_and_can_be_stored_again(
+    store: Attachments, folder: Path
+) -> None:
+    kept = await store.put("x", "text/plain", b"content")
+    for _ in range(2):
+        async with store.removal() as remove:
+            remove(kept.sha256)
+    assert stored(folder) == []
+    with pytest.raises(NotFound):
+        await store.get(kept.sha256)
+    await store.put("x", "text/plain", b"content")
+    assert await store.get(kept.sha256) == b"content"
+
+
+@contextmanager
+def open_folder(folder: Path) -> Iterator[int]:
+    opened = os.open(folder, os.O_RDONLY)
+    yield opened
+    os.close(opened)
+
+
+async def test_nothing_is_stored_during_a_removal(folder: Path) -> None:
+    """Also by another process, for which another store stands."""
+    kept = await LocalAttachments(folder).put("x", "text/plain", b"content")
+    async with LocalAttachments(folder).removal() as remove:
+        with open_folder(folder) as opened, pytest.raises(BlockingIOError):
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        putting = asyncio.create_task(LocalAttachments(folder).put("x", "", b"content"))
+        await asyncio.sleep(0)
+        remove(kept.sha256)
+    assert (await putting).sha256 == kept.sha256
+    assert await LocalAttachments(folder).get(kept.sha256) == b"content"
+
+
+async def test_a_cancelled_removal_does_not_keep_the_lock(folder: Path) -> None:
+    store = LocalAttachments(folder)
+
+    async def remove() -> None:
+        async with store.removal():
+            raise AssertionError("the lock is held by another removal")
+
+    async with store.removal():
+        waiting = asyncio.create_task(remove())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert (await store.put("x", "", b"content")).size == 7

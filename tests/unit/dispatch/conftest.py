@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -58,7 +59,8 @@ class FakeCoordinator(AgentCoordinator):
 class DispatchParts:
     """A database, its stores, a coordinator and what else a dispatcher needs."""
 
-    def __init__(self, database: Database, stores: Stores) -> None:
+    def __init__(self, database: Database, stores: Stores, folder: Path) -> None:
+        self.folder = folder
         self.database, self.stores, self.clock = database, stores, SystemClock()
         self.coordinator = FakeCoordinator(database, stores)
         self.leases = self.lease_keeper("worker", 30.0)
@@ -78,5 +80,5 @@ class DispatchParts:
 
 
 @pytest.fixture
-async def parts(database: Database, stores: Stores) -> DispatchParts:
-    return DispatchParts(database, stores)
+async def parts(database: Database, stores: Stores, tmp_path: Path) -> DispatchParts:
+    return DispatchParts(database, stores, tmp_path)

@@ -6,6 +6,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import RunSpec
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
+from tests.support.session_files import session_files
 from tests.support.store_records import a_run, add_run
 from tests.unit.dispatch.conftest import DispatchParts
 
@@ -22,7 +23,12 @@ async def gateway_of(parts: DispatchParts, errors: list[BaseException]) -> Termi
     broadcaster = EventBroadcaster(parts.database, parts.stores, parts.clock, "test")
     await broadcaster.start()
     return TerminalGateway(
-        parts.database, parts.stores, broadcaster, runner=runner, clock=parts.clock
+        parts.database,
+        parts.stores,
+        broadcaster,
+        runner=runner,
+        clock=parts.clock,
+        files=session_files(parts.folder, parts.database, parts.stores),
     )
 
 

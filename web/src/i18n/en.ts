@@ -96,7 +96,7 @@ export const en = {
   cancel: 'Cancel',
   delete: 'Delete',
   deleteTitle: 'Delete this session?',
-  deleteText: 'Its messages, runs and events will be permanently deleted.',
+  deleteText: 'Its messages, events and files will be permanently deleted.',
   remoteImage: 'image not loaded',
   palette: 'Go to a session or run a command',
   status: {

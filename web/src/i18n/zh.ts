@@ -98,7 +98,7 @@ export const zh: Messages = {
   cancel: '取消',
   delete: '删除',
   deleteTitle: '删除该会话？',
-  deleteText: '该会话的消息、运行记录和事件将被永久删除。',
+  deleteText: '该会话的消息、事件和文件将被永久删除。',
   remoteImage: '图片未加载',
   palette: '前往会话或执行命令',
   status: {

@@ -90,6 +90,14 @@ class EventBroadcaster:
         """Discard the partial outputs of a run that left this process."""
         self._feed.outputs.forget(run_id)
 
+    def forget_session(self, session_id: SessionId) -> None:
+        """Deliver no event of a deleted session any more that is still in memory."""
+        self._feed.recent.forget_session(session_id)
+        self._feed.outputs.forget_session(session_id)
+        self._held = deque(held for held in self._held if held.session_id != session_id)
+        for buffer in self._buffers.values():
+            buffer.forget_session(session_id)
+
     def publish(self, records: Sequence[EventRecord]) -> None:
         """Deliver events of one run, in order. The durable ones must be stored already."""
         if self._held or self._leaves_gap(records):

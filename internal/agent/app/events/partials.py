@@ -11,7 +11,7 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
     ToolProgress,
 )
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import RunId, SessionId
 
 MAX_CHARACTERS = 1_000_000
 """Of a longer text only the end is kept."""
@@ -69,6 +69,11 @@ class PartialOutputs:
     def forget(self, run_id: RunId) -> None:
         """Discard the outputs of a run that left this process."""
         self._runs.pop(run_id, None)
+
+    def forget_session(self, session_id: SessionId) -> None:
+        """Discard the outputs of the runs of a session."""
+        for run_id in [run for run, (ids, _) in self._runs.items() if ids.session_id == session_id]:
+            del self._runs[run_id]
 
     def _node(self, envelope: WorkflowEventEnvelope, node_id: str) -> _Output:
         if envelope.run_id not in self._runs:

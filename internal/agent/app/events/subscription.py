@@ -97,6 +97,12 @@ class RecentEvents:
         while len(self._records) > MAX_RECENT_EVENTS or self._bytes > MAX_RECENT_BYTES:
             self._bytes -= len(self._records.popleft().json)
 
+    def forget_session(self, session_id: SessionId) -> None:
+        """Remove the events of a session; the others stay without a gap."""
+        kept = [record for record in self._records if record.session_id != session_id]
+        self._bytes = sum(len(record.json) for record in kept)
+        self._records = deque(kept)
+
     def after(self, position: int) -> list[EventRecord] | None:
         """Return the events after a position, or None if the buffer does not reach back to it."""
         if not self._records or position < self._records[0].position - 1:
@@ -114,7 +120,7 @@ class LiveBuffer:
     def __init__(self) -> None:
         self.base = 0
         self.subscribers = 0
-        self._records: deque[EventRecord] = deque()
+        self._records: deque[EventRecord | None] = deque()  # None: of a deleted session
         self._bytes = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -132,7 +138,8 @@ class LiveBuffer:
         self._records.append(record)
         self._bytes += len(record.json)
         while len(self._records) > MAX_LIVE_EVENTS or self._bytes > MAX_LIVE_BYTES:
-            self._bytes -= len(self._records.popleft().json)
+            oldest = self._records.popleft()
+            self._bytes -= 0 if oldest is None else len(oldest.json)
             self.base += 1
         if not self._waiters:
             return
@@ -144,6 +151,14 @@ class LiveBuffer:
             self.wake()
         elif self._timer is None:
             self._timer = loop.call_later(delay, self.wake)
+
+    def forget_session(self, session_id: SessionId) -> None:
+        """Remove the events of a session. Indices do not change."""
+        for index, record in enumerate(self._records):
+            if record is not None and record.session_id == session_id:
+                self._bytes -= len(record.json)
+                self._records[index] = None
+        self._cached_key = (0, 0, 0)
 
     def wake(self) -> None:
         """Wake everyone who waits in `changed`."""
@@ -166,7 +181,11 @@ class LiveBuffer:
         key = (index, cursor, self.end)
         if key != self._cached_key:
             records = islice(self._records, index - self.base, None)
-            self._cached = [record for record in records if not 0 < record.position <= cursor]
+            self._cached = [
+                record
+                for record in records
+                if record is not None and not 0 < record.position <= cursor
+            ]
             self._cached_key = key
         return self._cached
 

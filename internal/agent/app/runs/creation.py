@@ -2,6 +2,7 @@
 
 import msgspec
 
+from internal.agent.app.session_files import use_attachments
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest
@@ -139,6 +140,7 @@ def create_task(
         terminal=bool(submission.owner),
     )
     yield from stores.tasks.add(task, submission.idempotency_key)
+    yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
     yield from stores.runs.add(run, now, submission.lease_until)
     received = InputReceived(
         task=truncate_json(submission.instruction),

@@ -8,8 +8,10 @@ from msgspec import UNSET
 
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.runs.context import RunContext
+from internal.agent.app.session_files import SessionFiles
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
+from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import byte_budget, call_text
@@ -18,7 +20,6 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 
@@ -70,6 +71,7 @@ logger = logging.getLogger(__name__)
 MAX_RESULT_BYTES, MAX_METADATA_BYTES = 45_000, 12_000
 """Encoded size of a result and its metadata in one event, together below 64 KB."""
 
+_TEXT = "text/plain; charset=utf-8"
 MAX_RESULT_CHARACTERS = 30_000
 """Characters of a result that the model receives; the full text becomes an attachment."""
 
@@ -80,14 +82,14 @@ class ToolExecutor:
     def __init__(
         self,
         tools: ToolSource,
-        attachments: Attachments,
+        files: SessionFiles,
         clock: Clock,
         *,
         concurrency: int,
         timeout_seconds: float,
     ) -> None:
         self._tools = tools
-        self._attachments = attachments
+        self._files = files
         self._clock = clock
         self._concurrency = concurrency
         self._timeout = timeout_seconds
@@ -132,16 +134,16 @@ class ToolExecutor:
         text, whole = call_text(call, config.tool(call.name)), None
         if truncate_json(text, share // 2) != text:
             content = text.encode("utf-8", "replace")
-            whole = await self._attachments.put("call.txt", "text/plain; charset=utf-8", content)
+            whole = await self._files.put(ids.session_id, "call.txt", _TEXT, content)
         return Preview(truncate_json(escape_invisible(diff), share * 3 // 10), whole)
 
-    async def _started(self, turn: Turn, call: ToolCall) -> ToolStarted:
+    async def _started(self, session_id: SessionId, turn: Turn, call: ToolCall) -> ToolStarted:
         """Return the start event; arguments too long for an event are attached in full."""
         arguments = truncate_arguments(call.arguments)
         attachments: tuple[Attachment, ...] = ()
         if arguments != call.arguments:
             content = msgspec.json.encode(call.arguments)
-            full = await self._attachments.put("arguments.json", "application/json", content)
+            full = await self._files.put(session_id, "arguments.json", "application/json", content)
             attachments = (full,)
         return ToolStarted(
             call_id=call.call_id,
@@ -156,7 +158,7 @@ class ToolExecutor:
         self, context: RunContext, turn: Turn, call: ToolCall, slots: asyncio.Semaphore
     ) -> None:
         async with slots:
-            started = await self._started(turn, call)
+            started = await self._started(context.ids.session_id, turn, call)
             turn.mark_started([call.call_id])
             await context.stream.commit(started, turn=turn)
             started_at = self._clock.monotonic()
@@ -166,7 +168,7 @@ class ToolExecutor:
                 outcome = await self._call(context, turn.config, call)
             except ToolError as failure:
                 error = str(failure)
-            outcome = await self._attach_long_text(outcome)
+            outcome = await self._attach_long_text(context.ids.session_id, outcome)
             duration_ms = round((self._clock.monotonic() - started_at) * 1000)
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
             events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
@@ -208,12 +210,12 @@ class ToolExecutor:
         finally:
             progress.close()
 
-    async def _attach_long_text(self, outcome: ToolOutcome) -> ToolOutcome:
+    async def _attach_long_text(self, session_id: SessionId, outcome: ToolOutcome) -> ToolOutcome:
         """Attach the full text of a long result."""
         if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
         whole = outcome.text.encode("utf-8", "replace")
-        kept = await self._attachments.put("result.txt", "text/plain; charset=utf-8", whole)
+        kept = await self._files.put(session_id, "result.txt", _TEXT, whole)
         return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
 
 

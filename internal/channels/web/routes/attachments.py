@@ -4,9 +4,9 @@ import re
 
 from starlette.responses import Response
 
+from internal.agent.app.session_files import SessionFiles
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.tasks import Attachment
-from internal.agent.ports.attachments import Attachments
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import AttachmentInput, CreateAttachmentRequest, EmptyRequest
 
@@ -19,7 +19,9 @@ async def create_attachment(
 ) -> Attachment:
     """Store a file. Equal content has the same URI."""
     file = request.body
-    return await request.services.attachments.put(_file_name(file.name), file.media_type, file.data)
+    return await request.services.gateway.files.upload(
+        request.principal.id, _file_name(file.name), file.media_type, file.data
+    )
 
 
 async def download_attachment(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
@@ -27,7 +29,7 @@ async def download_attachment(request: ApiRequest[EmptyRequest, EmptyRequest]) -
     sha256 = request.path["sha256"]
     if not _SHA256.fullmatch(sha256):
         raise NotFound(f"Attachment {sha256[:80]} does not exist.")
-    content = await request.services.attachments.get(sha256)
+    content = await request.services.gateway.files.get(sha256)
     return Response(
         content,
         media_type="application/octet-stream",
@@ -36,21 +38,24 @@ async def download_attachment(request: ApiRequest[EmptyRequest, EmptyRequest]) -
 
 
 async def store_attachments(
-    attachments: Attachments, inputs: tuple[AttachmentInput, ...]
+    files: SessionFiles, inputs: tuple[AttachmentInput, ...], principal: str
 ) -> tuple[Attachment, ...]:
-    """Store the files of a task that are sent inline and look up the others.
+    """Store the files of a principal's task that are sent inline and look up the others.
 
     Raises:
         InvalidRequest: An attachment has both data and uri, or neither, or an unknown uri.
     """
-    return tuple([await _store(attachments, index, item) for index, item in enumerate(inputs)])
+    return tuple(
+        [await _store(files, item, principal, f"attachments[{n}]") for n, item in enumerate(inputs)]
+    )
 
 
-async def _store(attachments: Attachments, index: int, item: AttachmentInput) -> Attachment:
-    field = f"attachments[{index}]"
+async def _store(
+    files: SessionFiles, item: AttachmentInput, principal: str, field: str
+) -> Attachment:
     name = _file_name(item.name)
     if item.data is not None and item.uri is None:
-        return await attachments.put(name, item.media_type, item.data)
+        return await files.upload(principal, name, item.media_type, item.data)
     if item.uri is None or item.data is not None:
         raise InvalidRequest(f"{field} needs either data or uri.")
     sha256 = item.uri.removeprefix(_SCHEME)
@@ -59,7 +64,7 @@ async def _store(attachments: Attachments, index: int, item: AttachmentInput) ->
             f"{field}.uri must be attachment: followed by the SHA-256 of a stored file."
         )
     try:
-        content = await attachments.get(sha256)
+        content = await files.get_uploaded(sha256, principal)
     except NotFound as error:
         raise InvalidRequest(f"{field}.uri does not refer to a stored file.") from error
     return Attachment(name, item.media_type, item.uri, sha256, len(content))

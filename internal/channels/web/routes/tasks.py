@@ -30,7 +30,9 @@ async def create_task(request: ApiRequest[EmptyRequest, CreateTaskRequest]) -> S
         spec=build_run_spec(services.defaults, _options(task), request.principal, task.profile),
         channel=request.channel,
         session_id=None if task.session_id is None else SessionId(task.session_id),
-        attachments=await store_attachments(services.attachments, task.attachments),
+        attachments=await store_attachments(
+            services.gateway.files, task.attachments, request.principal.id
+        ),
         idempotency_key=task.idempotency_key,
     )
     return await services.gateway.submit(submission, request.principal)

@@ -340,6 +340,26 @@ create index audit_entries_of_action on audit_entries (action, at);
 
 create index audit_entries_of_principal on audit_entries (principal, action, at);
 
+-- `holder` is a session that uses an attachment, or the principal who uploaded it for a task. An
+-- upload `expires`; for a session that is ''.
+create table attachment_uses (
+    sha256 text not null,
+    holder text not null,
+    expires text not null,
+    primary key (sha256, holder)
+);
+
+create index attachment_uses_of_holder on attachment_uses (holder);
+
+create index attachment_uploads on attachment_uses (expires) where expires <> '';
+
+-- Files to remove: attachments by hash, workspaces by session. Stored before they are removed.
+create table file_removals (
+    kind text not null,
+    name text not null,
+    primary key (kind, name)
+);
+
 -- What the people of a chat chose for its coming tasks; '' leaves it to the settings.
 create table chat_settings (
     chat text primary key,

@@ -1,6 +1,7 @@
 """A gateway on a real database whose dispatcher starts nothing."""
 
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
+from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher
 
 
@@ -28,8 +30,17 @@ async def broadcaster(database: Database, stores: Stores) -> AsyncGenerator[Even
 
 @pytest.fixture
 def gateway(
-    database: Database, stores: Stores, broadcaster: EventBroadcaster, dispatcher: IdleDispatcher
+    database: Database,
+    stores: Stores,
+    broadcaster: EventBroadcaster,
+    dispatcher: IdleDispatcher,
+    tmp_path: Path,
 ) -> Gateway:
     return Gateway(
-        database, stores, broadcaster=broadcaster, dispatcher=dispatcher, clock=SystemClock()
+        database,
+        stores,
+        broadcaster=broadcaster,
+        dispatcher=dispatcher,
+        clock=SystemClock(),
+        files=session_files(tmp_path, database, stores),
     )

@@ -1,7 +1,7 @@
 """Settings of chats, delivery of messages, and displays of runs."""
 
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
+from tests.support.movable_clock import MovableClock
 from tests.support.store_records import T0, a_run, a_session, a_task, append
 
 
@@ -54,15 +55,6 @@ async def test_a_run_is_found_by_its_id_or_its_task(chats: Chats, name: str, fou
 
 MESSAGE = InboundMessage("echo", "a", "m1", "chat", "echo:a:mei", "{}", T0)
 REPLY = OutgoingMessage("m1:note", "echo", "a", "chat", "m1", "hello")
-
-
-class MovableClock(SystemClock):
-    """A clock that tests can set forward."""
-
-    offset = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self.offset
 
 
 class Delivery(ChatDelivery):

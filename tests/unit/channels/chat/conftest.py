@@ -25,6 +25,7 @@ from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
+from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher, defaults
 
 CHAT = "echo:test:direct"
@@ -96,7 +97,12 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
         await broadcaster.start()
         gateway = Gateway(
-            database, stores, broadcaster=broadcaster, dispatcher=IdleDispatcher(), clock=clock
+            database,
+            stores,
+            broadcaster=broadcaster,
+            dispatcher=IdleDispatcher(),
+            clock=clock,
+            files=session_files(tmp_path, database, stores),
         )
         yield EchoApp(database, stores, gateway)
         broadcaster.close()

@@ -52,6 +52,23 @@ def test_recent_events_are_contiguous() -> None:
     assert recent.after(9001) is None
 
 
+def test_events_of_a_deleted_session_are_in_no_buffer() -> None:
+    recent, buffer = RecentEvents(), LiveBuffer()
+    for position in range(1, 7):
+        session_id = SessionId("session-1" if position % 2 else "session-2")
+        event = EventRecord(session_id, RunId("run"), "workflow.node.started", b"x", position)
+        recent.append(event, contiguous=True)
+        buffer.append(event)
+    for each in (recent, buffer):
+        each.forget_session(SessionId("session-1"))
+    kept = recent.after(1)
+    assert kept is not None
+    assert [each.position for each in kept] == [2, 4, 6]
+    assert recent.after(0) is None, "the log is read instead"
+    assert (buffer.base, buffer.end) == (0, 6)
+    assert [each.position for each in buffer.since(2, 0)] == [4, 6]
+
+
 def test_the_live_buffer_keeps_the_newest_events() -> None:
     buffer = LiveBuffer()
     for position in range(1, MAX_LIVE_EVENTS + 11):

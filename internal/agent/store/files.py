@@ -1,0 +1,71 @@
+"""Which attachments are used, and the files that are to be removed."""
+
+from typing import Literal
+
+from internal.agent.domain.ids import SessionId
+from internal.agent.store.database import Read, Statement, Write
+
+FileKind = Literal["attachment", "workspace"]
+_MAX_REMOVALS = 1000
+
+
+class FileStore:
+    """The uses of attachments, and files whose removal is not finished.
+
+    A file is written after its use is stored, and removed after its removal is stored. So every
+    file is known here, whenever the process is killed.
+    """
+
+    def add_use(self, sha256: str, session_id: SessionId, /) -> Write[None]:
+        """Keep an attachment as long as a session exists."""
+        yield Statement("upsert_attachment_use", (sha256, session_id, ""))
+
+    def add_upload(self, sha256: str, principal: str, expires: str, /) -> Write[None]:
+        """Keep an attachment for a task that a principal submits before a time (RFC 3339)."""
+        yield Statement("upsert_attachment_use", (sha256, principal, expires))
+
+    def end_upload(self, sha256: str, principal: str, /) -> Write[None]:
+        """Drop the upload of an attachment: a task of the principal uses it."""
+        yield Statement("delete_attachment_use", (sha256, principal))
+
+    def release_session(self, session_id: SessionId, /) -> Write[None]:
+        """Store the removal of a deleted session's workspace and of what only it used."""
+        rows = yield Statement("delete_attachment_uses_of_session", (session_id,))
+        for (sha256,) in rows:
+            yield from self._remove_unused(sha256)
+        yield Statement("insert_file_removal", ("workspace", session_id))
+
+    def has_expired(self, now: str, /) -> Read[bool]:
+        """Return True if there are uploads that no task used in time."""
+        rows = yield Statement("expired_attachment_use", (now,))
+        return bool(rows)
+
+    def release_expired(self, now: str, /) -> Write[None]:
+        """Store the removal of uploads that no task used in time."""
+        rows = yield Statement("delete_expired_attachment_uses", (now,))
+        for (sha256,) in rows:
+            yield from self._remove_unused(sha256)
+
+    def list_removals(self, kind: FileKind, /) -> Read[list[str]]:
+        """Return the hashes or session ids of files to remove, up to 1000."""
+        rows = yield Statement("file_removals", (kind, _MAX_REMOVALS))
+        return [name for (name,) in rows]
+
+    def cancel_removal_of_used(self, sha256: str, /) -> Write[bool]:
+        """Drop the removal of an attachment that is used again. Return whether it is."""
+        used = yield from self._is_used(sha256)
+        if used:
+            yield from self.end_removal("attachment", sha256)
+        return used
+
+    def end_removal(self, kind: FileKind, name: str, /) -> Write[None]:
+        """Drop a removal that is finished."""
+        yield Statement("delete_file_removal", (kind, name))
+
+    def _remove_unused(self, sha256: str) -> Write[None]:
+        if not (yield from self._is_used(sha256)):
+            yield Statement("insert_file_removal", ("attachment", sha256))
+
+    def _is_used(self, sha256: str) -> Read[bool]:
+        rows = yield Statement("attachment_use", (sha256,))
+        return bool(rows)

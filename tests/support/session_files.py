@@ -1,0 +1,21 @@
+"""The files of sessions in a folder of the test."""
+
+from pathlib import Path
+
+from internal.agent.app.session_files import SessionFiles
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from internal.attachments.local import LocalAttachments
+from internal.observability.clock import SystemClock
+from internal.sandbox.workspaces import Workspaces
+
+
+def session_files(folder: Path, database: Database, stores: Stores) -> SessionFiles:
+    """Return files in the folders that a gateway of this data folder uses."""
+    return SessionFiles(
+        database,
+        stores,
+        LocalAttachments(folder / "attachments"),
+        Workspaces(folder / "workspaces"),
+        clock=SystemClock(),
+    )
