@@ -407,6 +407,7 @@ class Application:
 
     def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
         self._load = load_settings
+        self._open_database: Path | None = None
 
     def settings(self, config: str | None) -> SettingsSummary:
         """Read the settings.
@@ -479,10 +480,17 @@ class Application:
         ):
             for notice in services.notices:
                 notify(notice)
+            self._open_database = loaded.settings.database.path
             yield _memory_transport(services, gateway, gateway.adopt), loaded.settings.ui.language
 
     def check_database(self, path: Path) -> Check:
-        """Check the database file without changing it."""
+        """Check the database file without changing it.
+
+        The file that this process has open is not read: closing it again would release the locks
+        of SQLite (https://sqlite.org/howtocorrupt.html, section 2.2).
+        """
+        if path == self._open_database:
+            return Check("database", "ok", f"{path} is open in this session.")
         try:
             version = check_file(path).version
         except (StoreCorrupt, StoreUnavailable) as error:

@@ -1,11 +1,34 @@
 """The services of a session in this process."""
 
+import asyncio
+import sys
+
 import pytest
 
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.session_services import open_services
+from internal.channels.cli.records import TaskRequest
 from larkspur.app import Application
+from tests import ROOT
 from tests.unit.channels.cli.commands.conftest import logging_restored
+
+
+async def test_the_doctor_of_a_session_leaves_its_database_locked(
+    application: Application,
+) -> None:
+    """Another process that closes the file last would otherwise take its log away."""
+    context = CommandContext(lambda: application, "1.2.3")
+    with logging_restored():
+        async with open_services(None, None, context, lambda _: None) as services:
+            assert any("is open in this session" in line for line in services.doctor())
+            path = application.settings(None).database
+            writer = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.support.event_writer", str(path), "a", "1", "1"),
+                cwd=ROOT,
+                stdout=asyncio.subprocess.DEVNULL,
+            )
+            assert await writer.wait() == 0
+            assert (await services.client.submit(TaskRequest("what is 6*7?", {}))).task_id
 
 
 async def test_services_of_this_process(application: Application) -> None:
