@@ -120,6 +120,8 @@ async def test_giving_up_a_run_keeps_its_work(home: Path) -> None:
         )
         assert run is not None
         await app.coordinator.execute_task(ActiveRun(msgspec.structs.replace(run, crashes=99)))
+        ((question, _),) = await app.gateway.queries.questions(LOCAL_OWNER)
+        await here.answer(question.question.id, "reject")
         ended = await here.run(made)
         assert (ended.status, ended.stop_reason) == ("failed", "interrupted")
         await check_kept(here, made, models=3)
