@@ -31,6 +31,7 @@ from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.session_files import SessionFiles
+from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import (
     LarkspurError,
@@ -114,6 +115,7 @@ class Services:
     defaults: TaskDefaults
     recovery: Recovery
     leases: LeaseKeeper
+    supervisor: Supervisor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +177,10 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings.database.path))
+        supervisor = Supervisor(clock)
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
-        await stack.enter_async_context(background_task(broadcaster.follow()))
+        await stack.enter_async_context(background_task(broadcaster.follow(supervisor)))
         stack.callback(broadcaster.close)
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
@@ -206,6 +209,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
                 owners=OwnerWatch(processes, clock, seconds),
             ),
             leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
+            supervisor=supervisor,
         )
 
 
@@ -225,6 +229,7 @@ async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
             services.clock,
             leases=services.leases,
             recovery=services.recovery,
+            supervisor=services.supervisor,
             concurrency=concurrency,
         )
         yield GatewayServices(
@@ -289,6 +294,7 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
         services.clock,
         leases=services.leases,
         recovery=services.recovery,
+        supervisor=services.supervisor,
     )
 
 
@@ -357,7 +363,7 @@ def _memory_transport(
         streams_per_user=_UNLIMITED,
     )
 
-    def health() -> Health:
+    async def health() -> Health:
         return Health(
             status="ok",
             database=ComponentHealth(True, since),

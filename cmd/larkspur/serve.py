@@ -14,10 +14,8 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import uvloop
-from msgspec import UNSET
 
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.tools import titles_by_tool
 from internal.channels.chat.channel import ChatApp, ChatChannel
@@ -25,7 +23,7 @@ from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import Address, WebServer
-from internal.channels.web.services import ComponentHealth, Health, WebServices
+from internal.channels.web.services import WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress
 from internal.config.loader import Loaded
@@ -38,6 +36,7 @@ from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
 from internal.tools.registry import TOOLS
 from larkspur.app import GatewayServices, open_gateway
+from larkspur.health import GatewayHealth
 from larkspur.version import VERSION
 
 HANDOVER_TIMEOUT_SECONDS = 5.0
@@ -239,12 +238,12 @@ async def _running_channels(
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
     titles = titles_by_tool((*(tool.spec for tool in TOOLS), *CONTROL_SPECS))
     texts = ChatTexts(loaded.settings.ui.language, titles)
-    app = ChatApp(services.gateway, services.defaults, services.clock, texts)
+    app = ChatApp(services.gateway, services.defaults, services.clock, texts, services.supervisor)
     channels = create_channels(app, loaded.settings.channels)
     server = WebServer(_web_services(loaded, services, token, channels))
     async with asyncio.TaskGroup() as tasks:
         dispatching = tasks.create_task(services.dispatcher.run(services.coordinator))
-        tasks.create_task(server.serve())
+        tasks.create_task(server.serve(services.supervisor))
         await server.ready()
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
         serving = [tasks.create_task(channel.run()) for channel in channels]
@@ -270,41 +269,17 @@ def _first_error(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
 def _web_services(
     loaded: Loaded, services: GatewayServices, token: str, channels: Sequence[ChatChannel]
 ) -> WebServices:
-    since = rfc3339(services.clock.now())
-
-    def health() -> Health:
-        failure, dispatcher = services.leases.failure, services.dispatcher
-        states = {channel.name: _channel_health(channel) for channel in channels}
-        return Health(
-            status="failing" if failure else "ok",
-            database=ComponentHealth(not failure, services.leases.since, failure),
-            dispatcher=ComponentHealth(
-                not dispatcher.is_stopping, since, f"{dispatcher.active_count} active runs"
-            ),
-            channels=states,
-            lark=states.get("lark", UNSET),
-        )
-
     return WebServices(
         gateway=services.gateway,
         broadcaster=services.broadcaster,
         defaults=services.defaults,
         token=token,
         settings=loaded.settings.server,
-        health=health,
+        health=GatewayHealth(services, channels).report,
         version=VERSION,
         clock=services.clock,
         logins=Logins(token, loaded.home / "logins.json"),
     )
-
-
-def _channel_health(channel: ChatChannel) -> ComponentHealth:
-    """Return the state of a channel. It does not affect the status of the gateway."""
-    link, dead_letters = channel.health
-    details = [f"{link.status}: {link.why}" if link.why else link.status]
-    if dead_letters:
-        details.append(f"{dead_letters} messages could not be sent; see the log")
-    return ComponentHealth(link.status == "connected", link.since, "; ".join(details))
 
 
 def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:

@@ -1,19 +1,16 @@
 """Leases: a process renews them while it is alive, and receives stop requests for its runs."""
 
-import asyncio
-import logging
 from datetime import timedelta
 from functools import partial
 
 from internal.agent.app.runs.active import ActiveRuns
-from internal.agent.domain.errors import LeaseLost, RunStopped, StoreUnavailable
+from internal.agent.app.supervision import Supervisor
+from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
-
-logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 0.5
 """How often stop requests of other processes are read."""
@@ -38,38 +35,34 @@ class LeaseKeeper:
         self._runs = stores.runs
         self._gateways = stores.gateways
         self._clock = clock
-        self.failure = ""
-        """Why the database could not be used at the last attempt, "" when it could."""
-        self.since = rfc3339(clock.now())
-        """Since when `failure` has been empty, or not empty."""
+        self._renewed = self._times()
 
     def expiry(self) -> str:
         """Return the end of a lease that starts now, RFC 3339."""
         return rfc3339(self._clock.now() + timedelta(seconds=self._seconds))
 
-    async def run(self, active: ActiveRuns) -> None:
+    async def run(self, active: ActiveRuns, supervisor: Supervisor) -> None:
         """Renew the leases and cancel runs that this process must not execute, until cancelled.
 
         These are runs that were asked to stop, and runs that another process has taken over while
         this one was stopped.
         """
-        renewed = self._times()
-        while True:
-            await asyncio.sleep(POLL_INTERVAL_SECONDS)
-            try:
-                for run_id, stop in await self._database.read(
-                    partial(self._runs.list_stop_requests, self.owner)
-                ):
-                    active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
-                now = self._times()
-                # a jump of the wall clock also changes which leases others see as ended
-                passed = max(abs(now[0] - renewed[0]), now[1] - renewed[1])
-                if passed >= self._seconds / RENEWALS_PER_LEASE:
-                    await self._renew(active)
-                    renewed = now
-                self._set_failure("")
-            except StoreUnavailable as error:
-                self._set_failure(str(error))
+        self._renewed = self._times()
+        keep = partial(self._keep, active)
+        await supervisor.repeat("leases", keep, interval=POLL_INTERVAL_SECONDS)
+
+    async def _keep(self, active: ActiveRuns) -> None:
+        for run_id, stop in await self._database.read(
+            partial(self._runs.list_stop_requests, self.owner)
+        ):
+            active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
+        now = self._times()
+        # a jump of the wall clock also changes which leases others see as ended
+        passed = max(abs(now[0] - self._renewed[0]), now[1] - self._renewed[1])
+        # after a failed write the renewal also finds out whether the disk can be written again
+        if passed >= self._seconds / RENEWALS_PER_LEASE or self._database.state.failure:
+            await self._renew(active)
+            self._renewed = now
 
     async def _renew(self, active: ActiveRuns) -> None:
         claimed = [each.run.id for each in active]
@@ -85,12 +78,3 @@ class LeaseKeeper:
     def _times(self) -> tuple[float, float]:
         """Return the seconds of the wall clock and of the monotonic clock."""
         return self._clock.now().timestamp(), self._clock.monotonic()
-
-    def _set_failure(self, failure: str) -> None:
-        if bool(failure) != bool(self.failure):
-            self.since = rfc3339(self._clock.now())
-            if failure:
-                logger.warning("leases cannot be renewed", extra={"reason": failure})
-            else:
-                logger.warning("leases are renewed again")
-        self.failure = failure

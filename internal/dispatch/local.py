@@ -1,14 +1,15 @@
 """The dispatcher of a data folder: starts queued runs in this process."""
 
 import asyncio
-import itertools
 import logging
 from contextlib import suppress
 from functools import partial
 
+from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
@@ -21,7 +22,7 @@ from internal.dispatch.leases import LeaseKeeper
 logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 1.0
-POLLS_PER_RECOVERY = 10
+RECOVERY_INTERVAL_SECONDS = 10.0
 
 MAX_ALONE_SECONDS = 60.0
 """For how long a run whose process died keeps the others of its kind from being started."""
@@ -45,6 +46,7 @@ class LocalDispatcher:
         *,
         leases: LeaseKeeper,
         recovery: Recovery,
+        supervisor: Supervisor,
         concurrency: int,
     ) -> None:
         self._database = database
@@ -52,18 +54,19 @@ class LocalDispatcher:
         self._clock = clock
         self._leases = leases
         self._recovery = recovery
+        self._supervisor = supervisor
         self._concurrency = concurrency
         self._active = ActiveRuns()
         self._starting: set[RunId] = set()
         self._suspect: tuple[RunId, float] | None = None
         """The run of a dead process that was started last, and when, in monotonic seconds."""
         self._wake_event = asyncio.Event()
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
 
     @property
     def is_stopping(self) -> bool:
         """Whether no more runs are started."""
-        return self._is_stopping
+        return self._stopping.is_set()
 
     @property
     def active_count(self) -> int:
@@ -80,38 +83,31 @@ class LocalDispatcher:
 
     def stop(self) -> None:
         """Start no more runs and hand over the active ones. `run` returns when they are stored."""
-        self._is_stopping = True
+        self._stopping.set()
         for active in self._active:
             active.cancel(RunHandedOver("the process stops"))
-        self._wake_event.set()
 
     async def run(self, coordinator: AgentCoordinator) -> None:
         """Recover the runs of an earlier dispatcher, then dispatch until `stop`."""
         await self._recovery.recover_after_restart()
-        background = [
-            asyncio.create_task(self._leases.run(self._active)),
-            asyncio.create_task(self._poll()),
-        ]
-        try:
-            async with asyncio.TaskGroup() as runs:
-                while not self._is_stopping:
-                    self._wake_event.clear()
-                    await self._start_ready(runs, coordinator)
-                    await self._wake_event.wait()
-        finally:
-            for task in background:
-                task.cancel()
-            await asyncio.wait(background)
+        repeat = self._supervisor.repeat
+        async with (
+            background_task(self._leases.run(self._active, self._supervisor)),
+            background_task(repeat("recovery", self._recover, interval=RECOVERY_INTERVAL_SECONDS)),
+            asyncio.TaskGroup() as runs,
+        ):
+            start = partial(self._start_ready, runs, coordinator)
+            dispatch = repeat(
+                "dispatcher", start, interval=POLL_INTERVAL_SECONDS, wake=self._wake_event
+            )
+            async with background_task(dispatch):
+                await self._stopping.wait()
 
     async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
         free = self._concurrency - len(self._starting)
         if free <= 0:
             return
-        try:
-            ready = await self._database.read(partial(self._ready, free))
-        except StoreUnavailable as error:
-            logger.warning("queued runs cannot be read", extra={"reason": str(error)})
-            return
+        ready = await self._database.read(partial(self._ready, free))
         for run in ready[:free]:
             if run.crashes:
                 self._suspect = run.id, self._clock.monotonic()
@@ -144,7 +140,7 @@ class LocalDispatcher:
         claimed = None
         try:
             claimed = await self._claim(run.id)
-            if claimed is not None and not self._is_stopping:
+            if claimed is not None and not self.is_stopping:
                 await coordinator.execute_task(self._active.add(claimed))
             elif claimed is not None:
                 await self._recovery.hand_over(claimed)
@@ -173,16 +169,7 @@ class LocalDispatcher:
             )
         )
 
-    async def _poll(self) -> None:
-        """Look for lanes that another process freed and for runs of dead processes."""
-        for count in itertools.count(1):
-            await asyncio.sleep(POLL_INTERVAL_SECONDS)
-            self.wake()
-            if count % POLLS_PER_RECOVERY:
-                continue
-            try:
-                await self._recovery.recover_expired_leases(self._starting)
-                await self._recovery.expire_questions()
-                await self._recovery.requeue_orphaned(self._leases.owner, self._starting)
-            except StoreUnavailable as error:
-                logger.warning("recovery failed", extra={"reason": str(error)})
+    async def _recover(self) -> None:
+        await self._recovery.recover_expired_leases(self._starting)
+        await self._recovery.expire_questions()
+        await self._recovery.requeue_orphaned(self._leases.owner, self._starting)

@@ -9,6 +9,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import LeaseLost, NotFound, RunExit, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
@@ -40,12 +41,14 @@ class TerminalDispatcher:
         *,
         leases: LeaseKeeper,
         recovery: Recovery,
+        supervisor: Supervisor,
     ) -> None:
         self._database = database
         self._stores = stores
         self._clock = clock
         self._leases = leases
         self._recovery = recovery
+        self._supervisor = supervisor
         self._active = ActiveRuns()
         self._wake_event = asyncio.Event()
 
@@ -72,7 +75,7 @@ class TerminalDispatcher:
             StoreError: it cannot be stored any more.
         """
         claimed = False
-        async with background_task(self._leases.run(self._active)):
+        async with background_task(self._leases.run(self._active, self._supervisor)):
             while (run := await self._claim_when_free(run_id)) is not None:
                 claimed = True
                 try:

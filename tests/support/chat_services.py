@@ -242,7 +242,10 @@ async def open_channel(
     service: ChatService, core: Core, settings: ChatChannelSettings
 ) -> AsyncGenerator[ChatChannel]:
     """Run a channel at a service, connected; leaving stops it in order."""
-    app = ChatApp(core.services.gateway, core.services.defaults, core.services.clock, AUTO_TEXTS)
+    services = core.services
+    app = ChatApp(
+        services.gateway, services.defaults, services.clock, AUTO_TEXTS, services.supervisor
+    )
     channel = ChatChannel(app, settings, service.transport(core, settings))
     running = asyncio.create_task(channel.run())
     try:
@@ -268,6 +271,13 @@ async def eventually(condition: Callable[[], bool]) -> None:
     """Return as soon as the condition holds; for states that no service reports."""
     async with asyncio.timeout(60):
         while not condition():
+            await _pause()
+
+
+async def until_given_up(channel: ChatChannel) -> None:
+    """Return as soon as a message of the channel was given up."""
+    async with asyncio.timeout(60):
+        while not (await channel.backlog()).given_up:
             await _pause()
 
 

@@ -66,7 +66,7 @@ class LarkGateway:
         try:
             await self.sim.until(lambda _: len(self.replies(chat)) >= count)
         except TimeoutError as error:
-            error.add_note(f"replies: {self.replies(chat)}; health: {self.channel.health}")
+            error.add_note(f"replies: {self.replies(chat)}; link: {self.channel.link}")
             raise
         return self.replies(chat)
 
@@ -144,7 +144,9 @@ async def open_lark(
 ) -> AsyncGenerator[ChatChannel]:
     """Run the Lark channel of a gateway, connected."""
     services = gateway.services
-    app = ChatApp(services.gateway, services.defaults, services.clock, AUTO_TEXTS)
+    app = ChatApp(
+        services.gateway, services.defaults, services.clock, AUTO_TEXTS, services.supervisor
+    )
     transport = transport or lark_transport(gateway, sim, settings, secret)
     channel = ChatChannel(app, settings, transport)
     running = asyncio.create_task(channel.run())

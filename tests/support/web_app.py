@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339, wrap_event
@@ -90,6 +91,10 @@ class WebApp:
         )
 
 
+async def report_healthy() -> Health:
+    return healthy()
+
+
 def healthy() -> Health:
     part = ComponentHealth(ok=True, since="2026-01-01T00:00:00.000Z", detail="as it should be")
     return Health(status="ok", database=part, dispatcher=part)
@@ -129,7 +134,7 @@ async def open_backend(
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
         await broadcaster.start()
-        follower = tasks.create_task(broadcaster.follow())
+        follower = tasks.create_task(broadcaster.follow(Supervisor(clock)))
         dispatcher, health = IdleDispatcher(), [healthy()]
         gateway = Gateway(
             database,
@@ -139,13 +144,17 @@ async def open_backend(
             clock=clock,
             files=session_files(folder, database, stores),
         )
+
+        async def current_health() -> Health:
+            return health[-1]
+
         services = WebServices(
             gateway=gateway,
             broadcaster=broadcaster,
             defaults=defaults(),
             token=TOKEN,
             settings=server_settings(settings),
-            health=lambda: health[-1],
+            health=current_health,
             version="1.2.3",
             clock=clock,
             logins=Logins(TOKEN, folder / "logins.json"),
@@ -185,7 +194,7 @@ async def serve(services: WebServices) -> AsyncGenerator[tuple[WebServer, HttpCl
     """Run a web server while the block runs."""
     async with asyncio.TaskGroup() as tasks:
         server = WebServer(services)
-        running = tasks.create_task(server.serve())
+        running = tasks.create_task(server.serve(Supervisor(services.clock)))
         await server.ready()
         try:
             yield server, HttpClient(server.address.host, server.address.port, services.token)

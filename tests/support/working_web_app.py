@@ -15,7 +15,7 @@ from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply as ModelReply
 from tests.support.anthropic_server import Rules
 from tests.support.http_client import HttpClient, Reply
-from tests.support.web_app import NOT_BUILT, TOKEN, healthy, serve, server_settings
+from tests.support.web_app import NOT_BUILT, TOKEN, report_healthy, serve, server_settings
 
 
 @dataclass
@@ -71,7 +71,7 @@ async def open_working_web_app(
             defaults=app.defaults,
             token=TOKEN,
             settings=server_settings(settings),
-            health=healthy,
+            health=report_healthy,
             version="1.2.3",
             clock=app.clock,
             logins=Logins(TOKEN, home / "logins.json"),

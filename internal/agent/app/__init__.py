@@ -10,4 +10,5 @@
 - `runs`: the life of a run.
 - `events`: the event stream.
 - `background_task`: a task that runs in the background of a block.
+- `supervision`: background tasks that run as long as their process.
 """

@@ -9,6 +9,7 @@ import msgspec
 from internal.agent.domain.chats import (
     ChatSettings,
     InboundMessage,
+    OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
     RunDisplay,
@@ -94,7 +95,11 @@ class Chats:
         return await self._database.read(work)
 
 
-MAX_COUNTED_DEAD_LETTERS = 100
+MAX_WAITING = timedelta(minutes=1)
+"""A message that waits longer to be sent is a backlog."""
+
+DEAD_LETTER_NOTICE = timedelta(days=1)
+"""How long a message that was given up counts as a backlog."""
 
 
 class _Payload(msgspec.Struct):
@@ -175,13 +180,17 @@ class ChatDelivery:
         work = partial(give_up, number, failure, self._now(), unconfirmed=unconfirmed)
         await self._database.write(work)
 
-    async def count_dead_letters(self, channel: Channel, app: str) -> int:
-        """Return how many of the newest 100 dead letters are from this app."""
-        work = partial(self._stores.outbox.list_dead_letters, MAX_COUNTED_DEAD_LETTERS)
-        letters = await self._database.read(work)
-        return sum(
-            (letter.outgoing.channel, letter.outgoing.app) == (channel, app) for letter in letters
+    async def backlog(self, channel: Channel, app: str) -> OutboxBacklog:
+        """Return how many messages wait for over a minute, and were given up in the last day."""
+        now = self._clock.now()
+        get_backlog = partial(
+            self._stores.outbox.get_backlog,
+            channel,
+            app,
+            waiting_since=rfc3339(now - MAX_WAITING),
+            given_up_since=rfc3339(now - DEAD_LETTER_NOTICE),
         )
+        return await self._database.read(get_backlog)
 
     async def get_reply_context(self, outgoing: OutgoingMessage) -> ReplyContext:
         """Return the context of a message that is not a question."""

@@ -64,6 +64,13 @@ class DeadLetter(NamedTuple):
     settled: str
 
 
+class OutboxBacklog(NamedTuple):
+    """How many messages of an account wait too long, and how many were given up recently."""
+
+    waiting: int
+    given_up: int
+
+
 class ChatSettings(NamedTuple):
     """Settings for the tasks of one chat; None and "" mean the value of the configuration."""
 

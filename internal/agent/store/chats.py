@@ -9,6 +9,7 @@ from internal.agent.domain.chats import (
     ChatSettings,
     DeadLetter,
     InboundMessage,
+    OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
     RunDisplay,
@@ -226,6 +227,13 @@ class OutboxStore:
         """Return the id of the question that a sent message shows, "" when it shows none."""
         rows = yield Statement("question_of_message", (remote_id,))
         return str(rows[0][0]) if rows else ""
+
+    def get_backlog(
+        self, channel: Channel, app: str, *, waiting_since: str, given_up_since: str
+    ) -> Read[OutboxBacklog]:
+        """Return how many messages have waited since a time, and were given up since a time."""
+        rows = yield Statement("outbox_backlog", (channel, app, waiting_since, given_up_since))
+        return OutboxBacklog(*rows[0])
 
     def list_dead_letters(self, limit: int, /) -> Read[list[DeadLetter]]:
         """Return the messages that were given up, newest first."""

@@ -42,8 +42,23 @@ Read = Generator[Statement | Batch, list[Row], T]
 """Work that changes nothing. All its statements see the same snapshot of the database."""
 
 
+class DatabaseState(NamedTuple):
+    """Why the last write failed, "" if it did not, and since when (RFC 3339) that is so.
+
+    Only failures of disk, file or lock count, which affect all writes.
+    """
+
+    failure: str
+    since: str
+
+
 class Database(Protocol):
     """A transactional database. Writes of one process are executed in call order."""
+
+    @property
+    def state(self) -> DatabaseState:
+        """Whether the last write succeeded."""
+        ...
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.

@@ -4,11 +4,13 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.domain.chats import InboundMessage
+from internal.agent.domain.chats import InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
@@ -35,6 +37,7 @@ class ChatApp:
     defaults: TaskDefaults
     clock: Clock
     texts: ChatTexts
+    supervisor: Supervisor
 
 
 def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
@@ -44,13 +47,6 @@ def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> T
         plan_review=settings.plan_review or defaults.plan_review,
         question_ttl_minutes=settings.question_ttl_minutes or defaults.question_ttl_minutes,
     )
-
-
-class ChatChannelHealth(NamedTuple):
-    """The state of the connection, and how many messages were given up."""
-
-    link: TransportHealth
-    dead_letters: int
 
 
 class ChatChannel:
@@ -99,9 +95,14 @@ class ChatChannel:
         return self._transport.name
 
     @property
-    def health(self) -> ChatChannelHealth:
-        """The state of the channel, without a call to the service."""
-        return ChatChannelHealth(self._transport.health, self._sender.dead_letters or 0)
+    def link(self) -> TransportHealth:
+        """The state of the connection, without a call to the service."""
+        return self._transport.health
+
+    async def backlog(self) -> OutboxBacklog:
+        """Return how many messages wait too long to be sent, and were given up recently."""
+        delivery = self._app.gateway.delivery
+        return await delivery.backlog(self._transport.name, self._transport.app)
 
     def stop(self) -> None:
         """Ask `run` to return: nothing more is received, and displays are released."""
@@ -109,15 +110,17 @@ class ChatChannel:
 
     async def run(self) -> None:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
+        supervisor = self._app.supervisor
+        receive = partial(self._transport.run, self._accept, self._actions.handle)
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 receiving = self._tasks.create_task(
-                    self._transport.run(self._accept, self._actions.handle)
+                    supervisor.repeat(f"{self.name} receiver", receive)
                 )
                 loops: list[Coroutine[Any, Any, None]] = [
-                    self._worker.run(),
-                    self._sender.run(),
-                    self._displays.run(),
+                    self._worker.run(supervisor),
+                    self._sender.run(supervisor),
+                    self._displays.run(supervisor),
                 ]
                 children = [self._tasks.create_task(each) for each in loops]
                 await self._stopping.wait()

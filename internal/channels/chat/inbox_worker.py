@@ -16,6 +16,7 @@ from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
@@ -93,7 +94,7 @@ class InboxWorker:
             gateway, people, self._answers, settings=settings, defaults=defaults
         )
         self._router = TaskRouter(gateway, settings, defaults)
-        self._poll = PollLoop(SWEEP_SECONDS, "inbox")
+        self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
         self._busy: set[str] = set()
         self._failures: Counter[str] = Counter()
         self._our_threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
@@ -102,9 +103,9 @@ class InboxWorker:
         """Look for accepted messages now."""
         self._poll.wake()
 
-    async def run(self) -> None:
+    async def run(self, supervisor: Supervisor) -> None:
         """Process messages on every wake and every 30 s."""
-        await self._poll.run(self._start)
+        await self._poll.run(self._start, supervisor)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         transport, chats = self._transport, dict[str, list[InboundMessage]]()

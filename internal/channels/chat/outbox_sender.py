@@ -6,6 +6,7 @@ import random
 from datetime import datetime, timedelta
 
 from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import StoreError
@@ -49,23 +50,19 @@ class OutboxSender:
     ) -> None:
         self._transport, self._delivery, self._clock = transport, delivery, clock
         self._texts = texts
-        self._poll = PollLoop(POLL_SECONDS, "outbox")
+        self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
         self._busy: set[str] = set()
-        self.dead_letters: int | None = None
-        """Number of messages that were given up, at most 100; None before it is known."""
 
     def wake(self) -> None:
         """Look for messages to send now."""
         self._poll.wake()
 
-    async def run(self) -> None:
+    async def run(self, supervisor: Supervisor) -> None:
         """Send messages on every wake and every 5 s."""
-        await self._poll.run(self._start)
+        await self._poll.run(self._start, supervisor)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         name, app = self._transport.name, self._transport.app
-        if self.dead_letters is None:
-            self.dead_letters = await self._delivery.count_dead_letters(name, app)
         for pending in await self._delivery.list_due(name, app, _PAGE_SIZE):
             if pending.outgoing.chat_id not in self._busy:
                 self._busy.add(pending.outgoing.chat_id)
@@ -82,7 +79,7 @@ class OutboxSender:
             except Exception:  # a channel's outer loop: one message must not stop the others
                 log.exception("message cannot be sent", extra={"key": key})
                 await self._postpone(pending, "an internal error; see the log", 0.0)
-        except StoreError:
+        except Exception:  # the attempt is repeated
             log.exception("outcome of a message cannot be stored", extra={"key": key})
             await asyncio.sleep(POLL_SECONDS)
         finally:
@@ -159,8 +156,6 @@ class OutboxSender:
 
     async def _give_up(self, pending: PendingMessage, failure: str, *, unconfirmed: bool) -> None:
         await self._delivery.give_up(pending.number, failure, unconfirmed=unconfirmed)
-        name, app = self._transport.name, self._transport.app
-        self.dead_letters = await self._delivery.count_dead_letters(name, app)
         details = {
             "key": pending.outgoing.key,
             "may_have_been_sent": unconfirmed,

@@ -1,39 +1,29 @@
 """Poll the database on wake-ups and at a fixed interval."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
-from internal.agent.domain.errors import StoreError
-
-log = logging.getLogger(__name__)
+from internal.agent.app.supervision import Supervisor
 
 Poll = Callable[[asyncio.TaskGroup], Awaitable[None]]
-"""Reads what is waiting and starts tasks for it."""
+"""Reads what is waiting and starts tasks for it, which raise nothing."""
 
 
 class PollLoop:
     """Calls a function every `interval` seconds and after every `wake`."""
 
-    def __init__(self, interval: float, source: str) -> None:
-        self._interval, self._source = interval, source
+    def __init__(self, interval: float, name: str) -> None:
+        self._interval, self._name = interval, name
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
         """Poll as soon as possible."""
         self._woken.set()
 
-    async def run(self, poll: Poll) -> None:
-        """Poll until cancelled. An error of the store is logged and retried."""
+    async def run(self, poll: Poll, supervisor: Supervisor) -> None:
+        """Poll until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            while True:
-                self._woken.clear()
-                try:
-                    await poll(tasks)
-                except StoreError:
-                    log.exception("polling failed", extra={"source": self._source})
-                try:
-                    async with asyncio.timeout(self._interval):
-                        await self._woken.wait()
-                except TimeoutError:
-                    pass
+            await supervisor.repeat(
+                self._name, partial(poll, tasks), interval=self._interval, wake=self._woken
+            )

@@ -16,8 +16,9 @@ import msgspec
 from internal.agent.app.chats import ClaimedDisplay, DisplayHolder
 from internal.agent.app.events.subscription import StreamItem
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import RunDisplay
-from internal.agent.domain.errors import LarkspurError, StoreError
+from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
@@ -87,14 +88,14 @@ class RunDisplayLoop:
         self._has_resting = asyncio.Event()
         self._has_followed_all = False
 
-    async def run(self) -> None:
+    async def run(self, supervisor: Supervisor) -> None:
         """Display runs until cancelled."""
+        name = self._transport.name
         try:
             async with asyncio.TaskGroup() as self._tasks:
-                self._tasks.create_task(self._watch_resting())
-                while True:
-                    await self._sweep()
-                    await asyncio.sleep(SWEEP_SECONDS)
+                watching = supervisor.repeat(f"{name} waiting runs", self._watch_resting)
+                self._tasks.create_task(watching)
+                await supervisor.repeat(f"{name} displays", self._sweep, interval=SWEEP_SECONDS)
         finally:
             self._tasks = None
 
@@ -114,19 +115,16 @@ class RunDisplayLoop:
     async def _sweep(self) -> None:
         """Follow runs that were never displayed, and displays that were abandoned."""
         displays = self._gateway.run_displays
-        try:
-            if not self._has_followed_all:
-                for run_id in await displays.list_unfinished(self._holder.channel):
-                    self.follow(run_id)
-                self._has_followed_all = True
-            for display in await displays.list_abandoned(self._holder.channel):
-                resting = _read_state(display).resting
-                if resting and await displays.is_waiting(display.run_id):
-                    self._rest(display.run_id)
-                else:
-                    self.follow(display.run_id)
-        except StoreError:
-            log.exception("run displays cannot be read")
+        if not self._has_followed_all:
+            for run_id in await displays.list_unfinished(self._holder.channel):
+                self.follow(run_id)
+            self._has_followed_all = True
+        for display in await displays.list_abandoned(self._holder.channel):
+            resting = _read_state(display).resting
+            if resting and await displays.is_waiting(display.run_id):
+                self._rest(display.run_id)
+            else:
+                self.follow(display.run_id)
 
     async def _display(self, run_id: RunId) -> None:
         try:
@@ -176,14 +174,13 @@ class RunDisplayLoop:
 
     async def _watch_resting(self) -> None:
         """Follow waiting runs that continue, through whatever channel they were answered."""
-        while not self._gateway.is_closed:
-            await self._has_resting.wait()
-            async with aclosing(self._gateway.watch(None, None)) as batches:
-                async for batch in batches:
-                    self._follow_continued(batch)
-                    if not self._resting:
-                        self._has_resting.clear()
-                        break
+        await self._has_resting.wait()
+        async with aclosing(self._gateway.watch(None, None)) as batches:
+            async for batch in batches:
+                self._follow_continued(batch)
+                if not self._resting:
+                    break
+        self._has_resting.clear()  # none is left, or streams are closed
 
     def _follow_continued(self, batch: Sequence[StreamItem]) -> None:
         for shown in batch:

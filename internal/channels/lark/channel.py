@@ -1,6 +1,5 @@
 """The Lark channel: the transport of one app, and its composition with the chat application."""
 
-import asyncio
 import logging
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +18,7 @@ from internal.channels.chat.transport import (
     RecalledMessage,
     RunContent,
     TransportHealth,
+    TransportUnavailable,
 )
 from internal.channels.lark.api import (
     BEST_EFFORT,
@@ -85,13 +85,18 @@ class LarkTransport:
         return TransportHealth(*self._connection.state)
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
-        """Stay connected until cancelled."""
+        """Stay connected until cancelled.
+
+        Raises:
+            TransportUnavailable: the client cannot be used; it may be tried again.
+        """
         self._receiver = EventReceiver(on_message)
         self._actions = CardActionHandler(self.app, self._texts, on_action)
         self._connection.start()
         try:
             await self.identity.fetch()
-            await asyncio.Event().wait()
+            await self._connection.wait()
+            raise TransportUnavailable(self._connection.state.why)
         finally:
             await self._connection.stop()
 

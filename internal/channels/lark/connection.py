@@ -92,10 +92,15 @@ class LarkConnection:
         self.state = ConnectionState("starting", rfc3339(clock.now()))
 
     def start(self) -> None:
-        """Start in a new thread: importing the client takes seconds."""
+        """Start in a new thread: importing the client takes seconds. May be called after `stop`."""
+        self._stopping, self._finished = asyncio.Event(), Future()
         self._loop = asyncio.new_event_loop()
         # a daemon: a hanging import or discovery must not delay the exit of the process
         threading.Thread(target=self._main, args=(self._loop,), name="lark", daemon=True).start()
+
+    async def wait(self) -> None:
+        """Return when the thread has ended: after `stop`, or because the client cannot be used."""
+        await asyncio.shield(asyncio.wrap_future(self._finished))
 
     async def stop(self, seconds: float = 3.0) -> None:
         """Disconnect and stop receiving; return after `seconds` at the latest."""

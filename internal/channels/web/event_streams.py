@@ -8,6 +8,7 @@ from contextlib import aclosing, contextmanager
 from starlette.types import Receive, Scope
 
 from internal.agent.app.events.subscription import Cursor, StreamItem
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Bye, Heartbeat
 from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.web import sse
@@ -135,21 +136,21 @@ class EventStreams:
         finally:
             del self._open[stream]
 
-    async def keep_alive(self) -> None:
+    async def keep_alive(self, supervisor: Supervisor) -> None:
         """Send heartbeats, advance cursors past filtered events and end old streams, forever."""
         max_seconds = self._services.settings.stream_max_seconds
         heartbeat_seconds = self._services.timeouts.heartbeat_seconds
         interval = min(MAX_TICK_SECONDS, heartbeat_seconds / 4, max_seconds / 4)
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(interval)
-            now = loop.time()
-            heartbeat = self._heartbeat()
-            for stream in [stream for stream in self._open if stream.is_idle]:
-                if now - stream.opened >= max_seconds or self._is_logged_out(stream):
-                    await stream.end()
-                elif frames := self._due_frames(stream, now, heartbeat):
-                    await stream.write(frames)
+        await supervisor.repeat("event streams", self._tick, interval=interval)
+
+    async def _tick(self) -> None:
+        now, heartbeat = asyncio.get_running_loop().time(), self._heartbeat()
+        max_seconds = self._services.settings.stream_max_seconds
+        for stream in [stream for stream in self._open if stream.is_idle]:
+            if now - stream.opened >= max_seconds or self._is_logged_out(stream):
+                await stream.end()
+            elif frames := self._due_frames(stream, now, heartbeat):
+                await stream.write(frames)
 
     def _is_logged_out(self, stream: OpenStream) -> bool:
         return stream.login_id != "" and not self._services.logins.is_valid(stream.login_id)

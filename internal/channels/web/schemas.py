@@ -22,6 +22,7 @@ from internal.agent.domain.tasks import (
     TaskKind,
 )
 from internal.agent.domain.usage import Usage
+from internal.channels.web.services import HealthStatus
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -260,7 +261,7 @@ class MeView(msgspec.Struct, frozen=True):
 class HealthSummary(msgspec.Struct, frozen=True):
     """The health that unauthenticated clients see."""
 
-    status: Literal["ok", "failing"]
+    status: HealthStatus
 
 
 def me_view(principal: Principal, provider: str, model: str) -> MeView:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import uvicorn
 
+from internal.agent.app.background_task import background_task
+from internal.agent.app.supervision import Supervisor
 from internal.channels.web.app import build_app
 from internal.channels.web.event_streams import EventStreams
 from internal.channels.web.http_protocol import HttpConnection
@@ -71,17 +73,19 @@ class WebServer:
         """Return a new URL that logs in one browser, once, within five minutes."""
         return one_time_link(self._services)
 
-    async def serve(self) -> None:
+    async def serve(self, supervisor: Supervisor) -> None:
         """Serve until `stop`. When cancelled, close all connections at once."""
+        timeouts = self._services.timeouts
+        interval = min(1.0, timeouts.stall_seconds / 4, timeouts.request_seconds / 4)
+        close_stalled = supervisor.repeat(
+            "stalled connections", self._close_stalled_connections, interval=interval
+        )
         try:
-            async with asyncio.TaskGroup() as tasks:
-                background = [
-                    tasks.create_task(self._close_stalled_connections()),
-                    tasks.create_task(self._streams.keep_alive()),
-                ]
+            async with (
+                background_task(close_stalled),
+                background_task(self._streams.keep_alive(supervisor)),
+            ):
                 await self._server.serve([self._socket])
-                for task in background:
-                    task.cancel()
         finally:
             self._server.abort_connections()
             self._socket.close()
@@ -111,17 +115,11 @@ class WebServer:
         return self._stopped.is_set()
 
     async def _close_stalled_connections(self) -> None:
-        loop = asyncio.get_running_loop()
-        timeouts = self._services.timeouts
+        now, timeouts = asyncio.get_running_loop().time(), self._services.timeouts
         stall_seconds, head_seconds = timeouts.stall_seconds, timeouts.request_seconds
-        while True:
-            await asyncio.sleep(min(1.0, stall_seconds / 4, head_seconds / 4))
-            now = loop.time()
-            for connection in self._server.connections():
-                if connection.is_stalled(
-                    now, stall_seconds=stall_seconds, head_seconds=head_seconds
-                ):
-                    connection.transport.abort()
+        for connection in self._server.connections():
+            if connection.is_stalled(now, stall_seconds=stall_seconds, head_seconds=head_seconds):
+                connection.transport.abort()
 
 
 class _UvicornServer(uvicorn.Server):

@@ -1,6 +1,6 @@
 """The dependencies of the web channel, created by the composition root."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +21,10 @@ class WebServerError(LarkspurError):
     """The web server cannot start with these settings. The text is shown to the user."""
 
 
+HealthStatus = Literal["ok", "degraded", "failing"]
+"""`failing`: requests cannot be processed; `degraded`: something else does not work."""
+
+
 class ComponentHealth(msgspec.Struct, frozen=True):
     """The state of one component. `since` is the time of the last change (RFC 3339)."""
 
@@ -30,11 +34,16 @@ class ComponentHealth(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of the gateway: `failing` when it cannot process requests."""
+    """The state of the gateway.
 
-    status: Literal["ok", "failing"]
+    `failing` when the database cannot be used; `degraded` when a background task fails, when a
+    message waits to be sent for over a minute, or when one was given up in the last day.
+    """
+
+    status: HealthStatus
     database: ComponentHealth
     dispatcher: ComponentHealth
+    tasks: dict[str, ComponentHealth] = {}
     channels: dict[str, ComponentHealth] = {}
     lark: ComponentHealth | UnsetType = UNSET
 
@@ -69,7 +78,7 @@ class WebServices:
     defaults: TaskDefaults
     token: str
     settings: ServerSettings
-    health: Callable[[], Health]
+    health: Callable[[], Awaitable[Health]]
     version: str
     clock: Clock
     logins: Logins

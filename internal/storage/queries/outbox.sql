@@ -45,5 +45,12 @@ select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error,
     question_id, status, failure, settled
 from outbox where status in ('dead', 'unconfirmed') order by number desc limit $1;
 
+-- name: outbox_backlog
+select
+    (select count(*) from outbox
+    where channel = $1 and app = $2 and status = 'pending' and created < $3),
+    (select count(*) from outbox
+    where channel = $1 and app = $2 and status in ('dead', 'unconfirmed') and settled >= $4);
+
 -- name: delete_outbox_of_session
 delete from outbox where run_id in (select id from runs where session_id = $1);

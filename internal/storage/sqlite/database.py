@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreUnavailable
-from internal.agent.store.database import Read, Write
+from internal.agent.store.database import DatabaseState, Read, Write
 from internal.storage import queries
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
@@ -61,6 +61,11 @@ class SqliteDatabase:
     def commits(self) -> int:
         """The number of committed transactions. Concurrent writes share one."""
         return self._writer.commits
+
+    @property
+    def state(self) -> DatabaseState:
+        """Whether the last write succeeded."""
+        return self._writer.state
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.

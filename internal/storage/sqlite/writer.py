@@ -4,22 +4,27 @@ A unit of work is executed on a connection statement by statement, here and by t
 """
 
 import asyncio
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
-from internal.agent.store.database import Batch, Row, SqlValue, Statement
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.store.database import Batch, DatabaseState, Row, SqlValue, Statement
 from internal.agent.store.events import EventStore
 from internal.storage import queries
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
+
+logger = logging.getLogger(__name__)
 
 Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
 
@@ -94,14 +99,16 @@ _MAX_GROUP_SECONDS = 0.05
 class Writer:
     """Executes units of work in call order, many in one transaction.
 
-    `commits` counts the transactions. After a failed sync, damage, or when the file was moved or
-    replaced, every further write fails: the content of the disk is uncertain until it is reopened.
+    `commits` counts the transactions, `state` says whether the last one succeeded. After a failed
+    sync, damage, or when the file was moved or replaced, every further write fails: the content of
+    the disk is uncertain until it is reopened.
     """
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.commits = 0
+        self.state = DatabaseState("", rfc3339(datetime.now(UTC)))
         self._path = path
         self._file_ids = _file_ids(path)
         self._connection = connection
@@ -137,6 +144,11 @@ class Writer:
                     if errors.is_permanent(error):
                         self._permanent_failure = f"{failure} Restart Larkspur to continue."
                     self._fail(group, failure)
+                except Exception as error:  # the thread must not end: all writes would wait forever
+                    logger.exception("storage writer failed")
+                    self._fail(
+                        group, StoreUnavailable(f"The database {self._path} failed: {error}.")
+                    )
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     self._loop.call_soon_threadsafe(resolve_futures, group)
 
@@ -169,6 +181,7 @@ class Writer:
         execute_sql("commit")
         self.commits += 1
         self._has_skipped = True
+        self._set_failure("")
 
     def _begin(self) -> None:
         """Take the file's lock, waiting up to LOCK_TIMEOUT_SECONDS for another process.
@@ -197,7 +210,15 @@ class Writer:
         else:
             group.append(item)
 
+    def _set_failure(self, failure: str) -> None:
+        before = self.state
+        if failure != before.failure:
+            is_same = bool(failure) == bool(before.failure)
+            since = before.since if is_same else rfc3339(datetime.now(UTC))
+            self.state = DatabaseState(failure, since)
+
     def _fail(self, group: list[PendingWork], failure: StoreUnavailable) -> None:
+        self._set_failure(str(failure))
         for item in group:
             item.error = StoreUnavailable(str(failure))  # one each: raising adds a traceback to it
         if self._connection.in_transaction:

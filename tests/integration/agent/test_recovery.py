@@ -20,7 +20,7 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.database import Database, DatabaseState, Read, Write
 from internal.config.loader import load
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.observability.clock import SystemClock
@@ -277,6 +277,10 @@ class FailingDatabase:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.full = False
+
+    @property
+    def state(self) -> DatabaseState:
+        return self._database.state
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         if self.full:

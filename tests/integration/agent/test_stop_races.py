@@ -24,7 +24,7 @@ from internal.agent.domain.questions import Question
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
-from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.database import Database, DatabaseState, Read, Write
 from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
@@ -214,6 +214,10 @@ class WatchedDatabase:
         self._database = database
         self._before = before
         self.left = number
+
+    @property
+    def state(self) -> DatabaseState:
+        return self._database.state
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         self.left -= 1

@@ -15,6 +15,7 @@ from tests.support.chat_services import (
     eventually,
     open_channel,
     open_service,
+    until_given_up,
     until_idle,
 )
 from tests.support.chat_settings import with_values
@@ -139,7 +140,7 @@ async def test_a_rejected_reply_becomes_a_dead_letter(service: ChatService, tmp_
     async with core(tmp_path, script) as app, open_channel(service, app, QUIET) as channel:
         service.reject_sends()
         await service.say("hello")
-        await eventually(lambda: channel.health.dead_letters == 1)
+        await until_given_up(channel)
         asked = await service.say("again", chat=1)
         await service.until(lambda: bool(service.replies(1)))
         assert service.replies() + service.replies(1) == [("next", asked)]
@@ -192,6 +193,6 @@ async def test_a_display_is_continued_after_a_restart(service: ChatService, tmp_
 async def test_the_health_follows_the_connection(service: ChatService, tmp_path: Path) -> None:
     async with core(tmp_path, []) as app:
         async with open_channel(service, app, QUIET) as channel:
-            await eventually(lambda: channel.health.link.status == "connected")
+            await eventually(lambda: channel.link.status == "connected")
             assert channel.name == service.name
-        assert channel.health.link.status == "stopped"
+        assert channel.link.status == "stopped"

@@ -169,7 +169,7 @@ async def test_a_reply_is_sent_after_an_outage(tmp_path: Path) -> None:
         lark.sim.lark.go_down(3600)
         lark.core.model.release("go")
         async with asyncio.timeout(30):
-            while lark.channel.health.link.status != "reconnecting":
+            while lark.channel.link.status != "reconnecting":
                 await lark.sim.lark.changed_within(0.02)
         lark.sim.lark.clock.advance(3600)
         assert await lark.until_replies(1) == ["after the storm"]

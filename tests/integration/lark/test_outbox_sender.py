@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -105,7 +106,10 @@ class _OpenOutbox:
         await self._sim.__aenter__()
         self._opened = open_database(self._folder / "lark.db")
         outbox = Outbox(self._sim, await self._opened.__aenter__())
-        self._outbox, self._running = outbox, asyncio.create_task(outbox.sender.run())
+        self._outbox, self._running = (
+            outbox,
+            asyncio.create_task(outbox.sender.run(Supervisor(SystemClock()))),
+        )
         return outbox
 
     async def __aexit__(self, *_: object) -> None:

@@ -96,7 +96,7 @@ async def test_another_process_continues_a_card_after_a_stop(tmp_path: Path) -> 
             await sim.until(lambda _: emojis(lark, asked) == [])
             assert await lark.until_replies(1) == ["All done."]
             assert len(lark.from_bot()) == 2
-            assert second.health.dead_letters == 0
+            assert (await second.backlog()).given_up == 0
 
 
 async def test_a_card_whose_response_was_lost_is_not_sent_twice(

@@ -354,7 +354,7 @@ async def test_a_reply_to_a_chat_without_the_bot_is_a_dead_letter(tmp_path: Path
         lark.group.bots.clear()
         lark.core.model.release("go")
         async with asyncio.timeout(20):
-            while not lark.channel.health.dead_letters:
+            while not (await lark.channel.backlog()).given_up:
                 await lark.sim.lark.changed_within(0.05)
         await lark.say("and here?")
         assert await lark.until_replies(1) == ["too late"]

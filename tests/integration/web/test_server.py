@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
+from internal.agent.app.supervision import Supervisor
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import WebServer
 from internal.channels.web.services import WebServerError, WebServices, WebTimeouts
 from internal.observability.clock import SystemClock
-from tests.support.web_app import TOKEN, WebApp, defaults, healthy, open_web_app, server_settings
+from tests.support.web_app import (
+    TOKEN,
+    WebApp,
+    defaults,
+    open_web_app,
+    report_healthy,
+    server_settings,
+)
 
 
 def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any) -> WebServices:
@@ -22,7 +30,7 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
         defaults=defaults(),
         token=token,
         settings=server_settings(settings),
-        health=healthy,
+        health=report_healthy,
         version="1.2.3",
         clock=SystemClock(),
         logins=Logins(token),
@@ -94,7 +102,7 @@ async def test_the_server_listens_on_ipv6_loopback(tmp_path: Path) -> None:
 async def test_a_cancelled_server_releases_its_port(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         server = WebServer(services_for(app, tmp_path))
-        serving = asyncio.create_task(server.serve())
+        serving = asyncio.create_task(server.serve(Supervisor(SystemClock())))
         await server.ready()
         serving.cancel()
         with pytest.raises(asyncio.CancelledError):

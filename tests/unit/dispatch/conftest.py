@@ -11,6 +11,7 @@ from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.usage import Usage
@@ -62,6 +63,7 @@ class DispatchParts:
     def __init__(self, database: Database, stores: Stores, folder: Path) -> None:
         self.folder = folder
         self.database, self.stores, self.clock = database, stores, SystemClock()
+        self.supervisor = Supervisor(self.clock)
         self.coordinator = FakeCoordinator(database, stores)
         self.leases = self.lease_keeper("worker", 30.0)
         broadcaster = EventBroadcaster(database, stores, self.clock, "test")

@@ -31,7 +31,7 @@ async def test_a_stop_request_cancels_the_run(parts: DispatchParts) -> None:
     stop = StopRequest("ana", "web", "enough")
     assert await parts.database.write(lambda: parts.stores.runs.request_stop(run.id, stop))
 
-    async with background_task(parts.leases.run(active)), asyncio.timeout(30):
+    async with background_task(parts.leases.run(active, parts.supervisor)), asyncio.timeout(30):
         with pytest.raises(RunStopped) as stopped:
             await live.run_cancellable(asyncio.Event().wait())
 
@@ -44,11 +44,11 @@ async def test_leases_are_renewed_before_they_expire(parts: DispatchParts) -> No
     keeper = parts.lease_keeper("worker", 0.3)
     assert await expired(parts.database, parts.stores, now) == [run.id]
 
-    async with background_task(keeper.run(ActiveRuns())), asyncio.timeout(30):
+    async with background_task(keeper.run(ActiveRuns(), parts.supervisor)), asyncio.timeout(30):
         start = keeper.expiry()
         while run.id in await expired(parts.database, parts.stores, start):
             pass
-    assert keeper.failure == ""
+        assert not any(state.failure for state in parts.supervisor.states)
 
 
 async def expired(database: Database, stores: Stores, now: str) -> list[str]:
@@ -63,7 +63,7 @@ async def test_a_run_that_another_process_took_over_is_cancelled(parts: Dispatch
     assert await parts.database.write(lambda: parts.stores.runs.requeue(run.id, run.fence))
     await claim_run(parts.database, parts.stores, run, "other")
 
-    async with background_task(keeper.run(active)), asyncio.timeout(30):
+    async with background_task(keeper.run(active, parts.supervisor)), asyncio.timeout(30):
         with pytest.raises(LeaseLost):
             await live.run_cancellable(asyncio.Event().wait())
 
@@ -88,7 +88,7 @@ async def test_leases_are_renewed_at_once_after_the_clock_jumps(parts: DispatchP
     )
     clock.was_read.clear()
 
-    async with background_task(keeper.run(ActiveRuns())), asyncio.timeout(30):
+    async with background_task(keeper.run(ActiveRuns(), parts.supervisor)), asyncio.timeout(30):
         await clock.was_read.wait()
         clock.ahead = timedelta(hours=2)
         while await expired(parts.database, parts.stores, rfc3339(clock.now())):
@@ -98,12 +98,12 @@ async def test_leases_are_renewed_at_once_after_the_clock_jumps(parts: DispatchP
 async def test_a_database_failure_is_reported(parts: DispatchParts) -> None:
     assert isinstance(parts.database, SqliteDatabase)
     keeper = parts.lease_keeper("worker", 30.0)
-    healthy_since = keeper.since
     await parts.database.close()
 
-    async with background_task(keeper.run(ActiveRuns())) as keeping, asyncio.timeout(30):
-        while not keeper.failure:
+    keep = keeper.run(ActiveRuns(), parts.supervisor)
+    async with background_task(keep) as keeping, asyncio.timeout(30):
+        while not any(state.failure for state in parts.supervisor.states):
             await asyncio.wait({keeping}, timeout=0.1)
+        [state] = parts.supervisor.states
 
-    assert keeper.failure == "The database is closed."
-    assert keeper.since >= healthy_since
+    assert (state.name, state.failure) == ("leases", "The database is closed.")

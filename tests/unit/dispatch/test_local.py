@@ -19,6 +19,7 @@ def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> LocalDispatcher
         parts.clock,
         leases=parts.leases,
         recovery=parts.recovery,
+        supervisor=parts.supervisor,
         concurrency=concurrency,
     )
 

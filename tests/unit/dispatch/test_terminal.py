@@ -14,7 +14,12 @@ RUN = RunId("run-1")
 
 def dispatcher_of(parts: DispatchParts) -> TerminalDispatcher:
     return TerminalDispatcher(
-        parts.database, parts.stores, parts.clock, leases=parts.leases, recovery=parts.recovery
+        parts.database,
+        parts.stores,
+        parts.clock,
+        leases=parts.leases,
+        recovery=parts.recovery,
+        supervisor=parts.supervisor,
     )
 
 

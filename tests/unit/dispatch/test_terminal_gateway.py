@@ -15,7 +15,12 @@ TASK = Submission("count", RunSpec(), "cli")
 
 async def gateway_of(parts: DispatchParts, errors: list[BaseException]) -> TerminalGateway:
     dispatcher = TerminalDispatcher(
-        parts.database, parts.stores, parts.clock, leases=parts.leases, recovery=parts.recovery
+        parts.database,
+        parts.stores,
+        parts.clock,
+        leases=parts.leases,
+        recovery=parts.recovery,
+        supervisor=parts.supervisor,
     )
     runner = TerminalRunner(
         dispatcher, parts.coordinator, parts.leases, waits=False, on_error=errors.append

@@ -80,11 +80,12 @@ export interface EventsPage {
   earliest: string;
 }
 
-/** The state of the gateway: `failing` when it cannot process requests. */
+/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. */
 export interface Health {
-  status: "failing" | "ok";
+  status: "degraded" | "failing" | "ok";
   database: ComponentHealth;
   dispatcher: ComponentHealth;
+  tasks?: Record<string, unknown>;
   channels?: Record<string, unknown>;
   lark?: ComponentHealth;
 }

@@ -18,6 +18,7 @@ from internal.agent.app.events.subscription import (
     Subscription,
     check_cursor,
 )
+from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Connected, StreamReset
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
@@ -68,17 +69,11 @@ class EventBroadcaster:
         bounds = await self._bounds()
         self._feed.epoch, self._head = bounds.epoch, bounds.head
 
-    async def follow(self) -> None:
+    async def follow(self, supervisor: Supervisor) -> None:
         """Deliver the events of other processes until cancelled."""
-        while True:
-            try:
-                async with asyncio.timeout(POLL_INTERVAL_SECONDS):
-                    await self._gap.wait()
-            except TimeoutError:
-                if not self._buffers or (await self._bounds()).head <= self._head:
-                    continue
-            self._gap.clear()
-            await self._catch_up()
+        await supervisor.repeat(
+            "event follower", self._follow_log, interval=POLL_INTERVAL_SECONDS, wake=self._gap
+        )
 
     def close(self) -> None:
         """End all streams: every `watch` returns after the events it already has."""
@@ -137,6 +132,10 @@ class EventBroadcaster:
                 yield batch
             async for batch in subscription.live():
                 yield batch
+
+    async def _follow_log(self) -> None:
+        if self._held or (self._buffers and (await self._bounds()).head > self._head):
+            await self._catch_up()
 
     def _leaves_gap(self, records: Sequence[EventRecord]) -> bool:
         first = next((record.position for record in records if record.position), 0)

@@ -19,8 +19,8 @@ from internal.channels.web.static_page import CONTENT_SECURITY_POLICY, IMMUTABLE
 
 
 async def show_health(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
-    """Return the health of the gateway, 503 if it fails; only the status without authentication."""
-    health = request.services.health()
+    """Return the health of the gateway, 503 unless ok; only the status without authentication."""
+    health = await request.services.health()
     body = HealthSummary(health.status) if request.context.principal is None else health
     status = 200 if health.status == "ok" else 503
     return Response(msgspec.json.encode(body), status, media_type="application/json")

@@ -8,6 +8,7 @@ import pytest
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.supervision import Supervisor
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
@@ -24,7 +25,7 @@ def dispatcher() -> IdleDispatcher:
 async def broadcaster(database: Database, stores: Stores) -> AsyncGenerator[EventBroadcaster]:
     opened = EventBroadcaster(database, stores, SystemClock(), "1.2.3")
     await opened.start()
-    async with background_task(opened.follow()):
+    async with background_task(opened.follow(Supervisor(SystemClock()))):
         yield opened
 
 

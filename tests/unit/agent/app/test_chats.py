@@ -9,6 +9,7 @@ import pytest
 
 from internal.agent.app.chats import ChatDelivery, Chats, DisplayHolder, RunDisplays
 from internal.agent.domain.chats import ChatSettings, InboundMessage, OutgoingMessage
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.tasks import Origin
@@ -65,7 +66,8 @@ class Delivery(ChatDelivery):
         super().__init__(database, self.stores, self.clock)
 
     async def add(self, outgoing: OutgoingMessage) -> int:
-        await self.database.write(partial(self.stores.outbox.add, outgoing, T0))
+        now = rfc3339(self.clock.now())
+        await self.database.write(partial(self.stores.outbox.add, outgoing, now))
         pending = await self.list_due(outgoing.channel, outgoing.app, 10)
         return next(each.number for each in pending if each.outgoing.key == outgoing.key)
 
@@ -103,11 +105,20 @@ async def test_a_sent_message_is_settled(delivery: Delivery) -> None:
     assert await delivery.list_due("echo", "a", 10) == []
 
 
-async def test_dead_letters_are_counted_by_app(delivery: Delivery) -> None:
-    number = await delivery.add(REPLY)
-    await delivery.give_up(number, "rejected", unconfirmed=False)
-    assert await delivery.count_dead_letters("echo", "a") == 1
-    assert await delivery.count_dead_letters("echo", "b") == 0
+async def test_a_message_that_waits_for_over_a_minute_is_a_backlog(delivery: Delivery) -> None:
+    await delivery.add(REPLY)
+    assert await delivery.backlog("echo", "a") == (0, 0)
+    delivery.clock.offset = timedelta(seconds=61)
+    assert await delivery.backlog("echo", "a") == (1, 0)
+    assert await delivery.backlog("echo", "b") == (0, 0)
+
+
+async def test_a_message_that_was_given_up_is_a_backlog_for_a_day(delivery: Delivery) -> None:
+    await delivery.give_up(await delivery.add(REPLY), "rejected", unconfirmed=False)
+    assert await delivery.backlog("echo", "a") == (0, 1)
+    assert await delivery.backlog("echo", "b") == (0, 0)
+    delivery.clock.offset = timedelta(hours=25)
+    assert await delivery.backlog("echo", "a") == (0, 0)
 
 
 async def test_the_context_of_a_reply_has_the_reason_of_a_stop(delivery: Delivery) -> None:

@@ -15,7 +15,7 @@ from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Answer, Question, QuestionRecord
 from internal.agent.domain.tasks import RunSpec
-from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.database import Database, DatabaseState, Read, Write
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, T1, a_task
 
@@ -78,6 +78,10 @@ class InterruptedDatabase:
     def __init__(self, database: Database, session_id: SessionId) -> None:
         self._database = database
         self._session_id = session_id
+
+    @property
+    def state(self) -> DatabaseState:
+        return self._database.state
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         return await self._database.write(work)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from tests.support.chat_texts import EN_TEXTS
 from tests.support.web_app import defaults
@@ -9,12 +10,11 @@ from tests.unit.channels.chat.conftest import EchoApp, echo_message
 
 
 async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None:
-    channel = ChatChannel(
-        ChatApp(app.gateway, defaults(), app.clock, EN_TEXTS), app.settings, app.transport
-    )
+    services = ChatApp(app.gateway, defaults(), app.clock, EN_TEXTS, Supervisor(app.clock))
+    channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())
     await app.service.until(lambda: bool(app.service.connected))
-    assert channel.health.link.status == "connected"
+    assert channel.link.status == "connected"
     message = echo_message("m-1", "/help")
     await app.service.deliver(message)
     await app.service.until(lambda: bool(app.service.posts))

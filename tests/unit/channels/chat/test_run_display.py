@@ -2,6 +2,7 @@
 
 import asyncio
 
+from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.run_display import RunDisplayLoop
 from tests.support.chat_settings import with_values
 from tests.support.chat_texts import EN_TEXTS
@@ -24,7 +25,7 @@ async def test_a_display_is_held_by_one_process_until_it_is_released(app: EchoAp
         )
         for _ in range(2)
     ]
-    running = [asyncio.create_task(loop.run()) for loop in loops]
+    running = [asyncio.create_task(loop.run(Supervisor(app.clock))) for loop in loops]
     await app.service.until(lambda: bool(app.service.reactions.get(message_id)))
     assert run.id == run_id
     assert app.service.reactions[message_id] == ["working"]

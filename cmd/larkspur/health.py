@@ -1,0 +1,65 @@
+"""The health of a gateway: its database, background tasks and channels."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from internal.agent.domain.chats import OutboxBacklog
+from internal.agent.domain.errors import StoreError
+from internal.agent.domain.events.envelope import rfc3339
+from internal.channels.chat.channel import ChatChannel
+from internal.channels.web.services import ComponentHealth, Health
+from larkspur.app import GatewayServices
+
+
+class GatewayHealth:
+    """Reports the health of a running gateway."""
+
+    def __init__(self, services: GatewayServices, channels: Sequence[ChatChannel]) -> None:
+        self._services = services
+        self._channels = channels
+        self._since = rfc3339(services.clock.now())
+
+    async def report(self) -> Health:
+        """Return the present state. The database is read for it."""
+        services = self._services
+        failure, since = services.database.state
+        backlogs: dict[str, OutboxBacklog] = {}
+        try:
+            await services.database.read(services.stores.events.get_bounds)
+            for channel in self._channels:
+                backlogs[channel.name] = await channel.backlog()
+        except StoreError as error:
+            failure = failure or str(error)
+        tasks = {
+            state.name: ComponentHealth(not state.failure, state.since, state.failure)
+            for state in services.supervisor.states
+        }
+        is_degraded = any(map(any, backlogs.values())) or not all(t.ok for t in tasks.values())
+        channels = {
+            channel.name: _channel_health(channel, backlogs.get(channel.name))
+            for channel in self._channels
+        }
+        dispatcher = services.dispatcher
+        return Health(
+            status="failing" if failure else "degraded" if is_degraded else "ok",
+            database=ComponentHealth(not failure, since, failure),
+            dispatcher=ComponentHealth(
+                not dispatcher.is_stopping, self._since, f"{dispatcher.active_count} active runs"
+            ),
+            tasks=tasks,
+            channels=channels,
+            lark=channels.get("lark", UNSET),
+        )
+
+
+def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> ComponentHealth:
+    """Return the state of a channel. A lost connection alone does not affect the gateway's."""
+    link = channel.link
+    details = [f"{link.status}: {link.why}" if link.why else link.status]
+    if backlog is not None and backlog.waiting:
+        details.append(f"{backlog.waiting} messages have waited for over a minute to be sent")
+    if backlog is not None and backlog.given_up:
+        details.append(f"{backlog.given_up} messages of the last day were given up; see the log")
+    is_ok = link.status == "connected" and not any(backlog or ())
+    return ComponentHealth(is_ok, link.since, "; ".join(details))

@@ -1,0 +1,175 @@
+"""Background tasks of a gateway after failures of its database: they go on, and health tells."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from internal.agent.app.events.subscription import StreamItem
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.chat.channel import ChatChannel
+from internal.channels.web.services import Health
+from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.config.loader import load
+from internal.storage.sqlite.database import SqliteDatabase
+from larkspur.app import open_terminal
+from larkspur.health import GatewayHealth
+from tests.support.agent_app import Core, core, plain_gateway
+from tests.support.anthropic_server import Reply, Rules
+from tests.support.chat_services import EchoChat, eventually, open_channel
+from tests.support.database_files import execute
+
+SETTINGS = ChatChannelSettings(react_emoji="off", access=ChatAccess(operate=("*",)))
+HELLO = Rules([Reply(text="hello")])
+
+
+def failing(here: Core) -> dict[str, str]:
+    """Return why each failing background task fails."""
+    states = here.services.supervisor.states
+    return {state.name: state.failure for state in states if state.failure}
+
+
+async def report(here: Core, *channels: ChatChannel) -> Health:
+    return await GatewayHealth(here.services, channels).report()
+
+
+@pytest.mark.parametrize(
+    ("table", "reasons"),
+    [
+        ("event_log", {"event follower": "event_log_bounds"}),
+        (
+            "runs",
+            {"dispatcher": "ready_runs", "leases": "stop_requests", "recovery": "held_runs"},
+        ),
+        (
+            "outbox",
+            {"echo outbox": "due_messages"},
+        ),
+        ("run_displays", {"echo displays": "abandoned_run_displays"}),
+    ],
+)
+async def test_a_failing_task_shows_in_health_and_goes_on(
+    home: Path, table: str, reasons: dict[str, str]
+) -> None:
+    service, file = EchoChat(), home / "larkspur.db"
+    async with (
+        core(home, HELLO) as here,
+        open_channel(service, here, SETTINGS) as channel,
+        aclosing(here.services.gateway.watch(None, None)) as reader,
+    ):
+        await anext(reader)
+        assert (await report(here, channel)).status == "ok"
+        execute(file, f"alter table {table} rename to lost")
+        await eventually(lambda: reasons.keys() <= failing(here).keys())
+        for task, statement in reasons.items():
+            assert failing(here)[task].startswith(f"The statement {statement} failed: ")
+        execute(file, f"alter table lost rename to {table}")
+        await eventually(lambda: not failing(here))
+        assert (await report(here, channel)).status == "ok"
+        await service.say("anybody there?")
+        await service.until(lambda: bool(service.replies()))
+        assert service.replies()[0][0] == "hello"
+
+
+async def test_an_unforeseen_error_degrades_health_and_is_logged(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, file = EchoChat(), home / "larkspur.db"
+    async with core(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
+        made = await here.submit("hello")
+        await here.end_of(made)
+        execute(
+            file,
+            "insert into run_displays (run_id, channel, owner, lease_until, last_position, closed,"
+            " state) select id, 'echo:test', 'gone', '2026', 0, 0, 'no JSON' from runs",
+        )
+        await eventually(lambda: "echo displays" in failing(here))
+        health = await report(here, channel)
+        assert health.status == "degraded"
+        assert "malformed" in health.tasks["echo displays"].detail
+        execute(file, "delete from run_displays")
+        await eventually(lambda: not failing(here))
+        assert (await report(here, channel)).status == "ok"
+    [record] = [each for each in caplog.records if each.message == "background task failed"]
+    assert record.exc_info is not None
+
+
+async def test_readers_get_the_events_of_other_processes_after_a_failure(home: Path) -> None:
+    file = home / "larkspur.db"
+    async with core(home, HELLO) as here:
+        environ = {"LARKSPUR_HOME": str(home), "LARKSPUR_LLM__PROVIDER": "offline"}
+        first = await here.submit("first")
+        await here.end_of(first)
+        sessions = frozenset({first.session_id})
+        async with (
+            open_terminal(load(environ=environ)) as terminal,
+            aclosing(here.services.gateway.watch(sessions, None)) as reader,
+        ):
+            await anext(reader)
+            execute(file, "alter table event_log rename to lost")
+            await eventually(lambda: "event follower" in failing(here))
+            execute(file, "alter table lost rename to event_log")
+            spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
+            second = Submission("second", spec, "cli", first.session_id)
+            await plain_gateway(terminal).submit(second, LOCAL_OWNER)
+            async with asyncio.timeout(30):
+                async for batch in reader:
+                    if any("second" in task for task in tasks_in(batch)):
+                        break
+
+
+def tasks_in(batch: list[StreamItem]) -> list[str]:
+    """Return the tasks that the events of a batch report."""
+    envelopes: list[dict[str, Any]] = [
+        msgspec.json.decode(item.json) for item in batch if isinstance(item, EventRecord)
+    ]
+    return [str(envelope["payload"].get("task")) for envelope in envelopes]
+
+
+def limit(here: Core, pages: int) -> None:
+    """Limit the size of the database, as a full disk does."""
+    database = here.services.database
+    assert isinstance(database, SqliteDatabase)
+    database._writer._connection.execute(f"pragma max_page_count = {pages}")
+
+
+async def test_a_full_disk_shows_at_once_and_its_end_too(home: Path) -> None:
+    async with core(home, HELLO) as here:
+        limit(here, 1)
+        with pytest.raises(StoreUnavailable, match="is full"):
+            await here.submit("x" * 100_000)
+        health = await report(here)
+        assert (health.status, health.database.ok) == ("failing", False)
+        assert "is full: nothing was written" in health.database.detail
+        limit(here, 1_000_000)
+        await eventually(lambda: not here.services.database.state.failure)  # without a request
+        assert (await report(here)).status == "ok"
+        assert (await here.end_of(await here.submit("hello")))[-1]["payload"]["final_answer"]
+
+
+async def test_waiting_replies_and_dead_letters_degrade_health(home: Path) -> None:
+    service, file = EchoChat(), home / "larkspur.db"
+    insert = (
+        "insert into outbox (key, channel, app, chat_id, reply_to, run_id, question_id, status,"
+        " attempts, next_attempt, created, settled, remote_id, failure, error, body) select 'k',"
+        " 'echo', 'test', 'c', '', '', '', '{}', 3, '9', '2026', '9', '', '', '', ''"
+    )
+    async with core(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
+        assert (await report(here, channel)).status == "ok"
+        for status, detail in (
+            ("pending", "1 messages have waited for over a minute"),
+            ("dead", "1 messages of the last day were given up"),
+        ):
+            execute(file, insert.format(status))
+            health = await report(here, channel)
+            assert (health.status, health.channels["echo"].ok) == ("degraded", False)
+            assert detail in health.channels["echo"].detail
+            execute(file, "delete from outbox")
+        assert (await report(here, channel)).status == "ok"
