@@ -46,6 +46,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
@@ -399,6 +400,8 @@ def describe_error(error: Exception) -> CliExit | None:
             return CliExit(USAGE, str(error))
         case LarkspurError():
             return CliExit(FAILED, str(error))
+        case OSError():
+            return CliExit(FAILED, describe_system_error(error))
         case _:
             return None
 

@@ -5,6 +5,7 @@ gateway must not import what only the other commands need.
 """
 # ruff: noqa: PLC0415 - see the docstring; architecture.md allows it here
 
+import errno
 import io
 import os
 import sys
@@ -13,7 +14,8 @@ TYPE_CHECKING = False  # the import of typing takes as long as the rest of `--ve
 if TYPE_CHECKING:
     from internal.channels.cli.application import Application
 
-_INTERRUPTED, _BROKEN_PIPE = 130, 141  # as in exit_codes.py, which `--version` does not import
+# as in exit_codes.py, which `--version` does not import
+_FAILED, _INTERRUPTED, _BROKEN_PIPE = 1, 130, 141
 _STANDARD_DESCRIPTORS = 3
 
 
@@ -34,6 +36,12 @@ def main() -> int:
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except OSError as error:
+        if error.errno not in {errno.EMFILE, errno.ENFILE}:
+            raise
+        # not even the module with the sentences may be importable
+        sys.stderr.write("larkspur: The machine has no free file descriptors (see ulimit -n).\n")
+        return _FAILED
 
 
 def _run(argv: list[str]) -> int:

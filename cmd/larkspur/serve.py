@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import uvloop
 
+from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
@@ -25,7 +27,7 @@ from internal.channels.web.auth import Logins
 from internal.channels.web.server import Address, WebServer
 from internal.channels.web.services import WebServices
 from internal.config import home
-from internal.config.home import GatewayAddress
+from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
 from internal.dispatch.lock import GatewayLock, database_lock
 from internal.i18n.chat import ChatTexts
@@ -43,6 +45,9 @@ HANDOVER_TIMEOUT_SECONDS = 5.0
 """How long runs and channels may take to stop."""
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a storage thread waits for the interpreter lock while the event loop is busy."""
+MIN_FREE_DESCRIPTORS = 48
+"""How many files a gateway must be able to open when it starts."""
+SPARE_DESCRIPTORS = 4
 SIMULATOR_APP_ID = "cli_larksim"
 SIMULATOR_PORT = 8430
 _MAX_PORT = 65_535
@@ -61,6 +66,7 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
     configure_logging(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
     deny_process_inspection()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    check_descriptors(MIN_FREE_DESCRIPTORS)
     database, process = loaded.settings.database.path, SystemProcesses().current("gateway")
     with (
         database_lock(database, process) as has_lock,
@@ -217,7 +223,7 @@ async def _serve(loaded: Loaded, token: str, simulator_notice: str, *, has_lock:
         ):
             _announce(loaded, server, simulator_notice)
             await stopping.wait()
-    except* LarkspurError as group:
+    except* (LarkspurError, HomeError, OSError) as group:
         raise _first_error(group) from None
 
 
@@ -241,7 +247,8 @@ async def _running_channels(
     app = ChatApp(services.gateway, services.defaults, services.clock, texts, services.supervisor)
     channels = create_channels(app, loaded.settings.channels)
     server = WebServer(_web_services(loaded, services, token, channels))
-    async with asyncio.TaskGroup() as tasks:
+    check = services.supervisor.repeat("file descriptors", _check_spare_descriptors, interval=1.0)
+    async with background_task(check), asyncio.TaskGroup() as tasks:
         dispatching = tasks.create_task(services.dispatcher.run(services.coordinator))
         tasks.create_task(server.serve(services.supervisor))
         await server.ready()
@@ -261,7 +268,12 @@ async def _running_channels(
             dispatching.cancel()
 
 
-def _first_error(group: BaseExceptionGroup[LarkspurError]) -> LarkspurError:
+async def _check_spare_descriptors() -> None:
+    """Check that connections can be accepted; the event loop refuses them without a word."""
+    check_descriptors(SPARE_DESCRIPTORS)
+
+
+def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:
     first = group.exceptions[0]
     return _first_error(first) if isinstance(first, BaseExceptionGroup) else first
 

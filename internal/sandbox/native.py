@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -124,7 +125,7 @@ class _Execution:
 
     async def run(self) -> SandboxResult:
         """Start the command, wait for it, end its processes."""
-        with self._link:  # closing it has the effect of request_end
+        with self._link, self._launcher_link:  # closing the link has the effect of request_end
             process, transport, reading = await self._launch()
             try:
                 timed_out = await self._wait_for_exit()
@@ -143,17 +144,20 @@ class _Execution:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_CHUNK_BYTES)
         output_reader, output_writer = os.pipe()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader),
-            os.fdopen(output_reader, "rb", buffering=0),
-        )
+        with os.fdopen(output_writer, "wb", buffering=0) as output:
+            transport, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader),
+                os.fdopen(output_reader, "rb", buffering=0),
+            )
+            process = await self._start_launcher(output, transport)
+        return process, transport, asyncio.create_task(self._read(reader))
+
+    async def _start_launcher(
+        self, output: IO[bytes], transport: asyncio.BaseTransport
+    ) -> asyncio.subprocess.Process:
         try:
-            with (
-                self._launcher_link,
-                os.fdopen(output_writer, "wb", buffering=0) as output,
-                self._open_stdin() as stdin,
-            ):
-                process = await asyncio.create_subprocess_exec(
+            with self._launcher_link, self._open_stdin() as stdin:
+                return await asyncio.create_subprocess_exec(
                     *(sys.executable, "-I", "-S", _LAUNCHER, str(self._launcher_link.fileno())),
                     *self._argv,
                     stdin=stdin,
@@ -166,9 +170,8 @@ class _Execution:
                 )
         except (OSError, ValueError) as error:
             transport.close()
-            reason = error.strerror if isinstance(error, OSError) else error
+            reason = describe_system_error(error) if isinstance(error, OSError) else error
             raise ToolError(f"{self._program} cannot be started: {reason}") from error
-        return process, transport, asyncio.create_task(self._read(reader))
 
     def _open_stdin(self) -> IO[bytes]:
         if not self._command.stdin:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.system_errors import describe_system_error, is_shortage
 from internal.agent.ports.runtime import Clock
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class _SupervisedTask:
                 logger.warning(
                     "background task failed",
                     extra={"task": self._name, "reason": self._failure},
-                    exc_info=None if isinstance(error, LarkspurError) else error,
+                    exc_info=None if _is_expected(error) else error,
                 )
             return restart_delay(self._failures)
         finally:
@@ -130,8 +131,7 @@ class _SupervisedTask:
     def _note_failure(self, error: Exception) -> bool:
         """Count a failure. Return whether it is another one than the last."""
         self._failures += 1
-        is_expected = isinstance(error, LarkspurError)
-        failure = str(error) if is_expected else f"{type(error).__name__}: {error}"
+        failure = _describe(error)
         is_new = failure != self._failure
         self._set_failure(failure)
         return is_new
@@ -140,3 +140,13 @@ class _SupervisedTask:
         if bool(failure) != bool(self._failure):
             self._since = rfc3339(self._clock.now())
         self._failure = failure
+
+
+def _is_expected(error: Exception) -> bool:
+    return isinstance(error, LarkspurError) or is_shortage(error)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return describe_system_error(error)
+    return str(error) if isinstance(error, LarkspurError) else f"{type(error).__name__}: {error}"

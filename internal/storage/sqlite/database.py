@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.system_errors import check_descriptors, describe_system_error
 from internal.agent.store.database import DatabaseState, Read, Write
 from internal.storage import queries
 from internal.storage.sqlite import errors
@@ -20,6 +21,7 @@ from internal.storage.sqlite.writer import PendingWork, Writer, execute, resolve
 T = TypeVar("T")
 
 _READER_COUNT = 2
+_NEEDED_DESCRIPTORS = 16  # database, log and shared memory of each connection, and some to spare
 
 
 class SqliteDatabase:
@@ -109,6 +111,10 @@ class SqliteDatabase:
 
 def _open_connections(path: Path) -> list[sqlite3.Connection]:
     """Return the connections of the writer and of the readers."""
+    try:
+        check_descriptors(_NEEDED_DESCRIPTORS)  # SQLite would only say that it cannot open the file
+    except OSError as error:
+        raise StoreUnavailable(describe_system_error(error)) from error
     prepare_file(path)
     with ExitStack() as opened:
         try:

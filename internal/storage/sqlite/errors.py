@@ -15,12 +15,16 @@ _SYNC_CODES = {
     sqlite3.SQLITE_IOERR_CORRUPTFS,
 }
 
+# The file of the shared memory cannot grow.
+_FULL_CODES = {sqlite3.SQLITE_IOERR_SHMSIZE}
+
 _READ_ONLY = "The database {path} is read-only: nothing was written. Check its permissions."
 _LOCKED = "The database {path} is locked by another process: nothing was written. Try again."
 _DAMAGED = "The database {path} is damaged ({error}). Restore it from a backup."
 _DISK = "The disk of the database {path} reports an error ({error}, {name}): nothing was written."
+_FULL = "The disk of the database {path} is full: nothing was written. Free some space."
 _SENTENCES = {
-    sqlite3.SQLITE_FULL: "The disk of the database {path} is full: nothing was written.",
+    sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_READONLY: _READ_ONLY,
     sqlite3.SQLITE_PERM: _READ_ONLY,
     sqlite3.SQLITE_BUSY: _LOCKED,
@@ -78,6 +82,7 @@ def statement_error(error: sqlite3.Error, query: str) -> StoreError | Conflict:
 
 
 def _sentence(error: sqlite3.Error, path: Path) -> str | None:
-    sentence = _SENTENCES.get(code_of(error) & _PRIMARY)
+    code = code_of(error)
+    sentence = _FULL if code in _FULL_CODES else _SENTENCES.get(code & _PRIMARY)
     name = getattr(error, "sqlite_errorname", "")
     return None if sentence is None else sentence.format(path=path, error=error, name=name)

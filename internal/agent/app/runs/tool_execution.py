@@ -17,6 +17,7 @@ from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import byte_budget, call_text
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
 from internal.agent.domain.tools import ToolSpec
@@ -206,7 +207,7 @@ class ToolExecutor:
                 raise ToolError(f"{call.name} timed out after {seconds:g} s.") from failure
             # a crash is a result as well: the model can try something else
             logger.exception("tool crashed", extra={"run_id": ids.run_id, "tool": call.name})
-            raise ToolError(f"{call.name} failed: {type(failure).__name__}.") from failure
+            raise ToolError(_crash_message(call.name, failure)) from failure
         finally:
             progress.close()
 
@@ -222,6 +223,12 @@ class ToolExecutor:
 def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:
     """Return the specification of a call that passed the review, so its tool exists."""
     return next(spec for spec in config.tools if spec.name == call.name)
+
+
+def _crash_message(tool: str, failure: Exception) -> str:
+    if isinstance(failure, OSError):
+        return f"{tool} failed. {describe_system_error(failure)}"
+    return f"{tool} failed: {type(failure).__name__}."
 
 
 def _ignore_output(_text: str) -> None:
