@@ -107,10 +107,12 @@ class _SupervisedTask:
         except Exception as error:
             self._note_stability()
             if self._note_failure(error):
-                logger.warning(
+                expected = _is_expected(error)
+                logger.log(
+                    logging.WARNING if expected else logging.ERROR,
                     "background task failed",
                     extra={"task": self._name, "reason": self._failure},
-                    exc_info=None if _is_expected(error) else error,
+                    exc_info=None if expected else error,
                 )
             return restart_delay(self._failures)
         finally:

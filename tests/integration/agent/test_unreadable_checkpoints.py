@@ -13,16 +13,19 @@ from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.checkpoints import CHECKPOINT_VERSION
+from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.config.loader import load
 from larkspur.app import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, plain_gateway, plan, sound
 from tests.support.anthropic_server import Reply, Rules, When
+from tests.support.chat_services import EchoChat, open_channel
 from tests.support.database_files import execute
 
 NEWER = (
     "The checkpoint of the run was written by a newer Larkspur (checkpoint version"
     f" {CHECKPOINT_VERSION + 1}, this one reads up to {CHECKPOINT_VERSION})."
 )
+QUIET = ChatChannelSettings(react_emoji="off", progress="off", access=ChatAccess(operate=("*",)))
 CANNOT_BE_READ = "The checkpoint of the run cannot be read: "
 DAMAGES = {
     "a cut Turn": (
@@ -112,6 +115,20 @@ async def test_a_run_whose_stored_bytes_are_no_text_fails_without_its_messages(h
         sound(events)
         assert "Could not decode to UTF-8" in events[-1]["payload"]["error"]
         assert await history(here, made) == [user_message("damaged")]
+
+
+async def test_the_person_in_the_chat_is_told(home: Path) -> None:
+    service = EchoChat()
+    async with core(home, PLANNER) as here, open_channel(service, here, QUIET):
+        asked = await service.say("damaged")
+        await here.model.until_asked(2)
+    execute(home / "larkspur.db", "update checkpoints set turn = '{'")
+
+    async with core(home, FINISHER) as here, open_channel(service, here, QUIET):
+        await service.until(lambda: bool(service.replies()))
+        [(text, replied_to)] = service.replies()
+        assert "its saved state can't be read" in text
+        assert replied_to == asked
 
 
 async def submit_in_terminal(terminal: TerminalServices, text: str) -> Submitted:

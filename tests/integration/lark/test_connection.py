@@ -70,6 +70,15 @@ async def test_the_connection_receives_events_and_stops(caplog: pytest.LogCaptur
         assert not re.search("(?:ticket|access_key)=[^•]", record.getMessage())
 
 
+async def test_a_stopped_connection_can_be_started_again() -> None:
+    async with LarkSim([APP]) as sim, Link(sim) as link:
+        await link.until("connected")
+        await link.connection.stop()
+        await link.connection.wait()
+        link.connection.start()
+        await link.until("connected")
+
+
 async def test_an_event_whose_handler_raises_is_redelivered(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=500.0) as sim, Link(sim) as link:
         await link.until("connected")

@@ -187,19 +187,18 @@ class Recovery:
             return []
         if run.status == "running":
             yield from self._stores.runs.requeue(run.id, run.fence)
-        if current.stop is not None:
-            stop = current.stop
-            outcome = stop_outcome(RunStopped(stop.by, stop.via, stop.reason))
         task = yield from self._stores.tasks.get(run.task_id)
         if task is None:
             raise StoreError(f"the task of {run.id} is not in the database")
         if with_turn:
             outcome = yield from self._explain(run, outcome)
+        if (stop := current.stop) is not None:
+            outcome = stop_outcome(RunStopped(stop.by, stop.via, stop.reason))
         end = partial(end_idle_run, self._stores, run, task, outcome=outcome)
         return (yield from end(ids=ids, now=now, with_turn=with_turn))
 
     def _explain(self, run: Run, outcome: TurnOutcome) -> Read[TurnOutcome]:
-        """Return the outcome, or that the checkpoint cannot be read: then nothing else matters."""
+        """Return the outcome, or that the checkpoint cannot be read, whatever else happened."""
         stored = yield from self._stores.runs.get_checkpoint(run.id)
         try:
             if stored is not None:

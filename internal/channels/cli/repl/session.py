@@ -237,6 +237,8 @@ class ReplSession:
             await work
         except GatewayError as error:
             self.view.print_lines("row", [self.view.rows.failed(str(error))])
+        except Exception as error:  # noqa: BLE001 - the session goes on, and says so
+            self._print_unforeseen(error)
         finally:
             self.redraw()
 
@@ -298,10 +300,20 @@ class ReplSession:
                         break
                     self._is_disconnected = not batch.is_connected
                     for envelope in batch.envelopes:
-                        self.view.add_event(envelope)
+                        self._add_event(envelope)
                     self._send_queued()
             # the event log was reset: continue from its current end
             after = await client.head(session_id)
+
+    def _add_event(self, envelope: bytes) -> None:
+        try:
+            self.view.add_event(envelope)
+        except Exception as error:  # noqa: BLE001 - one event must not end the stream
+            self._print_unforeseen(error)
+
+    def _print_unforeseen(self, error: Exception) -> None:
+        sentence = self.messages("unforeseen", reason=f"{type(error).__name__}: {error}")
+        self.view.print_lines("row", [self.view.rows.failed(sentence)])
 
     def _send_queued(self) -> None:
         if self.view.current is None:

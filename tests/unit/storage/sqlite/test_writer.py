@@ -17,6 +17,7 @@ from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from internal.storage.sqlite.writer import PendingWork, execute, resolve_futures
+from tests.support.database_files import execute as execute_statements
 from tests.support.store_records import a_session
 
 STORES = Stores()
@@ -103,6 +104,16 @@ async def test_an_integer_over_64_bits_fails_its_own_write(database: SqliteDatab
     await database.write(add("after"))
 
 
+async def test_the_writer_goes_on_after_an_error_before_its_first_write(path: Path) -> None:
+    async with open_database(path) as database:
+        execute_statements(path, "alter table event_log rename to lost")
+        assert "no such table" in await failure(database, add("before"))
+        assert "no such table" in database.state.failure
+        execute_statements(path, "alter table lost rename to event_log")
+        await database.write(add("after"))
+        assert database.state.failure == ""
+
+
 async def test_a_full_disk_fails_the_whole_group(
     database: SqliteDatabase,
 ) -> None:
@@ -174,6 +185,7 @@ import asyncio, resource, sys
 from internal.agent.domain.errors import StoreUnavailable
 from internal.storage.database_url import open_database
 from internal.agent.store.stores import Stores
+from tests.support.database_files import execute as execute_statements
 from tests.support.store_records import a_session
 
 async def fill(path, limit_before, limit):

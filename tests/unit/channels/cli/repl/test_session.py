@@ -91,6 +91,19 @@ async def test_text_is_queued_while_a_task_runs_and_can_be_taken_back(
     assert [gateway.session.unqueue() for _ in range(3)] == ["two", "one", None]
 
 
+async def test_an_unforeseen_error_is_shown_and_the_session_continues(
+    gateway: GatewaySession,
+) -> None:
+    async def fail() -> None:
+        raise ValueError("odd")
+
+    gateway.session.start(fail())
+    sentence = "Something went wrong in this session (ValueError: odd). It"
+    assert f"✕ {sentence}" in await printed_until(gateway, f"✕ {sentence}")
+    gateway.session.send("hello")
+    assert status(gateway)[0] == "starting …"
+
+
 async def test_a_stop_puts_queued_text_back_into_the_input(gateway: GatewaySession) -> None:
     gateway.session.view.runs.expect("run-1", "task-1", "running")
     gateway.session.queue_text("one")
