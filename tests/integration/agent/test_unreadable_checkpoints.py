@@ -84,9 +84,12 @@ async def check_failed(here: Core, made: Submitted, damage: str) -> None:
     run = await here.run(made)
     assert (run.status, run.error) == ("failed", end["error"])
     assert len(await history(here, made)) == kept
-    following = await here.submit("what happened?", made.session_id)  # the model gets the history
+    following = await here.services.gateway.resume(made.task_id, LOCAL_OWNER, "web")
     events = await here.end_of(following)
     assert events[-1]["payload"]["final_answer"] == "I see"
+    request = here.model.requests[-1]
+    assert request["tools"], "the run begins anew, with the history of the session"
+    assert len(request["messages"]) >= kept
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

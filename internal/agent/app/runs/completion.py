@@ -19,7 +19,7 @@ from internal.agent.app.runs.finalization import (
     end_events,
     finalize_run,
     find_unfinished_work,
-    load_turn,
+    load_turn_to_end,
     requeue_run,
     stop_outcome,
     summarize,
@@ -125,7 +125,7 @@ class RunCompleter:
             await self.cancel(context, turn, stopped)
 
     async def _load_turn(self, context: RunContext) -> Turn | None:
-        return await self._database.read(partial(load_turn, self._stores, context.run))
+        return await self._database.read(partial(load_turn_to_end, self._stores, context.run))
 
     def _summarize(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> RunResult:
         return summarize(context.run, context.task, turn, outcome, ended=self._now())

@@ -29,7 +29,7 @@ from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Origin, Run, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
-from internal.agent.store.checkpoints import decode_checkpoint, readable_turn
+from internal.agent.store.checkpoints import StoredCheckpoint, decode_checkpoint, readable_turn
 from internal.agent.store.database import Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
@@ -106,7 +106,7 @@ def end_idle_run(
     Raises:
         Conflict: the run is running or has ended.
     """
-    turn = (yield from load_turn(stores, run)) if with_turn else None
+    turn = (yield from load_turn_to_end(stores, run)) if with_turn else None
     outcome = with_last_text(outcome, turn)
     events = find_unfinished_work(
         (yield from stores.events.list_by_run(run.id)), error=truncate_json(outcome.error)
@@ -165,15 +165,23 @@ def requeue_run(
 
 
 def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:
-    """Return the Turn of a run's last checkpoint, of an unreadable one what can be read."""
+    """Return the Turn of a run's last checkpoint; None without a readable one."""
     stored = yield from stores.runs.get_checkpoint(run.id)
-    if stored is None:
-        return None
+    return None if stored is None else _decode(stored, run)
+
+
+def load_turn_to_end(stores: Stores, run: Run) -> Read[Turn | None]:
+    """Return the Turn of a run that ends; of an unreadable checkpoint what can be read."""
+    stored = yield from stores.runs.get_checkpoint(run.id)
+    return None if stored is None else _decode(stored, run) or readable_turn(stored)
+
+
+def _decode(stored: StoredCheckpoint, run: Run) -> Turn | None:
     try:
         return decode_checkpoint(stored)
     except StoreCorrupt as error:
         logger.warning("checkpoint unreadable", extra={"run_id": run.id, "reason": str(error)})
-        return readable_turn(stored)
+        return None
 
 
 def stop_outcome(stopped: RunStopped) -> TurnOutcome:
