@@ -195,7 +195,7 @@ class RunStore:
     def list_stop_requests(self, owner: str, /) -> Read[list[tuple[RunId, StopRequest]]]:
         """Return the stop requests for an owner's running runs."""
         rows = yield Statement("stop_requests", (owner,))
-        return [(run_id, _stop_request.decode(stop)) for run_id, stop in rows]
+        return [(run_id, _read_stop(stop)) for run_id, stop in rows]
 
     def end(self, run_id: RunId, fence: int, end: RunEnd, /) -> Write[bool]:
         """Store the result of a run. False when it has ended or its fence is another one.
@@ -259,7 +259,18 @@ def _runs(rows: list[Row]) -> list[Run]:
 def _run(row: Row) -> Run:
     values = list(row)
     if values[_STOP] is not None:
-        values[_STOP] = _stop_request.decode(values[_STOP])
+        values[_STOP] = _read_stop(values[_STOP])
     values[_TERMINAL] = bool(values[_TERMINAL])
-    values[_USAGE] = _usage.decode(values[_USAGE])
+    try:
+        values[_USAGE] = _usage.decode(values[_USAGE])
+    except msgspec.MsgspecError:  # one damaged row must not hide all other runs
+        values[_USAGE] = Usage()
     return Run(*values)
+
+
+def _read_stop(stored: str) -> StopRequest:
+    """Return a stored stop request; of a damaged one, that somebody asked for a stop."""
+    try:
+        return _stop_request.decode(stored)
+    except msgspec.MsgspecError:
+        return StopRequest(by="unknown", via="unknown")

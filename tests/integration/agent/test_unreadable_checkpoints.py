@@ -120,6 +120,22 @@ async def test_a_run_whose_stored_bytes_are_no_text_fails_without_its_messages(h
         assert await history(here, made) == [user_message("damaged")]
 
 
+async def test_damaged_columns_of_a_run_affect_no_other_run(home: Path) -> None:
+    async with core(home, PLANNER) as here:
+        stopped, damaged = await here.submit("stopped"), await here.submit("intact and damaged")
+        await until_planned(here, stopped)
+        await until_planned(here, damaged)
+    file = home / "larkspur.db"
+    damage = "update runs set {} = 'x' where id = '{}'"
+    execute(file, damage.format("stop_request", stopped.run_id))
+    execute(file, damage.format("usage", damaged.run_id))
+
+    async with core(home, FINISHER) as here:
+        assert (await here.end_of(damaged))[-1]["payload"]["final_answer"] == "done"
+        assert (await here.end_of(stopped))[-1]["event"] == "workflow.result.cancelled"
+        assert (await here.end_of(await here.submit("intact")))[-1]["payload"]["final_answer"]
+
+
 async def test_the_person_in_the_chat_is_told(home: Path) -> None:
     service = EchoChat()
     async with core(home, PLANNER) as here, open_channel(service, here, QUIET):
