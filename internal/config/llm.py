@@ -84,13 +84,17 @@ class LlmSettings(Section):
     tool_calls: Literal["native", "text"] = key(
         "native", "text: describes tools in the prompt, for models without tool calling."
     )
-    max_output_tokens: Count = key(8_192, "Maximum output of one call, in tokens.")
+    max_output_tokens: Count | None = key(
+        None, "Maximum output of one call, in tokens; unset: that of the model, see docs/models.md."
+    )
     context_window: Count = key(200_000, "Context window to use, in tokens, including the output.")
     temperature: Temperature | None = key(None, "0 to 2; unset: the provider's default.")
     request_timeout_seconds: Seconds = key(
         120.0, "Seconds without data from the provider after which a call fails."
     )
-    max_retries: Retries = key(4, "Number of retries after temporary failures.")
+    max_retries: Retries = key(
+        10, "Number of retries while the model is overloaded or cannot be reached."
+    )
     fallbacks: tuple[ModelOfProvider, ...] = key(
         (), "provider:model to use, in order, when the model is unavailable."
     )
@@ -113,7 +117,7 @@ class LlmSettings(Section):
             raise ValueError(
                 f"provider is {self.provider}, which has no model {self.model}; set both or neither"
             )
-        if self.max_output_tokens >= self.context_window:
+        if self.max_output_tokens is not None and self.max_output_tokens >= self.context_window:
             raise ValueError("max_output_tokens must be smaller than context_window")
         return self
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import re
 from collections.abc import AsyncGenerator, Iterable
-from typing import TYPE_CHECKING, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
@@ -21,6 +21,7 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
 )
+from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
@@ -148,10 +149,10 @@ def error_from_type(kind: str, message: str) -> ModelError:
 
 def is_stale_thinking(error: ModelError) -> bool:
     """Return True if the provider rejected earlier thinking blocks, not the request."""
-    return isinstance(error, ModelRejected) and bool(_STALE_THINKING.search(str(error).lower()))
+    return isinstance(error, ModelRejected) and bool(_STALE_THINKING.search(error.detail.lower()))
 
 
-_STOPS: dict[str, Literal["end", "tools", "length", "refused"]] = {
+_STOPS: dict[str, ReplyStop] = {
     "end_turn": "end",
     "stop_sequence": "end",
     "pause_turn": "end",
@@ -222,11 +223,13 @@ class AnthropicResponseReader(ResponseReader):
         self._model, self._request_id = model, request_id
         self._blocks: dict[int, _Growing] = {}
         self._usage = _Usage()
-        self._stop: Literal["end", "tools", "length", "refused"] | None = None
+        self._stop: ReplyStop | None = None
 
     def _reply(self) -> ModelResponse:
-        parts = (self._blocks[index].part() for index in sorted(self._blocks))
         usage = self._usage
+        stop: ReplyStop = "length" if self._cut else self._stop or "end"
+        last = max(self._blocks, default=None) if stop == "length" else None
+        parts = (self._blocks[n].part(cut=n == last) for n in sorted(self._blocks))
         # a response that was cut ends before the provider's count
         written = self._size // 4 if self._cut else usage.output_tokens or 0
         return ModelResponse(
@@ -237,7 +240,7 @@ class AnthropicResponseReader(ResponseReader):
                 cache_read_tokens=usage.cache_read_input_tokens or 0,
                 cache_write_tokens=usage.cache_creation_input_tokens or 0,
             ),
-            stop="length" if self._cut else self._stop or "end",
+            stop=stop,
             model=self._model,
             request_id=self._request_id,
         )
@@ -308,7 +311,7 @@ class _Growing:
         if delta.partial_json:
             self._json.append(delta.partial_json)
 
-    def part(self) -> Part | None:
+    def part(self, *, cut: bool) -> Part | None:
         match self._block.type:
             case "text":
                 text = replace_surrogates("".join(self._text))
@@ -320,14 +323,16 @@ class _Growing:
             case "redacted_thinking":
                 return Thinking("", redacted=replace_surrogates(self._block.data))
             case "tool_use":
-                return self._call()
+                return self._call(cut=cut)
             case _:  # an unknown block type
                 return None
 
-    def _call(self) -> ToolCall:
+    def _call(self, *, cut: bool) -> ToolCall:
         raw = "".join(self._json)
         block = self._block
-        given = parse_arguments(raw or encode_json(block.input).decode())
+        if not (raw or cut):
+            raw = encode_json(block.input).decode()
+        given = parse_arguments(raw, cut=cut)
         return ToolCall(replace_surrogates(block.id), replace_surrogates(block.name), *given)
 
 

@@ -1,7 +1,10 @@
 """Translates error responses of all providers into the agent's error types."""
 
+import math
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -30,6 +33,18 @@ _TOO_LONG = re.compile(
 _NO_CREDIT = re.compile(
     r"insufficient[ _](balance|quota|credits?|funds)|account ?overdue|credit balance is too low"
     r"|overdue balance|billing[ _]hard[ _]limit|余额不足|欠费",
+    re.IGNORECASE,
+)
+# Anthropic, OpenAI, DeepSeek, Ark, Qwen, Together: the largest output limit is the number after it.
+_OUTPUT_LIMIT = re.compile(
+    r"max_(?:completion_|output_)?tokens(?![^.]*(?:context|input|prompt)).*?"
+    r"(?:> |at most |maximum |range of max_tokens is \[\d+, ?|<= ?|\[\d+, ?"
+    r"|less than (?:or equal to )?|up to )`?(\d+)",
+    re.IGNORECASE,
+)
+_MACHINE_TEXT = re.compile(r"\s*[{\[<]|.*Traceback|.*</?[a-z]+>", re.IGNORECASE | re.DOTALL)
+_ADDRESS_OR_ID = re.compile(
+    r"[(\[]?\b(?:https?://\S+|(?:request|trace|log)[ _-]?id\b\W*[\w-]+|req_\w+)[)\]]?[.,;]?",
     re.IGNORECASE,
 )
 _FLAGGED = re.compile(r"moderation|flagged|content policy", re.IGNORECASE)
@@ -65,9 +80,35 @@ def error_from_status(
     retry_after: float | None = None,
 ) -> ModelError:
     """Translate an HTTP status with the provider's message and error code into an error."""
-    said = one_line(message)
+    said = one_line(message, 2_000)
+    error = _error(peer, status, said, code=code, retry_after=retry_after)
+    error.detail = f"{status} {code} {said}"
+    return error
+
+
+def readable(message: str) -> str:
+    """Return what a provider says, if a person can read it, else "".
+
+    Addresses and request ids are left out, JSON, HTML and stack traces as a whole.
+    """
+    if _MACHINE_TEXT.match(message):
+        return ""
+    return one_line(_ADDRESS_OR_ID.sub("", message), 300).strip(" :,;")
+
+
+def find_output_limit(error: ModelError) -> int | None:
+    """Return the largest output limit that the provider accepts, if it rejected a larger one."""
+    found = _OUTPUT_LIMIT.search(error.detail) if isinstance(error, ModelRejected) else None
+    return None if found is None else int(found[1])
+
+
+def _error(
+    peer: ProviderInfo, status: int, said: str, *, code: str, retry_after: float | None
+) -> ModelError:
     if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {said}"):
-        return ModelRejected(f"{peer.name} reports that the account has no credit left: {said}")
+        return ModelRejected(_say(f"{peer.name} reports that the account has no credit", said))
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR and _OUTPUT_LIMIT.search(said):
+        return _rejected(peer, status, said)
     if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{code} {said}"):
         return _too_long(peer, said)
     if status == HTTPStatus.FORBIDDEN and _FLAGGED.search(said):
@@ -77,24 +118,29 @@ def error_from_status(
 
 def _by_status(peer: ProviderInfo, status: int, said: str, retry_after: float | None) -> ModelError:
     if status in {401, 403}:
-        return ModelKeyRejected(f"{peer.name} rejected the API key in {_key(peer)}: {said}")
+        return ModelKeyRejected(_say(f"{peer.name} rejected the API key in {_key(peer)}", said))
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return _too_long(peer, said)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return ModelOverloaded(f"{peer.name} is rate-limiting requests: {said}", retry_after)
+        return ModelOverloaded(_say(f"{peer.name} is rate-limiting requests", said), retry_after)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return ModelOverloaded(f"{peer.name} is unavailable ({status}): {said}", retry_after)
+        return ModelOverloaded(_say(f"{peer.name} is unavailable ({status})", said), retry_after)
     if status == HTTPStatus.REQUEST_TIMEOUT:
-        return ModelUnreachable(f"{peer.name} timed out while receiving the request: {said}")
+        return ModelUnreachable(f"{peer.name} timed out while receiving the request.")
     return _rejected(peer, status, said)
 
 
 def _too_long(peer: ProviderInfo, said: str) -> ContextTooLong:
-    return ContextTooLong(f"{peer.name} reports that the request is too long: {said}")
+    return ContextTooLong(_say(f"{peer.name} reports that the request is too long", said))
 
 
 def _rejected(peer: ProviderInfo, status: int, said: str) -> ModelRejected:
-    return ModelRejected(f"{peer.name} rejected the request ({status}): {said}")
+    return ModelRejected(_say(f"{peer.name} rejected the request ({status})", said))
+
+
+def _say(words: str, said: str) -> str:
+    reason = readable(said)
+    return f"{words}: {reason}" if reason else f"{words}."
 
 
 def _key(peer: ProviderInfo) -> str:
@@ -102,12 +148,21 @@ def _key(peer: ProviderInfo) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the provider asks to wait, or None if it gives no number."""
+    """Return the seconds that the provider asks to wait, or None if it asks for no wait."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        given = headers.get(name, "")
         try:
-            seconds = float(headers[name]) / unit
-        except (KeyError, ValueError):  # an HTTP date: not supported
-            continue
-        if 0 <= seconds < float("inf"):
+            seconds = float(given) / unit
+        except ValueError:
+            seconds = _seconds_until(given)
+        if 0 <= seconds < math.inf:
             return seconds
     return None
+
+
+def _seconds_until(date: str) -> float:
+    """Return the seconds until an HTTP date, NaN if the text is none."""
+    try:
+        return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds()
+    except (TypeError, ValueError):  # TypeError: a date without a time zone
+        return math.nan

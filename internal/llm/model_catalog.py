@@ -1,7 +1,7 @@
 """Limits and prices of models: the registry's figures, overridden by the settings."""
 
 from internal.agent.domain.usage import Price, PriceTable
-from internal.agent.ports.llm import ModelBook, ModelLimits
+from internal.agent.ports.llm import DEFAULT_MAX_OUTPUT_TOKENS, ModelBook, ModelLimits
 from internal.config.llm import LlmSettings
 from internal.llm.registry import PROVIDERS, ModelInfo, find_model
 
@@ -25,10 +25,12 @@ def make_model_book(settings: LlmSettings) -> ModelBook:
 
 
 def model_limits(model: str, settings: LlmSettings) -> ModelLimits:
-    """Return the configured limits, reduced to what the model can do where that is known."""
+    """Return the configured limits, reduced to what the model can do where that is known.
+
+    Without a configured output limit it is that of the model.
+    """
     info = find_model(model) or ModelInfo(model)
-    window, output = settings.context_window, settings.max_output_tokens
-    return ModelLimits(
-        context_window=min(window, info.context_window or window),
-        max_output_tokens=min(output, info.max_output_tokens or output),
-    )
+    window = min(settings.context_window, info.context_window or settings.context_window)
+    known = info.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS
+    output = settings.max_output_tokens or min(known, window // 2)
+    return ModelLimits(window, min(output, info.max_output_tokens or output))

@@ -123,7 +123,7 @@ class OpenAIModel:
                 better = adapt_to_error(dialect, refusal)
                 if better is None:
                     raise
-                fields = {"model": request.model, "refusal": str(refusal)}
+                fields = {"model": request.model, "refusal": refusal.detail}
                 _log.info("request refused, said otherwise from now on", extra=fields)
                 dialect = self._dialects[request.model] = better
         return await self._post(request, dialect)
@@ -138,6 +138,7 @@ class OpenAIModel:
         wait = retry_after(refusal.headers)
         error = error_from_body(self._service.peer, refusal.status, refusal.body, wait)
         error.args = (self._sdk.hide_key_in(str(error)),)
+        error.detail = self._sdk.hide_key_in(error.detail)
         return error
 
     def _estimated(self, reply: ModelResponse, request: ModelRequest) -> ModelResponse:

@@ -53,7 +53,7 @@ def adapt_to_error(dialect: Dialect, refusal: ModelError) -> Dialect | None:
     """Return the dialect that an error asks for, or None if it asks for no known change."""
     if not isinstance(refusal, ModelRejected):
         return None
-    said = str(refusal)
+    said = refusal.detail
     for pattern, change in _LESSONS:
         better = replace(dialect, **change)
         if better != dialect and pattern.search(said):

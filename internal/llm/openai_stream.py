@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelUnreachable
 from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
+from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse, TextDelta
@@ -87,8 +88,7 @@ def _upstream(error: Mapping[Any, Any]) -> str:
             return ""
 
 
-_Stop = Literal["end", "tools", "length", "refused"]
-_STOPS: dict[str, _Stop] = {
+_STOPS: dict[str, ReplyStop] = {
     "tool_calls": "tools",
     "function_call": "tools",
     "length": "length",
@@ -173,7 +173,7 @@ class OpenAIResponseReader(ResponseReader):
         self._thoughts: list[str] = []
         self._calls: list[_Growing] = []
         self._usage = Usage()
-        self._stop: _Stop | None = None
+        self._stop: ReplyStop | None = None
 
     def feed(self, chunk: bytes) -> list[TextDelta]:
         """Take the next bytes of the stream and return their text deltas, joined by kind."""
@@ -199,17 +199,17 @@ class OpenAIResponseReader(ResponseReader):
 
     def _reply(self) -> ModelResponse:
         text, thoughts = (replace_surrogates("".join(p)) for p in (self._text, self._thoughts))
-        calls = tuple(call.made() for call in self._calls)
+        stop: ReplyStop = "length" if self._cut else self._stop or "end"
+        cut = self._calls[-1:] if stop == "length" else []
+        calls = tuple(
+            call.made(cut=call in cut) for call in self._calls if call.name or call not in cut
+        )
         parts: tuple[Part, ...] = (
             *((Thinking(thoughts),) if thoughts.strip() else ()),
             *((Text(text),) if text.strip() else ()),
             *calls,
         )
-        stop = self._stop or "end"
-        if stop in {
-            "end",
-            "tools",
-        }:  # many servers send `stop` after calls, some `tool_calls` without any
+        if stop in {"end", "tools"}:  # many servers send `stop` after calls, or the other way round
             stop = "tools" if calls else "end"
         usage = self._usage
         if not self.has_usage:
@@ -217,7 +217,7 @@ class OpenAIResponseReader(ResponseReader):
         return ModelResponse(
             parts=parts,
             usage=usage,
-            stop="length" if self._cut else stop,
+            stop=stop,
             model=self._model,
             request_id=self._request_id,
         )
@@ -331,11 +331,11 @@ class _Growing:
         raw = "".join(self._raw)
         return self._arguments is not None or bool(raw and parse_arguments(raw)[1] is None)
 
-    def made(self) -> ToolCall:
+    def made(self, *, cut: bool = False) -> ToolCall:
         if not self.name:
             raise ModelUnreachable("The provider sent a tool call without a name.")
         raw = "".join(self._raw)
         if self._arguments is not None:
             raw = encode_json(self._arguments).decode()
         name, call_id = replace_surrogates(self.name), replace_surrogates(self.call_id)
-        return ToolCall(call_id, name, *parse_arguments(raw))
+        return ToolCall(call_id, name, *parse_arguments(raw, cut=cut))

@@ -1,7 +1,9 @@
 """The only retry layer: backoff, restarted responses, and fallbacks in their order."""
 
 import asyncio
+import dataclasses
 import logging
+import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -10,15 +12,24 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from internal.agent.domain.errors import ModelUnavailable
+from internal.agent.domain.errors import (
+    ModelError,
+    ModelOverloaded,
+    ModelRejected,
+    ModelUnavailable,
+)
 from internal.agent.ports.llm import (
     ModelClient,
     ModelRequest,
     ModelStreamEvent,
+    RetryReason,
+    RetryScheduled,
     StreamRestarted,
     TextDelta,
 )
+from internal.llm.errors import find_output_limit
 
+RETRIES_BEFORE_FALLBACK = 4
 _log = logging.getLogger(__name__)
 
 
@@ -47,36 +58,44 @@ class RetryPolicy:
     """How long to keep trying one route.
 
     Before the first text of a response a call is retried `retries` times. The waits start at
-    `first_seconds` and double up to `longest_seconds`, which also bounds a wait that the provider
-    asks for. A response that broke off after its first text is restarted once.
+    `first_seconds` and double up to `longest_seconds`; a longer one that the provider asks for is
+    waited out. A response that broke off after its first text is restarted once.
     """
 
-    retries: int = 4
+    retries: int = 10
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
 
     def wait(self, tries: int, error: ModelUnavailable, chance: float) -> float:
         """Return the seconds to wait after `tries` failures. `chance` is in [0, 1)."""
-        grown = self.first_seconds * 2.0 ** min(tries - 1, 16)
+        grown = min(self.first_seconds * 2.0 ** min(tries - 1, 16), self.longest_seconds)
         # half fixed, half random, so that runs that failed together do not retry together
-        return min(max(grown * (0.5 + chance / 2), error.retry_after or 0.0), self.longest_seconds)
+        return max(grown * (0.5 + chance / 2), error.retry_after or 0.0)
+
+    def before_fallback(self) -> "RetryPolicy":
+        """Return the policy of a route that another one follows: that one is tried sooner."""
+        return dataclasses.replace(self, retries=min(self.retries, RETRIES_BEFORE_FALLBACK))
 
 
 class _Tries:
-    """The failures on one route so far."""
+    """The failures on one route so far. No wait is longer than `most` seconds."""
 
-    def __init__(self, policy: RetryPolicy) -> None:
-        self._policy = policy
+    def __init__(self, policy: RetryPolicy, most: float) -> None:
+        self._policy, self._most = policy, most
         self._failed = 0
         self._restarts = 0
 
-    def wait(self, error: ModelUnavailable, *, said: bool) -> float | None:
-        """Return the seconds to wait before the next try, or None to give up."""
+    def next(self, error: ModelUnavailable, *, said: bool) -> RetryScheduled | None:
+        """Return the next try, or None to give up."""
         self._failed += 1
         self._restarts += said
         if self._restarts > 1 or self._failed - self._restarts > self._policy.retries:
             return None
-        return self._policy.wait(self._failed, error, random.random())  # noqa: S311  # not used for security
+        seconds = self._policy.wait(self._failed, error, random.random())  # noqa: S311  # not used for security
+        if seconds > self._most:
+            return None
+        reason: RetryReason = "overloaded" if isinstance(error, ModelOverloaded) else "unreachable"
+        return RetryScheduled(reason, seconds, self._failed + 1)
 
 
 class RetryingModel:
@@ -99,6 +118,7 @@ class RetryingModel:
         self._policy = policy or RetryPolicy()
         self._places = asyncio.Semaphore(concurrency)
         self._sleep = sleep
+        self._output_limits: dict[str, int] = {}
 
     def check_key(self) -> None:
         """Raise `ModelKeyRejected` if a key is missing, including those of the fallbacks."""
@@ -114,8 +134,9 @@ class RetryingModel:
         last = len(self._routes) - 1
         for n, route in enumerate(self._routes):
             asked = replace(request, model=route.model) if route.model else request
+            policy = self._policy if n == last else self._policy.before_fallback()
             try:
-                async with aclosing(self._insist(route, asked)) as pieces:
+                async with aclosing(self._insist(route, asked, policy)) as pieces:
                     async for piece in pieces:
                         yield piece
             except _GaveUp as end:
@@ -135,33 +156,67 @@ class RetryingModel:
             await client.close()
 
     async def _insist(
-        self, route: Route, request: ModelRequest
+        self, route: Route, request: ModelRequest, policy: RetryPolicy
     ) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the response of one route, retrying as the policy allows.
 
         Raises:
             _GaveUp: the route cannot answer now.
         """
-        tries = _Tries(self._policy)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + request.patience_seconds
+        tries = _Tries(policy, math.inf if policy is self._policy else policy.longest_seconds)
         while True:
             said = False
+            asked = self._within_limit(request)
             try:
-                async with self._places, aclosing(route.client.stream(request)) as pieces:
+                async with self._places, aclosing(route.client.stream(asked)) as pieces:
                     async for piece in pieces:
                         said = said or isinstance(piece, TextDelta)
                         yield piece
             except ModelUnavailable as error:
-                seconds = tries.wait(error, said=said)
-                if seconds is None:
+                again = tries.next(error, said=said)
+                _log_failure(request, error, again)
+                if again is None or clock() + again.seconds > deadline:
                     raise _GaveUp(error, said=said) from error
-                fields = {"model": request.model, "seconds": seconds, "error": str(error)}
                 failure = str(error)
+            except ModelRejected as error:
+                _log_failure(request, error)
+                if not self._learn_limit(asked, error):
+                    raise
+                continue
+            except ModelError as error:
+                _log_failure(request, error)
+                raise
             else:
                 return
-            _log.info("model call failed, trying again", extra=fields)
             if said:
                 yield StreamRestarted(failure)
-            await self._sleep(seconds)
+            yield again
+            await self._sleep(again.seconds)
+
+    def _within_limit(self, request: ModelRequest) -> ModelRequest:
+        limit = self._output_limits.get(request.model, request.max_output_tokens)
+        return replace(request, max_output_tokens=min(limit, request.max_output_tokens))
+
+    def _learn_limit(self, request: ModelRequest, error: ModelRejected) -> bool:
+        """Store the output limit that an error names; False if the request was within it."""
+        limit = find_output_limit(error)
+        if limit is None or not 0 < limit < request.max_output_tokens:
+            return False
+        self._output_limits[request.model] = limit
+        return True
+
+
+def _log_failure(
+    request: ModelRequest, error: ModelError, again: RetryScheduled | None = None
+) -> None:
+    fields = {"model": request.model, "error": str(error), "detail": error.detail}
+    if again is None:
+        _log.warning("model call failed", extra=fields)
+    else:
+        fields["seconds"] = f"{again.seconds:.1f}"
+        _log.info("model call failed, trying again", extra=fields)
 
 
 class _GaveUp(Exception):

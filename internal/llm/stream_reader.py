@@ -10,7 +10,7 @@ import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelUnreachable
 from internal.agent.domain.text import replace_surrogates
-from internal.agent.ports.llm import ModelResponse, TextDelta
+from internal.agent.ports.llm import MAX_REPLY_CHARACTERS, ModelResponse, TextDelta
 from internal.llm.lenient_json import decode_json, load_json
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -69,10 +69,6 @@ class EventDataReader:
             return data
         return None
 
-
-# Far more than 128,000 output tokens. The rest is not read: the response ends with stop `length`,
-# as if the model had reached its own limit.
-MAX_REPLY_CHARACTERS = 2_000_000
 
 _T = TypeVar("_T")
 
@@ -162,9 +158,12 @@ class ResponseReader(ABC):
             self._cut = self.is_finished = True
 
 
-def parse_arguments(raw: str) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of a call; if they are not a JSON object, none and the raw text."""
-    if not raw.strip():
+def parse_arguments(raw: str, *, cut: bool = False) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments of a call; if they are not a JSON object, none and the raw text.
+
+    No text stands for no arguments, unless the call was `cut`.
+    """
+    if not raw.strip() and not cut:
         return {}, None
     try:
         arguments = decode_json(replace_surrogates(raw).encode())

@@ -121,8 +121,8 @@ class SdkClient:
         try:
             sdk.set_result(self._imported())
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
-            said = f"Cannot create the client for {self._peer.name}: {one_line(str(error))}"
-            refused = ModelRejected(said)
+            said = f"Cannot create the client for {self._peer.name}."
+            refused = ModelRejected(said, detail=one_line(str(error)))
             refused.__cause__ = error
             sdk.set_exception(refused)
 
@@ -219,7 +219,11 @@ class SdkClient:
 
     def _unreachable(self, error: BaseException) -> ModelUnreachable:
         said = one_line(self._key.hide_in(str(error))) or type(error).__name__
-        return ModelUnreachable(f"Cannot connect to {self._peer.name} at {self._address}: {said}")
+        detail = f"{self._address}: {said}"
+        if isinstance(error, TimeoutError):
+            sentence = f"{self._peer.name} sent nothing for {self._silence:g} s."
+            return ModelUnreachable(sentence, detail=detail)
+        return ModelUnreachable(f"Cannot connect to {self._peer.name}.", detail=detail)
 
 
 async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[TextDelta]:

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
 from tests.browser.words import GOAL, report, title
-from tests.support.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Call, Fault, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -233,3 +233,15 @@ def test_a_stream_of_another_log_is_reloaded(serve: Serve, enter: Open, home: Pa
     status(page, "completed")
     newest = "window.larkspur.sessionStore.getState().state.cursor"
     assert str(page.evaluate(newest)).startswith("zzzzzz-")
+
+
+def test_a_wait_for_the_model_and_a_cut_answer_are_shown(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    busy = Fault("status", status=529, retry_after=3, times=1)
+    page = enter(serve(script([Reply(text="So far.", stop_reason="max_tokens", fault=busy)])))
+    send(page, "tell me all")
+    thread = page.get_by_test_id("thread")
+    expect(thread).to_contain_text("The model is overloaded, retrying in 3 s (attempt 2)")
+    expect(thread).to_contain_text("output limit reached")
+    expect(thread).not_to_contain_text("overloaded")

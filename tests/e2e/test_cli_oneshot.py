@@ -272,6 +272,38 @@ async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[st
     assert "limit of iterations" in result.err
 
 
+@BOTH_TRANSPORTS
+async def test_cut_answer_exits_with_5(way: str, home: Path, environ: dict[str, str]) -> None:
+    script = [Reply(text=f"{n} ", stop_reason="length") for n in range(4)]
+    async with cli_environment(way, home, environ, script) as cli:
+        result = await cli.shot("count")
+    assert (result.code, result.out) == (5, b"0 1 2 3\n")
+    assert result.err == "The model reached its output limit; the answer is incomplete.\n"
+
+
+@BOTH_TRANSPORTS
+async def test_wait_for_an_overloaded_model_is_reported(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    busy = Fault("status", status=429, retry_after=0.1, times=2)
+    async with cli_environment(way, home, environ, [Reply(text="ok", fault=busy)]) as cli:
+        result = await cli.shot("hi")
+    assert (result.code, result.out) == (0, b"ok\n")
+    retries = re.findall(r"The model is overloaded, retrying in 1 s \(attempt (\d)\)", result.err)
+    assert retries == ["2", "3"]
+
+
+@PROCESS
+async def test_refusal_is_asked_once_and_exits_with_1(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    async with cli_environment(way, home, environ, [Reply(stop_reason="content_filter")]) as cli:
+        result = await cli.shot("do harm")
+        assert len(cli.model.requests) == 1
+    assert (result.code, result.out) == (1, b"")
+    assert result.err == "The model declined this request.\n"
+
+
 @GATEWAY
 async def test_failed_run_exits_with_1_and_its_reason(
     way: str, home: Path, environ: dict[str, str]

@@ -63,9 +63,16 @@ class StoreCorrupt(StoreError):
 
 
 class ModelError(LarkspurError):
-    """The model call failed. `code` is the `error_code` of `workflow.result.final`."""
+    """The model call failed. `code` is the `error_code` of `workflow.result.final`.
+
+    `detail` is for the log: the words of the provider, with addresses and request ids.
+    """
 
     code: ClassVar[str] = "model_error"
+
+    def __init__(self, sentence: str, *, detail: str = "") -> None:
+        super().__init__(sentence)
+        self.detail = detail or sentence
 
 
 class ModelKeyRejected(ModelError):
@@ -82,8 +89,10 @@ class ModelUnavailable(ModelError):
 
     code: ClassVar[str] = "model_unavailable"
 
-    def __init__(self, sentence: str, retry_after: float | None = None) -> None:
-        super().__init__(sentence)
+    def __init__(
+        self, sentence: str, retry_after: float | None = None, *, detail: str = ""
+    ) -> None:
+        super().__init__(sentence, detail=detail)
         self.retry_after = retry_after
 
 

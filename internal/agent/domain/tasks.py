@@ -33,6 +33,7 @@ Status = Literal["queued", "running", "waiting", "completed", "failed", "cancell
 StopReason = Literal[
     "final_answer",
     "max_iterations",
+    "max_output",
     "timeout",
     "budget_exceeded",
     "interrupted",
@@ -48,6 +49,7 @@ ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 STATUS_BY_STOP_REASON: dict[StopReason, Status] = {
     "final_answer": "completed",
     "max_iterations": "completed",
+    "max_output": "completed",
     "timeout": "failed",
     "budget_exceeded": "failed",
     "interrupted": "failed",

@@ -1,5 +1,6 @@
 """Model clients: requests, streamed replies, limits and prices."""
 
+import math
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -7,9 +8,14 @@ from typing import Literal, Protocol
 import msgspec
 
 from internal.agent.domain.messages import Message, Part
+from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import PriceTable, Usage
 
+DEFAULT_MAX_OUTPUT_TOKENS = 8_192
+"""The longest reply of a model whose limit is unknown."""
+MAX_REPLY_CHARACTERS = 2_000_000
+"""Far more than 128,000 tokens. A longer reply is cut, as if the model had reached its limit."""
 ToolChoice = Literal["auto", "none"]
 
 
@@ -21,8 +27,10 @@ class ModelRequest(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = "auto"
-    max_output_tokens: int = 8192
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     temperature: float | None = None
+    patience_seconds: float = math.inf
+    """How long the call may be repeated while the model is overloaded or cannot be reached."""
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -39,21 +47,32 @@ class StreamRestarted(msgspec.Struct, frozen=True):
     reason: str
 
 
+RetryReason = Literal["overloaded", "unreachable"]
+
+
+class RetryScheduled(msgspec.Struct, frozen=True):
+    """The call failed; after `seconds` it is made again, for the `attempt`-th time."""
+
+    reason: RetryReason
+    seconds: float
+    attempt: int
+
+
 class ModelResponse(msgspec.Struct, frozen=True):
     """The complete reply, the last item of every stream.
 
     `stop` is "length" if the model reached `max_output_tokens`. A call whose arguments are not a
-    JSON object has `malformed` set. `parts` may be empty.
+    JSON object, or may have been cut, has `malformed` set. `parts` may be empty.
     """
 
     parts: tuple[Part, ...]
     usage: Usage
-    stop: Literal["end", "tools", "length", "refused"]
+    stop: ReplyStop
     model: str
     request_id: str = ""
 
 
-ModelStreamEvent = TextDelta | StreamRestarted | ModelResponse
+ModelStreamEvent = TextDelta | StreamRestarted | RetryScheduled | ModelResponse
 
 
 class ModelLimits(msgspec.Struct, frozen=True):

@@ -173,8 +173,8 @@ def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str)
     match outgoing.stop_reason:
         case None | "final_answer" | "await_user_input":
             return answer or phrases("answer_empty")
-        case "max_iterations":
-            note = phrases("note_max_iterations", run=run)
+        case "max_iterations" | "max_output" as reason:
+            note = phrases(f"note_{reason}", run=run)
         case "user_stop" if failure == INTERRUPTED_REASON:
             note = phrases("interrupted")
         case "user_stop":

@@ -6,6 +6,8 @@ import msgspec
 
 from internal.agent.domain.events.types import (
     LifecycleUpdated,
+    ModelRetry,
+    OutputSummary,
     PlanUpdated,
     ResultCancelled,
     ResultFinal,
@@ -21,7 +23,15 @@ MAX_LINES, MAX_LINE_LENGTH, MAX_STEPS, MIN_TOOL_LINES = 12, 160, 40, 3
 
 _TERMINAL = frozenset({ResultFinal.name, ResultCancelled.name})
 _OBSERVED = _TERMINAL | {
-    each.name for each in (LifecycleUpdated, PlanUpdated, ToolStarted, ToolCompleted)
+    each.name
+    for each in (
+        LifecycleUpdated,
+        ModelRetry,
+        OutputSummary,
+        PlanUpdated,
+        ToolStarted,
+        ToolCompleted,
+    )
 }
 _PHASES: dict[str, RunPhase] = {
     "queued": "queued",
@@ -48,6 +58,9 @@ class _Payload(msgspec.Struct):
     call_id: str = ""
     tool_name: str = ""
     error: str | None = None
+    reason: str = ""
+    seconds: int = 0
+    attempt: int = 0
 
 
 class _Envelope(msgspec.Struct):
@@ -72,6 +85,7 @@ class RunProgress:
         self.is_over = False
         self._steps: tuple[PlanStep, ...] = ()
         self._tools: dict[str, _ToolState] = {}
+        self._retry: _Payload | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -88,9 +102,14 @@ class RunProgress:
         if event not in _OBSERVED:
             return False
         payload = _decode(envelope).payload
+        is_retrying, self._retry = self._retry is not None, None
         match event:
             case LifecycleUpdated.name:
                 self.phase = _PHASES.get(payload.status, self.phase)
+            case ModelRetry.name:
+                self._retry = payload
+            case OutputSummary.name:
+                return is_retrying
             case PlanUpdated.name:
                 self._steps = payload.steps
             case ToolStarted.name:
@@ -107,7 +126,7 @@ class RunProgress:
         return phrases(f"progress_{self.phase}")
 
     def lines(self, phrases: ChatPhrases) -> list[str]:
-        """Return the plan's steps, then the newest tool calls, as Markdown."""
+        """Return the plan's steps, the newest tool calls and a wait for the model, as Markdown."""
         steps = [
             _STEP_MARKS[step.status]
             + " "
@@ -121,5 +140,8 @@ class RunProgress:
         if len(tools) > max_tools:
             hidden = phrases("progress_more", count=len(tools) - max_tools)
             tools = [hidden, *tools[-max_tools:]]
+        if retry := self._retry:
+            known = {"seconds": retry.seconds, "attempt": retry.attempt}
+            tools.append(phrases(f"retry_{retry.reason}", **known))
         gap = [""] if steps and tools else []
         return [*steps[:MAX_STEPS], *gap, *tools]

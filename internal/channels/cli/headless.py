@@ -140,6 +140,8 @@ class HeadlessRunner:
             await self._stop()
         for row in batch.rows:
             report.add_event(row.id, row.envelope)
+        for notice in report.take_notices():
+            print_error(notice)
         await self._write(report.take_lines())
 
     async def _finish(self, report: RunReport, signal_code: int | None) -> int:

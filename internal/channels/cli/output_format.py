@@ -16,11 +16,16 @@ from internal.i18n.catalog import MessageCatalog
 _EXIT_CODES = {
     "final_answer": OK,
     "max_iterations": LIMIT,
+    "max_output": LIMIT,
     "timeout": LIMIT,
     "budget_exceeded": LIMIT,
     "rejected": DENIED,
 }
-_COMPLETED = {"final_answer", "max_iterations"}
+_LIMITS = {
+    "max_iterations": "The limit of iterations was reached; the answer may be incomplete.",
+    "max_output": "The model reached its output limit; the answer is incomplete.",
+}
+_COMPLETED = {"final_answer", *_LIMITS}
 _QUESTION_FIELDS = ("question_id", "kind", "title", "options")
 _MAX_COMPLETE_CHARS = 10_000
 """Length from which the answer in an event may be truncated."""
@@ -41,6 +46,7 @@ class RunReport:
         self._denied: list[dict[str, Any]] = []
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
+        self._notices: list[str] = []
         self._error = ""
         self._key_refused = False
 
@@ -74,6 +80,11 @@ class RunReport:
         lines, self._lines = self._lines, []
         return b"".join(lines)
 
+    def take_notices(self) -> list[str]:
+        """Return the messages that are due on standard error, and remove them from the report."""
+        notices, self._notices = self._notices, []
+        return notices
+
     def format_queued(self) -> bytes:
         """Return the output of a task that is not waited for."""
         if self._output == "text":
@@ -103,8 +114,8 @@ class RunReport:
             messages += [
                 "\n".join(render_question(one, catalog)) for one in self._questions.values()
             ]
-        elif reason == "max_iterations":
-            messages.append("The limit of iterations was reached; the answer may be incomplete.")
+        elif reason in _LIMITS:
+            messages.append(_LIMITS[reason])
         elif status in {"failed", "cancelled"}:
             messages.append(f"The run {self.ids.run_id} was {status}: {reason or 'no reason'}.")
         return messages
@@ -117,6 +128,10 @@ class RunReport:
                 named = {"call_id": payload["call_id"], "tool_name": payload["tool_name"]}
                 metadata, error = payload["metadata"], payload.get("error", "")
                 self._denied.append({**named, "rules": metadata["rules"], "error": error})
+            case "workflow.node.retry":
+                known = {name: payload[name] for name in ("seconds", "attempt")}
+                key = f"retry_{payload['reason']}"
+                self._notices.append(MessageCatalog("cli", "en")(key, **known))
             case "workflow.question.asked":
                 self._questions[payload["question_id"]] = payload
             case "workflow.question.answered":

@@ -13,7 +13,7 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
-from tests.support.anthropic_server import Call, Reply
+from tests.support.anthropic_server import Call, Fault, Reply
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, LarkGateway, open_lark, open_lark_gateway
 
@@ -51,6 +51,20 @@ async def test_one_card_shows_plan_and_tools_and_ends_done(tmp_path: Path) -> No
         await lark.settled()
         assert [one.parent_id for one in lark.from_bot()] == [asked, asked]
         assert [one.msg_type for one in lark.from_bot()] == ["interactive", "interactive"]
+
+
+async def test_the_card_says_that_the_model_is_overloaded(tmp_path: Path) -> None:
+    busy = Fault("status", status=529, retry_after=2, times=1)
+    script = [Reply(calls=[plan("look")]), Reply("All done.", fault=busy)]
+    environ = {"LARKSPUR_LLM__MAX_RETRIES": "2"}
+    async with open_lark_gateway(tmp_path, script, SHOWS, environ=environ) as lark:
+        await lark.say("look around")
+        await lark.sim.until(
+            lambda _: "The model is overloaded, retrying in 2 s (attempt 2)" in card_text(lark)
+        )
+        await lark.sim.until(lambda _: title(lark) == "Done")
+        assert "overloaded" not in card_text(lark)
+        assert await lark.until_replies(1) == ["All done."]
 
 
 async def test_progress_as_text_is_one_edited_message(tmp_path: Path) -> None:

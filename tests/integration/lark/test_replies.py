@@ -262,6 +262,21 @@ async def test_a_person_who_may_not_talk_gets_a_refusal(tmp_path: Path) -> None:
         assert "permission to use this bot" in (await lark.until_replies(1))[0]
 
 
+async def test_a_cut_answer_says_that_it_is_incomplete(tmp_path: Path) -> None:
+    cut = Reply("So far.", stop_reason="max_tokens", times=9)
+    async with open_lark_gateway(tmp_path, [cut]) as lark:
+        await lark.say("tell me all")
+        reply = (await lark.until_replies(1))[0]
+        assert reply.startswith("So far.")
+        assert "reached its output limit, so the answer is incomplete" in reply
+
+
+async def test_a_refusal_of_the_model_is_a_sentence_of_its_own(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, [Reply(stop_reason="refusal")]) as lark:
+        await lark.say("do harm")
+        assert "The model declined this request." in (await lark.until_replies(1))[0]
+
+
 async def test_a_failed_run_has_a_readable_reply(tmp_path: Path) -> None:
     fault = Fault("status", status=401, error="authentication_error", message="sk-secret-123")
     async with open_lark_gateway(tmp_path, [Reply(fault=fault)]) as lark:

@@ -33,9 +33,14 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
-from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.agent.ports.llm import (
+    MAX_REPLY_CHARACTERS,
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    TextDelta,
+)
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.stream_reader import MAX_REPLY_CHARACTERS
 from internal.llm.transport import ApiKey
 from tests.support.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
 from tests.support.anthropic_server import Reply as Scripted
@@ -312,7 +317,7 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
         (Fault("status", status=400, message="tools.0: no"), ModelRejected, "tools.0: no"),
         (Fault("status", status=402, message="no credit"), ModelRejected, "no credit"),
         (Fault("status", status=404, message="model: claude-y"), ModelRejected, "claude-y"),
-        (Fault("status", status=408, message="slow"), ModelUnreachable, "slow"),
+        (Fault("status", status=408, message="slow"), ModelUnreachable, "timed out"),
         (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),
         (Fault("status", status=500, message="oh"), ModelOverloaded, "500"),
         (Fault("status", status=503, message="oh"), ModelOverloaded, "503"),
@@ -470,8 +475,9 @@ async def test_an_unreachable_server_is_named_in_the_error() -> None:
     async with ScriptedAnthropic() as gone:
         address = gone.base_url
     model = AnthropicModel(ApiKey(CANARY), base_url=address)
-    with pytest.raises(ModelUnreachable, match=address):
+    with pytest.raises(ModelUnreachable, match=r"Cannot connect to Anthropic\.") as error:
         await collect(model, make_request())
+    assert address in error.value.detail
     await model.close()
 
 

@@ -1,5 +1,8 @@
 """Error responses of providers as error types."""
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
 import pytest
 
 from internal.agent.domain.errors import (
@@ -13,6 +16,7 @@ from internal.agent.domain.errors import (
 from internal.llm.errors import (
     ProviderInfo,
     error_from_status,
+    find_output_limit,
     invalid_key_error,
     missing_key_error,
     retry_after,
@@ -35,6 +39,12 @@ def test_retry_after_is_read_in_seconds_or_ignored(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert retry_after(headers) == seconds
+
+
+def test_retry_after_may_be_a_date() -> None:
+    asked = retry_after({"retry-after": format_datetime(datetime.now(UTC) + timedelta(hours=1))})
+    assert asked is not None
+    assert 3590 <= asked <= 3600
 
 
 PEER = ProviderInfo("Acme", "ACME_API_KEY")
@@ -83,3 +93,41 @@ def test_a_key_error_names_the_variable_or_the_setting() -> None:
     assert "ACME_API_KEY" in str(missing_key_error(PEER))
     assert "ACME_API_KEY" in str(invalid_key_error(PEER))
     assert "llm.api_key" in str(invalid_key_error(PEER._replace(key_name=None)))
+
+
+@pytest.mark.parametrize(
+    ("message", "limit"),
+    [
+        (
+            "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens",
+            64_000,
+        ),
+        ("max_tokens is too large: 128000. This model supports at most 16384 tokens", 16_384),
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8_192),
+        ("`max_tokens` must be less than or equal to `4096`, the maximum value", 4_096),
+        ("Range of max_tokens should be [1, 65536]", 65_536),
+        ("max_completion_tokens must be <= 32768", 32_768),
+        ("use max_completion_tokens instead of max_tokens", None),
+        ("input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000", None),
+        ("prompt is too long: 9 tokens > 8 maximum", None),
+    ],
+)
+def test_rejected_output_limit_is_read_from_the_message(message: str, limit: int | None) -> None:
+    assert find_output_limit(error_from_status(PEER, 400, message)) == limit
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("temperature must be at most 1", ": temperature must be at most 1"),
+        ("See https://x.test/a?b=c for help (request id: req_01AbC)", ": See for help"),
+        ('{"error": {"type": "x"}}', "."),
+        ("<html>Bad Gateway</html>", "."),
+        ("Traceback (most recent call last):\n  File x", "."),
+        ("", "."),
+    ],
+)
+def test_only_readable_words_of_a_provider_are_shown(message: str, shown: str) -> None:
+    error = error_from_status(PEER, 400, message)
+    assert str(error) == f"Acme rejected the request (400){shown}"
+    assert " ".join(message.split()) in error.detail

@@ -29,6 +29,7 @@ from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
     ModelStreamEvent,
+    RetryScheduled,
     StreamRestarted,
     TextDelta,
 )
@@ -223,6 +224,9 @@ async def test_temporary_failures_are_retried(stage: Stage, fault: Fault) -> Non
                 text_so_far += text
             case StreamRestarted():
                 text_so_far = ""
+            case RetryScheduled(_, seconds, attempt):
+                assert seconds < 1
+                assert attempt == 2
             case ModelResponse():
                 assert text_so_far == "".join(
                     part.text for part in piece.parts if isinstance(part, Text)

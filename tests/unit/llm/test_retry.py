@@ -8,6 +8,7 @@ from contextlib import aclosing
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from internal.agent.domain.errors import (
     ContextTooLong,
@@ -22,6 +23,7 @@ from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
     ModelStreamEvent,
+    RetryScheduled,
     StreamRestarted,
     TextDelta,
 )
@@ -44,7 +46,7 @@ class RetryingSetup:
     def __init__(self, server: ScriptedAnthropic, *, fallbacks: tuple[str, ...] = ()) -> None:
         self.waits: list[float] = []
         self.server = server
-        self.client = AnthropicModel(ApiKey("k"), base_url=server.base_url)
+        self.client = AnthropicModel(ApiKey("key-for-tests"), base_url=server.base_url)
         routes = [Route(self.client), *(Route(self.client, name) for name in fallbacks)]
         self.model = RetryingModel(
             routes, policy=RetryPolicy(retries=3), concurrency=2, sleep=self._sleep
@@ -82,7 +84,12 @@ async def single(server: ScriptedAnthropic) -> AsyncIterator[RetryingSetup]:
 
 
 def kinds(pieces: list[ModelStreamEvent]) -> str:
-    return " ".join(type(piece).__name__ for piece in pieces)
+    """Return the types of the pieces without the announced retries."""
+    return " ".join(type(p).__name__ for p in pieces if not isinstance(p, RetryScheduled))
+
+
+def retries(pieces: list[ModelStreamEvent]) -> list[RetryScheduled]:
+    return [piece for piece in pieces if isinstance(piece, RetryScheduled)]
 
 
 async def test_successful_call_is_made_once(with_fallbacks: RetryingSetup) -> None:
@@ -97,17 +104,55 @@ async def test_failures_before_the_first_text_are_retried_with_growing_waits(
     drop = Scripted(fault=Fault("drop"))
     inside = Scripted(fault=Fault("overloaded_in_stream"))
     with_fallbacks.server.add(BUSY, drop, inside, Scripted(text="well"))
-    assert kinds(await with_fallbacks.collect()) == "TextDelta ModelResponse"
+    pieces = await with_fallbacks.collect()
+    assert kinds(pieces) == "TextDelta ModelResponse"
+    assert [(each.reason, each.attempt) for each in retries(pieces)] == [
+        ("overloaded", 2),
+        ("unreachable", 3),
+        ("overloaded", 4),
+    ]
+    assert [each.seconds for each in retries(pieces)] == with_fallbacks.waits
     assert with_fallbacks.models_called == ["claude-first"] * 4
     for wait, most in zip(with_fallbacks.waits, (0.5, 1.0, 2.0), strict=True):
         assert most / 2 <= wait <= most
 
 
-async def test_retry_after_is_honoured_up_to_the_longest_wait(single: RetryingSetup) -> None:
-    faults = [Fault("status", status=429, retry_after=wait) for wait in (7, 100_000)]
-    single.server.add(*(Scripted(fault=fault) for fault in faults), Scripted(text="well"))
+def busy_for(*seconds: float) -> list[Scripted]:
+    faults = [Fault("status", status=429, retry_after=wait) for wait in seconds]
+    return [Scripted(fault=fault) for fault in faults]
+
+
+async def test_retry_after_is_honoured(single: RetryingSetup) -> None:
+    single.server.add(*busy_for(7, 300), Scripted(text="well"))
     await single.collect()
-    assert single.waits == [7.0, 30.0]
+    assert single.waits == [7.0, 300.0]
+
+
+async def test_wait_beyond_the_patience_of_the_request_is_not_begun(single: RetryingSetup) -> None:
+    single.server.add(*busy_for(7, 300), Scripted(text="not used"))
+    request = replace(REQUEST, patience_seconds=200)
+    with pytest.raises(ModelOverloaded):
+        _ = [piece async for piece in single.model.stream(request)]
+    assert single.waits == [7.0]
+
+
+async def test_fallback_is_used_instead_of_a_long_wait(with_fallbacks: RetryingSetup) -> None:
+    with_fallbacks.server.add(*busy_for(31), Scripted(text="from another"))
+    await with_fallbacks.collect()
+    assert with_fallbacks.models_called == ["claude-first", "claude-second"]
+    assert with_fallbacks.waits == []
+
+
+async def test_rejected_output_limit_is_lowered_once_and_kept(single: RetryingSetup) -> None:
+    said = "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for x"
+    too_large = Scripted(fault=Fault("status", status=400, message=said))
+    single.server.add(too_large, Scripted(text="well"), Scripted(text="again"))
+    for _ in range(2):
+        assert kinds(await single.collect()) == "TextDelta ModelResponse"
+    assert [request["max_tokens"] for request in single.server.requests] == [8192, 4096, 4096]
+    single.server.add(too_large)
+    with pytest.raises(ModelRejected):
+        await single.collect()
 
 
 async def test_last_error_is_raised_after_the_last_retry(single: RetryingSetup) -> None:
@@ -123,6 +168,7 @@ async def test_failure_after_the_first_text_restarts_the_stream_once(single: Ret
     assert kinds(pieces) == "TextDelta StreamRestarted TextDelta ModelResponse"
     assert isinstance(pieces[1], StreamRestarted)
     assert "Overloaded" in pieces[1].reason
+    assert retries(pieces) == pieces[2:3]
     reply = pieces[-1]
     assert isinstance(reply, ModelResponse)
     assert reply.parts == (Text("whole"),)
@@ -202,8 +248,8 @@ async def test_fallback_after_text_restarts_the_stream(with_fallbacks: RetryingS
         kinds(pieces)
         == "TextDelta StreamRestarted TextDelta StreamRestarted TextDelta ModelResponse"
     )
-    assert isinstance(pieces[3], StreamRestarted)
-    assert "claude-second" in pieces[3].reason
+    assert isinstance(pieces[4], StreamRestarted)
+    assert "claude-second" in pieces[4].reason
 
 
 async def test_last_error_is_raised_when_all_routes_fail(with_fallbacks: RetryingSetup) -> None:
@@ -230,7 +276,7 @@ async def test_waiting_retry_does_not_count_as_a_concurrent_call(server: Scripte
         asleep.set()
         await awake.wait()
 
-    client = AnthropicModel(ApiKey("k"), base_url=server.base_url)
+    client = AnthropicModel(ApiKey("key-for-tests"), base_url=server.base_url)
     model = RetryingModel([Route(client)], concurrency=1, sleep=sleep)
     server.add(BUSY, Scripted(text="second"), Scripted(text="first, again"))
     async with asyncio.TaskGroup() as group:
@@ -265,3 +311,4 @@ def test_waits_stay_within_their_bounds(tries: int, chance: float) -> None:
     assert 0.25 <= policy.wait(tries, ModelUnreachable("x"), chance) <= policy.longest_seconds
     wait = policy.wait(tries, ModelOverloaded("x", retry_after=20.0), chance)
     assert 20.0 <= wait <= policy.longest_seconds
+    assert policy.wait(tries, ModelOverloaded("x", retry_after=40.0), chance) == 40.0

@@ -66,6 +66,7 @@ async def test_an_sdk_that_cannot_be_imported_is_one_sentence_for_every_call() -
         with pytest.raises(ModelError) as error:
             await client.post("/chat", b"{}", {}, never_called)
         assert isinstance(error.value, ModelRejected)
-        assert str(error.value) == "Cannot create the client for Acme: no module named acme"
+        assert str(error.value) == "Cannot create the client for Acme."
+        assert error.value.detail == "no module named acme"
         assert CANARY not in "".join(traceback.format_exception_only(error.value))
     await client.close()

@@ -233,7 +233,7 @@ export interface RulesView {
 export interface RunView {
   run_id: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop" | null;
+  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   attempt: number;
   answer: string;
   usage: Usage;
@@ -299,7 +299,7 @@ export interface TaskView {
   profile: string;
   model: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop" | null;
+  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   created: string;
   attachments: Array<Attachment>;
 }
@@ -314,7 +314,7 @@ export interface TaskWithRun {
   profile: string;
   model: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop" | null;
+  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   created: string;
   attachments: Array<Attachment>;
   run: RunView;

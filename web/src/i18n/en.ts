@@ -1,3 +1,5 @@
+import type { Payloads } from '../stream/events';
+
 /** The English texts of the page. Other languages have the same keys. */
 export const en = {
   product: 'Larkspur',
@@ -44,8 +46,10 @@ export const en = {
   channels: { cli: 'the terminal', lark: 'Lark', web: 'the web page' },
   plan: 'Plan',
   thinking: 'thinking',
-  startsOver: 'The connection to the model was lost. The reply starts over.',
-  lost: 'Part of this output was skipped. The result will be complete.',
+  retry: ({ reason, seconds, attempt }: Payloads['workflow.node.retry']) =>
+    `The model ${reason === 'overloaded' ? 'is overloaded' : "can't be reached"}, retrying in ${seconds} s (attempt ${attempt})`,
+  startsOver: 'The reply starts over.',
+  lost: 'Part of this output was skipped.',
   question: 'Question',
   waiting: 'Waiting',
   nextQuestion: 'Next question',
@@ -108,16 +112,12 @@ export const en = {
     cancelled: 'cancelled',
   },
   reasons: {
-    await_user_input: 'waiting for an answer',
     budget_exceeded: 'budget exceeded',
-    error: 'error',
-    final_answer: 'done',
-    interrupted: 'interrupted',
     max_iterations: 'iteration limit reached',
-    rejected: 'rejected',
+    max_output: 'output limit reached',
     timeout: 'timed out',
     user_stop: 'stopped',
-  },
+  } as Record<string, string>,
 };
 
 export type Messages = typeof en;

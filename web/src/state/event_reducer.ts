@@ -3,7 +3,7 @@
  * `thread` and `runs` depend on durable events only, so that they are the same for all readers of a
  * cursor; `live` is what ephemeral events add until a node has ended.
  */
-import { reduceRun, endedNodes, newRun } from './run_reducer';
+import { reduceRun, endedNodes, newRun, RETRY } from './run_reducer';
 import { reduceQuestions, type SessionQuestion } from './questions';
 import type { Attachment, Envelope } from '../stream/events';
 import {
@@ -53,6 +53,11 @@ export function activeRun(state: State): RunState | undefined {
   );
 }
 
+function newNode(run: string, node: string): LiveNode {
+  const reasoning = node.endsWith(':think');
+  return { run, node, k: 0, text: '', hole: false, reasoning, again: false };
+}
+
 /** A mutable copy of a state: arrays are copied once, objects are replaced. */
 class StateBuilder {
   private cursor: string;
@@ -91,6 +96,10 @@ class StateBuilder {
     if (!isAfterCursor(row.id, this.cursor)) return;
     this.cursor = row.id;
     this.applyToRun(event);
+    if (event.event === 'workflow.node.retry') {
+      const { run_id: run, payload: retry } = event;
+      this.live[keyOf(run, RETRY)] = { ...newNode(run, RETRY), retry };
+    }
     this.collectFiles(event);
     this.questions = reduceQuestions(this.questions, event);
     if (event.is_subtask) this.thread.applySubtask(event);
@@ -108,9 +117,8 @@ class StateBuilder {
         const { node_id: node, k, text } = event.payload;
         if (!this.isNodeOpen(event.run_id, node)) return;
         const key = keyOf(event.run_id, node);
-        const reasoning = node.endsWith(':think');
         const again = k === 0 && text === '' && this.live[key] !== undefined;
-        this.live[key] = { run: event.run_id, node, k, text, hole: false, reasoning, again };
+        this.live[key] = { ...newNode(event.run_id, node), k, text, again };
         return;
       }
       default:
@@ -118,15 +126,13 @@ class StateBuilder {
     }
   }
 
-  private applyDelta(event: Envelope): void {
-    if (event.event !== 'workflow.node.output.delta' && event.event !== 'workflow.tool.progress') {
-      return;
-    }
+  private applyDelta(
+    event: Extract<Envelope, { event: 'workflow.node.output.delta' | 'workflow.tool.progress' }>,
+  ): void {
     const { node_id: node, k, n, text } = event.payload;
     const key = keyOf(event.run_id, node);
-    const reasoning = node.endsWith(':think');
-    const fresh = { run: event.run_id, node, k: 0, text: '', hole: false, reasoning, again: false };
-    const known = this.live[key] ?? fresh;
+    delete this.live[keyOf(event.run_id, RETRY)];
+    const known = this.live[key] ?? newNode(event.run_id, node);
     if (known.hole || k <= known.k) {
       if (this.live[key] === undefined) this.live[key] = known;
       return;
@@ -159,15 +165,8 @@ class StateBuilder {
   }
 
   private collectFiles(event: Envelope): void {
-    if (
-      event.event !== 'workflow.input.received' &&
-      event.event !== 'workflow.tool.started' &&
-      event.event !== 'workflow.tool.completed' &&
-      event.event !== 'workflow.result.final'
-    ) {
-      return;
-    }
-    for (const file of event.payload.attachments ?? []) {
+    const { attachments = [] } = event.payload as { attachments?: readonly Attachment[] };
+    for (const file of attachments) {
       const known = (one: Attachment) => one.sha256 === file.sha256 && one.name === file.name;
       if (!this.files.some(known)) this.files.push(file);
     }

@@ -1,9 +1,12 @@
 /** Reduces events to the state of a run: status, usage and ended nodes. */
-import type { Envelope, Usage } from '../stream/events';
+import type { Envelope, Status, StopReason, Usage } from '../stream/events';
 import { isOver, NO_TOKENS, type RunState, type Tokens } from './session_state';
 
 /** Late deltas arrive soon after their node has ended. */
 const MAX_ENDED_NODES = 64;
+
+/** The live node that shows a wait for the model, as a reply. */
+export const RETRY = 'retry:say';
 
 export function newRun(event: Envelope): RunState {
   return {
@@ -49,8 +52,7 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
     case 'workflow.result.final': {
       const { stop_reason: reason, duration_ms: duration } = event.payload;
       const usage = toTokens(event.payload.usage);
-      const good = reason === 'final_answer' || reason === 'max_iterations';
-      const status = good ? 'completed' : 'failed';
+      const status = statusAfter(reason);
       const cost = event.payload.cost ?? null;
       return { ...run, status, reason, usage, cost, duration, ended: [] };
     }
@@ -61,13 +63,17 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
   }
 }
 
+export function statusAfter(reason: StopReason): Status {
+  return /^(final|max)_/.test(reason) ? 'completed' : 'failed';
+}
+
 /** Return the nodes that an event ends; the reasoning ends with its reply. */
 export function endedNodes(event: Envelope): string[] {
   switch (event.event) {
     case 'workflow.node.output.summary':
     case 'workflow.node.failed': {
       const node = event.payload.node_id;
-      return node.endsWith(':say') ? [node, `${node.slice(0, -':say'.length)}:think`] : [node];
+      return node.endsWith(':say') ? [node, node.replace(/say$/, 'think'), RETRY] : [node];
     }
     case 'workflow.tool.completed':
       return [event.payload.call_id];

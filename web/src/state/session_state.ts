@@ -4,6 +4,7 @@ import type {
   Attachment,
   Complexity,
   Envelope,
+  Payloads,
   PlanStep,
   QuestionAnswered,
   QuestionAsked,
@@ -145,6 +146,8 @@ export interface LiveNode {
   hole: boolean;
   reasoning: boolean;
   again: boolean;
+  /** The wait for the model that this node shows instead of a text. */
+  retry?: Payloads['workflow.node.retry'];
 }
 
 export interface State {

@@ -1,5 +1,5 @@
 /** Builds the thread of a session: which line an event adds or updates. */
-import { toTokens } from './run_reducer';
+import { statusAfter, toTokens } from './run_reducer';
 import type { Envelope } from '../stream/events';
 import { keyOf, type SubtaskLine, type Line, type Thread, type ToolLine } from './session_state';
 
@@ -119,8 +119,7 @@ export class ThreadBuilder {
     const usage = toTokens(event.payload.usage);
     const said = this.lines.findLast((line) => line.run === run && line.kind === 'say');
     const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
-    const good = reason === 'final_answer' || reason === 'max_iterations';
-    const status = good ? 'completed' : 'failed';
+    const status = statusAfter(reason);
     const { cost = null, error = '' } = event.payload;
     this.put({ ...placed, status, reason, answer, error, duration, usage, cost });
   }

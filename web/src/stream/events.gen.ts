@@ -2,27 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = {
-  "workflow.input.received": { durable: true, terminal: false, inner: false },
-  "workflow.lifecycle.updated": { durable: true, terminal: false, inner: false },
-  "workflow.node.started": { durable: true, terminal: false, inner: false },
-  "workflow.node.completed": { durable: true, terminal: false, inner: false },
-  "workflow.node.failed": { durable: true, terminal: false, inner: false },
-  "workflow.node.output.delta": { durable: false, terminal: false, inner: false },
-  "partial": { durable: false, terminal: false, inner: false },
-  "workflow.node.output.summary": { durable: true, terminal: false, inner: false },
-  "workflow.tool.started": { durable: true, terminal: false, inner: false },
-  "workflow.tool.progress": { durable: false, terminal: false, inner: false },
-  "workflow.tool.completed": { durable: true, terminal: false, inner: false },
-  "workflow.plan.updated": { durable: true, terminal: false, inner: false },
-  "workflow.question.asked": { durable: true, terminal: false, inner: false },
-  "workflow.question.answered": { durable: true, terminal: false, inner: false },
-  "workflow.result.final": { durable: true, terminal: true, inner: false },
-  "workflow.result.cancelled": { durable: true, terminal: true, inner: false },
-  "workflow.diagnostic.error": { durable: true, terminal: false, inner: true },
-  "workflow.diagnostic.context_compression": { durable: true, terminal: false, inner: true },
-  "workflow.diagnostic.context_snapshot": { durable: true, terminal: false, inner: true },
-} as const;
+export const EVENTS = ["workflow.input.received", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -108,7 +88,15 @@ export interface InputReceived {
 export interface LifecycleUpdated {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
   phase: string;
-  stop_reason?: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop";
+  stop_reason?: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
+}
+
+/** The model is overloaded or cannot be reached; it is asked again after `seconds`. `attempt` counts the attempts of this reply: 2 is the first repetition. */
+export interface ModelRetry {
+  node_id: string;
+  reason: "overloaded" | "unreachable";
+  seconds: number;
+  attempt: number;
 }
 
 /** A stage, an iteration or a step is complete. */
@@ -230,10 +218,10 @@ export interface ResultCancelled {
   requested_via: string;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused, model_unavailable, model_busy, model_unreachable, model_rejected, context_too_long. */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, context_too_long. */
 export interface ResultFinal {
   final_answer: string;
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "rejected" | "timeout" | "user_stop";
+  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
   total_iterations: number;
   usage: Usage;
   duration_ms: number;
@@ -318,6 +306,7 @@ export interface Payloads {
   "workflow.node.started": NodeStarted;
   "workflow.node.completed": NodeCompleted;
   "workflow.node.failed": NodeFailed;
+  "workflow.node.retry": ModelRetry;
   "workflow.node.output.delta": OutputDelta;
   "partial": Partial;
   "workflow.node.output.summary": OutputSummary;

@@ -1,5 +1,5 @@
 /** The event types under the names that the page uses. */
-import { CONTROLS, EVENTS, type Envelope, type Payloads } from './events.gen';
+import { CONTROLS, EVENTS, type Payloads } from './events.gen';
 
 export type {
   ApprovalItem,
@@ -7,6 +7,7 @@ export type {
   ControlFrames,
   Envelope,
   EventName,
+  Payloads,
   Plan,
   PlanStep,
   QuestionAnswered,
@@ -19,5 +20,5 @@ export type StopReason = Payloads['workflow.result.final']['stop_reason'];
 export type Complexity = Payloads['workflow.plan.updated']['complexity'];
 
 /** All event names: EventSource delivers only events with a listener. */
-export const EVENT_NAMES = Object.keys(EVENTS) as Array<Envelope['event']>;
+export const EVENT_NAMES = EVENTS;
 export const CONTROL_NAMES = CONTROLS;

@@ -164,3 +164,21 @@ test('thousands of events are reduced one by one without delay', () => {
   expect(state.runs).toHaveLength(900);
   expect(state.thread.lines).toHaveLength(4500);
 });
+
+test('a wait for the model is shown until the reply goes on or ends', () => {
+  const log = new Log();
+  const retry = { node_id: 'iter:1:say', reason: 'overloaded', seconds: 8, attempt: 3 } as const;
+  const waiting = reduceEvent(EMPTY, log.durable('a', 'workflow.node.retry', retry));
+  expect(Object.values(waiting.live).map((node) => node.retry)).toEqual([retry]);
+  const thought = { node_id: 'iter:1:think', k: 1, n: 1, text: 'Hm' };
+  const thinks = reduceEvent(waiting, log.ephemeral('a', 'workflow.node.output.delta', thought));
+  expect(live(thinks)).toEqual(['Hm']);
+  const failed = log.durable('a', 'workflow.node.failed', {
+    node_id: 'iter:1:say',
+    kind: 'generation',
+    phase: 'think',
+    error: 'no',
+    recoverable: false,
+  });
+  expect(reduceEvent(waiting, failed).live).toEqual({});
+});

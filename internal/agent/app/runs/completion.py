@@ -36,7 +36,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
 from internal.agent.store.database import Write
 
-CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations"})
+CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations", "max_output"})
 """Stop reasons after which no node or tool call is left open."""
 
 

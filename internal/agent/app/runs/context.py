@@ -1,5 +1,6 @@
 """Values shared by the stages of a run, and the events that announce a stage."""
 
+import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -34,13 +35,17 @@ class RunServices:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One attempt of a run. `started_at` is its start in monotonic seconds."""
+    """One attempt of a run. `started_at` is its start in monotonic seconds.
+
+    `deadline` is when it times out, in seconds of the event loop.
+    """
 
     ids: RunIds
     run: Run
     task: Task
     stream: SerializingEventListener
     started_at: float
+    deadline: float = math.inf
 
 
 def stage_started(name: str) -> NodeStarted:

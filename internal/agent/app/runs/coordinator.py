@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 
 from internal.agent.app.background_task import background_task
@@ -175,8 +176,9 @@ class AgentCoordinator:
         await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
         timeout_seconds = context.task.spec.limits.timeout_seconds
         try:
-            async with asyncio.timeout(timeout_seconds - context.stream.used_seconds):
-                end = await self._engine.solve(context, turn, paused=paused)
+            async with asyncio.timeout(timeout_seconds - context.stream.used_seconds) as limit:
+                timed = replace(context, deadline=limit.when() or math.inf)
+                end = await self._engine.solve(timed, turn, paused=paused)
         except (LeaseLost, StoreError):
             raise
         except (TimeoutError, ModelError) as error:

@@ -1,9 +1,14 @@
 """The engine: performs the model calls and tool calls that a Turn asks for."""
 
+import asyncio
+import logging
+import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import assert_never
+
+import msgspec
 
 from internal.agent.app.events.writer import Emit, ExtraWork
 from internal.agent.app.runs.context import RunContext, RunServices
@@ -12,6 +17,7 @@ from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreac
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.events.types import (
     InputReceived,
+    ModelRetry,
     NodeCompleted,
     NodeFailed,
     NodeStarted,
@@ -20,22 +26,35 @@ from internal.agent.domain.events.types import (
     Partial,
 )
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.messages import Message, without_call_ids
-from internal.agent.domain.react.context_window import message_budget
+from internal.agent.domain.messages import Message, Text, user_message, without_call_ids
+from internal.agent.domain.react.closing_prompts import CONTINUE_PROMPT
+from internal.agent.domain.react.context_window import (
+    message_budget,
+    message_tokens,
+    reserved_output,
+)
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
 from internal.agent.ports.llm import (
+    MAX_REPLY_CHARACTERS,
     ModelBook,
     ModelClient,
+    ModelLimits,
     ModelRequest,
     ModelResponse,
     ModelStreamEvent,
+    RetryScheduled,
     StreamRestarted,
     TextDelta,
 )
 from internal.agent.store.chats import Steering
 from internal.agent.store.database import Write
+
+MAX_CONTINUATIONS = 3
+"""Requests that continue one text reply that was cut at the output limit."""
+
+logger = logging.getLogger(__name__)
 
 
 class ReplyStream:
@@ -46,6 +65,11 @@ class ReplyStream:
         self._reasoning_id = f"iter:{iteration}:think"
         self._emit = emit
         self._counts: dict[str, int] = {}
+        self._kept = ""
+
+    def keep(self, text: str) -> None:
+        """Keep the text so far: what is consumed next continues it."""
+        self._kept = text
 
     async def consume(self, stream: AsyncGenerator[ModelStreamEvent, None]) -> ModelResponse:
         """Emit the text as it arrives and return the complete response.
@@ -60,6 +84,15 @@ class ReplyStream:
                         await self._emit_delta(event)
                     case StreamRestarted():
                         await self._restart()
+                    case RetryScheduled(reason, seconds, attempt):
+                        await self._emit(
+                            ModelRetry(
+                                node_id=self.node_id,
+                                reason=reason,
+                                seconds=math.ceil(seconds),
+                                attempt=attempt,
+                            )
+                        )
                     case ModelResponse():
                         return event
         raise ModelUnreachable("The model's reply ended early.")
@@ -74,11 +107,17 @@ class ReplyStream:
         await self._emit(delta)
 
     async def _restart(self) -> None:
-        """Clear the text of an attempt that failed halfway."""
-        cleared = [Partial(node_id=node_id, k=0, text="") for node_id in self._counts]
-        self._counts.clear()
-        if cleared:
-            await self._emit(*cleared)
+        """Take back the text of an attempt that failed halfway."""
+        self._counts = dict.fromkeys(self._counts, 0)
+        if self._kept:
+            self._counts[self.node_id] = 1
+        texts = {self.node_id: self._kept}
+        partials = [
+            Partial(node_id=node_id, k=k, text=texts.get(node_id, ""))
+            for node_id, k in self._counts.items()
+        ]
+        if partials:
+            await self._emit(*partials)
 
 
 class ReactEngine:
@@ -217,49 +256,89 @@ class ReactEngine:
             usage=reply.usage,
         )
         parts = without_call_ids(reply.parts)
-        events = turn.add_reply(parts, reply.model, reply.usage, cost)
+        events = turn.add_reply(parts, reply.model, reply.usage, cost, stop=reply.stop)
         await context.stream.emit(summary, *events, turn=turn)
         return reply
 
     async def _request_reply(
         self, context: RunContext, turn: Turn, stream: ReplyStream
     ) -> ModelResponse:
+        """Request a reply. A text that is cut at the output limit is continued.
+
+        A continuation that fails leaves the text as it is: cut.
+        """
+        reply = await self._begin_reply(context, turn, stream)
+        for _ in range(MAX_CONTINUATIONS):
+            if not _is_cut_text(reply):
+                break
+            text = Message("assistant", reply.parts).text
+            stream.keep(text)
+            cut = (Message("assistant", (Text(text),)), user_message(CONTINUE_PROMPT))
+            try:
+                more = await stream.consume(self._model.stream(self._request(context, turn, *cut)))
+            except ModelError as error:
+                fields = {"run_id": context.run.id, "error": str(error)}
+                logger.warning("cut reply not continued", extra=fields)
+                break
+            reply = msgspec.structs.replace(
+                more, parts=(*reply.parts, *more.parts), usage=reply.usage + more.usage
+            )
+        return reply
+
+    async def _begin_reply(
+        self, context: RunContext, turn: Turn, stream: ReplyStream
+    ) -> ModelResponse:
         """Request a reply; if the provider finds the context too long, retry once with less."""
         limits = self._book.limits(turn.config.model)
-        budget = message_budget(
-            turn.config.system,
-            turn.config.tools,
-            context_window=limits.context_window,
-            max_output_tokens=limits.max_output_tokens,
-        )
+        budget = _message_budget(limits, turn, limits.max_output_tokens)
         omitted = turn.fit_context(budget)
         if omitted is not None:
             await context.stream.emit(omitted, turn=turn)
         try:
-            return await stream.consume(self._model.stream(self._request(turn)))
+            return await stream.consume(self._model.stream(self._request(context, turn)))
         except ContextTooLong:
             omitted = turn.fit_context(budget, refused=True)
             if omitted is None:
                 raise
             await context.stream.emit(omitted, turn=turn)
-            return await stream.consume(self._model.stream(self._request(turn)))
+            return await stream.consume(self._model.stream(self._request(context, turn)))
 
-    def _request(self, turn: Turn) -> ModelRequest:
+    def _request(self, context: RunContext, turn: Turn, *more: Message) -> ModelRequest:
+        """Return the next request; `more` follows the messages of the Turn."""
         ask = turn.next()
         if not isinstance(ask, Ask):
             raise TypeError(f"the Turn asks for {type(ask).__name__}, not for the model")
+        limits, messages = self._book.limits(turn.config.model), (*ask.messages, *more)
+        room = _message_budget(limits, turn, 0) - sum(map(message_tokens, messages))
+        reserved = reserved_output(limits.context_window, limits.max_output_tokens)
         return ModelRequest(
             model=turn.config.model,
             system=turn.config.system,
-            messages=ask.messages,
+            messages=messages,
             tools=turn.config.tools,
             tool_choice="none" if ask.final else "auto",
-            max_output_tokens=self._book.limits(turn.config.model).max_output_tokens,
+            max_output_tokens=min(limits.max_output_tokens, max(room, reserved)),
             temperature=self._book.temperature,
+            patience_seconds=context.deadline - asyncio.get_running_loop().time(),
         )
 
     def _elapsed_ms(self, started_at: float) -> int:
         return round((self._clock.monotonic() - started_at) * 1000)
+
+
+def _message_budget(limits: ModelLimits, turn: Turn, output: int) -> int:
+    return message_budget(
+        turn.config.system,
+        turn.config.tools,
+        context_window=limits.context_window,
+        max_output_tokens=output,
+    )
+
+
+def _is_cut_text(reply: ModelResponse) -> bool:
+    message = Message("assistant", reply.parts)
+    is_text = bool(message.text.strip()) and not message.calls
+    return reply.stop == "length" and is_text and len(message.text) < MAX_REPLY_CHARACTERS
 
 
 def _iteration_started(number: int) -> NodeStarted:

@@ -193,6 +193,23 @@ class NodeFailed(Event, frozen=True, kw_only=True):
         return self.node_id, self.kind
 
 
+class ModelRetry(Event, frozen=True, kw_only=True):
+    """The model is overloaded or cannot be reached; it is asked again after `seconds`.
+
+    `attempt` counts the attempts of this reply: 2 is the first repetition.
+    """
+
+    name: ClassVar[str] = "workflow.node.retry"
+    node_id: str
+    reason: Literal["overloaded", "unreachable"]
+    seconds: int
+    attempt: int
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The reply."""
+        return self.node_id, "generation"
+
+
 class OutputDelta(Event, frozen=True, kw_only=True):
     """The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one."""
 
@@ -314,7 +331,8 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
     `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused,
-    model_unavailable, model_busy, model_unreachable, model_rejected, context_too_long.
+    model_unavailable, model_busy, model_unreachable, model_rejected, model_refused,
+    context_too_long.
     """
 
     name: ClassVar[str] = "workflow.result.final"
@@ -354,6 +372,7 @@ EVENTS: tuple[type[Event], ...] = (
     NodeStarted,
     NodeCompleted,
     NodeFailed,
+    ModelRetry,
     OutputDelta,
     Partial,
     OutputSummary,

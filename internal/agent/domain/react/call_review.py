@@ -81,6 +81,8 @@ class ReviewState(msgspec.Struct, frozen=True):
     corrections: dict[str, int]
     released_gates: frozenset[str]
     question_count: int
+    cut_at: int | None = None
+    """The output tokens at which the reply was cut, None if it was not."""
 
 
 class CallReview(msgspec.Struct):
@@ -276,11 +278,7 @@ class _Reviewer:
             known = ", ".join(self._specs)
             self._fail(call, f"There is no tool {call.name[:80]!r}. The tools are: {known}.")
         elif call.malformed is not None:
-            self._fail(
-                call,
-                "Not run: the arguments were not a JSON object. Call it again with valid JSON."
-                f" You sent: {truncate(call.malformed, 500)}",
-            )
+            self._fail(call, self._malformed(call.malformed))
         elif not self._is_corrected(call):
             self._check_permission(spec, call)
 
@@ -371,6 +369,17 @@ class _Reviewer:
                 duration_ms=0,
                 error=truncate_json(sentence),
             )
+        )
+
+    def _malformed(self, sent: str) -> str:
+        if self._state.cut_at is not None:
+            return (
+                f"Not run: your reply was cut at {self._state.cut_at} tokens, before this call was"
+                " complete. Send less in one call: write a long file in parts."
+            )
+        return (
+            "Not run: the arguments were not a JSON object. Call it again with valid JSON."
+            f" You sent: {truncate(sent, 500)}"
         )
 
     def _handle_control_call(self, call: ToolCall) -> None:

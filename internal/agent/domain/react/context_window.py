@@ -26,6 +26,7 @@ from internal.agent.domain.tools import ToolSpec
 IMAGE_TOKENS = 1600
 OVERHEAD_TOKENS = 8
 IMAGE_NOTE = "(an image, left out)"
+MIN_RESERVED_OUTPUT = 8_192
 CONTEXT_MARGIN = 0.95
 """Share of the context window that is filled; token counts are estimates."""
 
@@ -59,9 +60,19 @@ class ContextWindow(msgspec.Struct, frozen=True):
 def message_budget(
     system: str, tools: Iterable[ToolSpec], *, context_window: int, max_output_tokens: int
 ) -> int:
-    """Return the tokens that are left for the messages of a request, at least 1."""
+    """Return the tokens that are left for the messages of a request, at least 1.
+
+    The reply gets what the messages leave of the window, and never less than is reserved for it.
+    """
     fixed = text_tokens(system) + tools_tokens(tools)
-    return max(int(context_window * CONTEXT_MARGIN) - max_output_tokens - fixed, 1)
+    reserved = reserved_output(context_window, max_output_tokens)
+    return max(int(context_window * CONTEXT_MARGIN) - reserved - fixed, 1)
+
+
+def reserved_output(context_window: int, max_output_tokens: int) -> int:
+    """Return the tokens that are kept free for a reply, however long the messages are."""
+    share = max(context_window // 8, MIN_RESERVED_OUTPUT)
+    return min(max_output_tokens, share, context_window // 2)
 
 
 def text_tokens(text: str) -> int:

@@ -1,6 +1,7 @@
 """Steps: what a Turn asks for next, and its outcome."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -8,6 +9,9 @@ from internal.agent.domain.messages import Message, ToolCall
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
+
+ReplyStop = Literal["end", "tools", "length", "refused"]
+"""Why a reply of the model ended; "length" if it was cut at the output limit."""
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):

@@ -35,8 +35,10 @@ from internal.agent.domain.react import context_window
 from internal.agent.domain.react.call_review import ReviewState, review_calls
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
+    CUT_REPLY_PROMPT,
     EMPTY_REPLY_PROMPT,
     NO_ANSWER,
+    REFUSED,
     STOP_EXPLANATIONS,
 )
 from internal.agent.domain.react.context_window import ContextWindow
@@ -48,6 +50,7 @@ from internal.agent.domain.react.steps import (
     Done,
     ModelSpending,
     Pause,
+    ReplyStop,
     TurnOutcome,
     total_cost,
     total_usage,
@@ -58,6 +61,8 @@ from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
 
 MAX_EMPTY_REPLIES = 3
+MAX_CUT_REPLIES = 3
+"""Replies in a row that are cut at the output limit. After them a final answer is requested."""
 OUTCOME_UNKNOWN = "interrupted, outcome unknown"
 NOT_RUN = "not run"
 
@@ -84,6 +89,7 @@ class Turn(msgspec.Struct, kw_only=True):
     released_gates: frozenset[str] = frozenset()
     failures: int = 0
     empty_replies: int = 0
+    cut_replies: int = 0
     spending: dict[str, ModelSpending] = {}
     earlier_cost: float = 0.0
     question: Question | None = None
@@ -125,13 +131,21 @@ class Turn(msgspec.Struct, kw_only=True):
         return next(filter(None, reversed(texts)), "")
 
     def add_reply(
-        self, parts: Sequence[Part], model: str, usage: Usage, cost: float | None
+        self,
+        parts: Sequence[Part],
+        model: str,
+        usage: Usage,
+        cost: float | None,
+        *,
+        stop: ReplyStop = "end",
     ) -> list[Event]:
         """Add a reply of the model and review its calls.
 
-        A call without a valid, unused id gets one that no other run of the session has.
+        A call without a valid, unused id gets one that no other run of the session has. A text that
+        was cut at the output limit ends the Turn: it was continued before, as often as allowed.
         """
         self.iteration += 1
+        self.cut_replies = self.cut_replies + 1 if stop == "length" else 0
         self._spend(model, usage, cost)
         text = replace_surrogates(
             "".join(part.text for part in parts if isinstance(part, Text))
@@ -140,6 +154,8 @@ class Turn(msgspec.Struct, kw_only=True):
         made = (part for part in parts if isinstance(part, ToolCall))
         prefix = call_id_prefix(self.config.run_id, self.iteration)
         calls = assign_call_ids(made, used, prefix)
+        if stop == "refused":
+            return self._finish(TurnOutcome("error", text, REFUSED, "model_refused"), text)
         if self.closing_reason is not None or self._over_budget():
             reason: StopReason = self.closing_reason or "budget_exceeded"
             return self._finish(
@@ -149,10 +165,12 @@ class Turn(msgspec.Struct, kw_only=True):
             self.empty_replies = 0
             self.messages.append(Message("assistant", (*text_parts(parts), *calls)))
             self.calls, self.results = calls, {}
-            return self._review(calls)
+            return self._review(calls, usage.output_tokens if stop == "length" else None)
         if text:
-            return self._finish(TurnOutcome("final_answer", text), text)
-        return self._empty_reply()
+            return self._finish(
+                TurnOutcome("max_output" if stop == "length" else "final_answer", text), text
+            )
+        return self._cut_reply(usage) if stop == "length" else self._empty_reply()
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         """Record that these calls start: from now on their outcome may be unknown."""
@@ -314,9 +332,17 @@ class Turn(msgspec.Struct, kw_only=True):
         self._close_if_exhausted()
         return [DiagnosticError(phase="think", error="the model gave an empty reply")]
 
-    def _review(self, calls: tuple[ToolCall, ...]) -> list[Event]:
+    def _cut_reply(self, usage: Usage) -> list[Event]:
+        self.add_user_message(CUT_REPLY_PROMPT.format(tokens=usage.output_tokens))
+        self._close_if_exhausted()
+        error = "the model's reply was cut at the output limit before it had any text"
+        return [DiagnosticError(phase="think", error=error)]
+
+    def _review(self, calls: tuple[ToolCall, ...], cut_at: int | None) -> list[Event]:
         plan = (self.plan, self.open_step, self.approved_plan, self.plan_reviewed)
-        state = ReviewState(*plan, self.corrections, self.released_gates, self.question_count)
+        state = ReviewState(
+            *plan, self.corrections, self.released_gates, self.question_count, cut_at
+        )
         review = review_calls(self.config, state, calls)
         self.plan, self.open_step = review.plan, review.open_step
         self.corrections, self.released_gates = review.corrections, review.released_gates
@@ -366,6 +392,8 @@ class Turn(msgspec.Struct, kw_only=True):
             pass  # the plan was rejected
         elif self.failures >= limits.max_consecutive_tool_failures:
             self.closing_reason = "error"
+        elif self.cut_replies >= MAX_CUT_REPLIES:
+            self.closing_reason = "max_output"
         elif self.iteration >= limits.max_iterations:
             self.closing_reason = "max_iterations"
         if self.closing_reason is not None:

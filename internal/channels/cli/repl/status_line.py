@@ -37,6 +37,8 @@ class RunState:
     """The `workflow.tool.started` payloads of the running calls, by call id."""
     progress: str = ""
     """The last line of output of the running tool."""
+    notice: str = ""
+    """Why the run waits for the model, "" once it goes on."""
     started: bool = False
     """True once the run has been running: a later `running` status ends a pause."""
 
@@ -114,6 +116,8 @@ def render_status(
 def _describe_activity(
     run: RunState, plan: Mapping[str, Any] | None, glyphs: Glyphs, messages: MessageCatalog
 ) -> str:
+    if run.notice:
+        return run.notice
     name, detail = messages("thinking") if run.thinking else "", ""
     if run.tools:
         call = next(reversed(run.tools.values()))

@@ -156,6 +156,10 @@ class TranscriptView:
                 self.plan = payload
                 if known.get("steps") is None or known.get("version") != payload["version"]:
                     self.print_lines("row", [self.rows.plan(payload)])
+            case "workflow.node.retry":
+                if run := self.runs.runs.get(event["run_id"]):
+                    known = {name: payload[name] for name in ("seconds", "attempt")}
+                    run.notice = self._messages(f"retry_{payload['reason']}", **known)
             case "workflow.question.asked" | "workflow.question.answered":
                 self._question(event, payload)
             case "workflow.result.final":
@@ -178,7 +182,7 @@ class TranscriptView:
 
     def _append_delta(self, run_id: str, delta: Mapping[str, Any]) -> None:
         if run := self.runs.runs.get(run_id):
-            run.thinking = bool(delta.get("reasoning"))
+            run.thinking, run.notice = bool(delta.get("reasoning")), ""
         if not delta.get("reasoning"):
             self._reply_of(run_id, delta["node_id"]).append(delta)
 
@@ -191,7 +195,7 @@ class TranscriptView:
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
         if run := self.runs.runs.get(run_id):
             run.tokens += sum(summary["usage"].values())
-            run.thinking = False
+            run.thinking, run.notice = False, ""
         if summary["content"] or self._reply is not None:
             self._reply_of(run_id, summary["node_id"]).complete(summary["content"])
             self._close()
@@ -251,8 +255,8 @@ class TranscriptView:
         if error := result.get("error"):
             mark = self._glyphs.failed
             self.print_lines("row", [self.rows.failed(error)])
-        elif result["stop_reason"] == "max_iterations":
-            self.print_lines("note", [self.rows.note(self._messages("limit"))])
+        elif (key := f"limit_{result['stop_reason']}") in self._messages:
+            self.print_lines("note", [self.rows.note(self._messages(key))])
         for file in result.get("attachments", ()):
             label = self._messages("files_kept", name=file["name"], size=file["size"])
             self.print_lines("row", [self.rows.faint(f"{self._glyphs.artifact} {label}")])

@@ -4,6 +4,8 @@ from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_
 from internal.agent.domain.events.types import (
     Event,
     LifecycleUpdated,
+    ModelRetry,
+    OutputSummary,
     PlanUpdated,
     ResultFinal,
     ToolCompleted,
@@ -56,6 +58,26 @@ def test_the_state_follows_the_events() -> None:
     assert [*over, state.is_over] == [False, True]
     assert state.title(ZH) == "已完成"
     assert EN.tool("never_heard_of") == "Use never_heard_of"
+
+
+def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:
+    state = RunProgress()
+    apply(state, ModelRetry(node_id="iter:1:say", reason="unreachable", seconds=8, attempt=3))
+    assert state.lines(EN) == ["The model can't be reached, retrying in 8 s (attempt 3)"]
+    (line,) = state.lines(ZH)
+    assert line.startswith("无法连接模型")
+    summary = OutputSummary(
+        node_id="iter:1:say",
+        iteration=1,
+        content="",
+        tool_call_count=0,
+        llm_duration_ms=1,
+        llm_request_id="",
+        llm_model="claude-x",
+        usage=Usage(),
+    )
+    apply(state, summary)
+    assert state.lines(EN) == []
 
 
 def apply(state: RunProgress, event: Event) -> None:

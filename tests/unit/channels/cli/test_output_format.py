@@ -12,6 +12,7 @@ from internal.agent.domain.events.types import (
     Event,
     InputReceived,
     LifecycleUpdated,
+    ModelRetry,
     OutputDelta,
     QuestionAnswered,
     QuestionAsked,
@@ -76,6 +77,7 @@ CANCELLED = ResultCancelled(reason="stopped", requested_by="local", requested_vi
     [
         ("final_answer", 0),
         ("max_iterations", 5),
+        ("max_output", 5),
         ("timeout", 5),
         ("budget_exceeded", 5),
         ("interrupted", 1),
@@ -84,6 +86,14 @@ CANCELLED = ResultCancelled(reason="stopped", requested_by="local", requested_vi
 )
 def test_exit_code_follows_the_stop_reason(reason: StopReason, code: int) -> None:
     assert told("text", final(reason)) == (code, "done\n")
+
+
+def test_wait_for_the_model_is_a_message_at_once() -> None:
+    report = RunReport("text", IDS)
+    retry = ModelRetry(node_id="iter:1:say", reason="overloaded", seconds=8, attempt=3)
+    report.add_event("abc-1", enveloped(retry))
+    expected = ["The model is overloaded, retrying in 8 s (attempt 3)"]
+    assert [report.take_notices(), report.take_notices()] == [expected, []]
 
 
 def test_text_is_only_the_answer() -> None:

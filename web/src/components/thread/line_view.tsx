@@ -67,6 +67,7 @@ export function LiveView(props: RowProps & { node: LiveNode }) {
   }
   return (
     <StaticRow glyph="●" tone="text-accent pulse" here={props.here}>
+      {node.retry && t.retry(node.retry)}
       {node.again && <p className="mb-1 text-dim">{t.startsOver}</p>}
       <MarkdownView text={node.text} growing />
       {node.hole && <p className="mt-1 text-dim">{t.lost}</p>}
@@ -177,7 +178,7 @@ function excludedCalls(answered: QuestionLine['answered']): ReadonlySet<string> 
 /** The end of a run: the answer unless it is already shown, the error, and a summary. */
 function End({ line, ...row }: RowProps & { line: EndLine }) {
   const t = useMessages();
-  const reason = t.reasons[line.reason as keyof typeof t.reasons] ?? line.reason;
+  const reason = t.reasons[line.reason] ?? line.reason;
   const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
     line.reason === 'final_answer' ? '' : reason,

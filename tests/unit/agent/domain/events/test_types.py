@@ -17,6 +17,7 @@ from internal.agent.domain.events.types import (
     Event,
     InputReceived,
     LifecycleUpdated,
+    ModelRetry,
     NodeCompleted,
     NodeFailed,
     NodeKind,
@@ -66,6 +67,10 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
     (
         NodeFailed(node_id="execute", kind="step", phase="execute", error=ODD, recoverable=True),
         ("execute", "step"),
+    ),
+    (
+        ModelRetry(node_id="iter:3:say", reason="overloaded", seconds=8, attempt=3),
+        ("iter:3:say", "generation"),
     ),
     (
         OutputDelta(node_id="iter:3:say", k=9, n=2, text=ODD, reasoning=True),

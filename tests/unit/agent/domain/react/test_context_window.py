@@ -27,6 +27,7 @@ from internal.agent.domain.react.context_window import (
     fit_window,
     message_budget,
     message_tokens,
+    reserved_output,
     select_messages,
     shorten_results,
     shorten_text,
@@ -221,6 +222,15 @@ def test_the_budget_of_the_messages_is_what_the_rest_of_a_request_leaves() -> No
     limits = {"context_window": 10_000, "max_output_tokens": 1000}
     assert message_budget("Count.", TOOLS, **limits) == 8500 - fixed
     assert message_budget("Count." * 9000, TOOLS, **limits) == 1
+
+
+def test_a_long_reply_leaves_most_of_the_window_to_the_messages() -> None:
+    fixed = text_tokens("") + tools_tokens(())
+    limits = {"context_window": 200_000, "max_output_tokens": 128_000}
+    assert message_budget("", (), **limits) == 190_000 - 25_000 - fixed
+    assert reserved_output(200_000, 4_000) == 4_000
+    assert reserved_output(32_000, 8_192) == 8_192
+    assert reserved_output(8_000, 8_192) == 4_000
 
 
 @given(conversations(), st.integers(-10, 4000), st.integers(0, 4000))

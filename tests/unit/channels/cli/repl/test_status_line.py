@@ -82,3 +82,7 @@ def test_stopping_replaces_the_activity() -> None:
 
 def test_a_queued_run_shows_its_status() -> None:
     assert status(RunState("task", "queued", time.time() + 60)) == "◆ queued  0s"
+
+
+def test_a_wait_for_the_model_replaces_the_activity() -> None:
+    assert status(started(notice="retrying in 8 s", thinking=True)).startswith("◆ retrying in 8 s")

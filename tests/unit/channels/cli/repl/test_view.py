@@ -205,3 +205,21 @@ def test_another_session_starts_without_runs_and_live_rows() -> None:
     view.reset()
     assert view.current is None
     assert view.take_rows(WIDTH) == ([], [])
+
+
+def test_a_wait_for_the_model_is_the_activity_until_the_reply_goes_on() -> None:
+    view = new_view()
+    start(view)
+    retry = {"node_id": "1:say", "reason": "overloaded", "seconds": 8, "attempt": 3}
+    add(view, "workflow.node.retry", retry)
+    notices = [view.runs.runs["run-1"].notice]
+    stream(view, "well")
+    notices.append(view.runs.runs["run-1"].notice)
+    assert notices == ["The model is overloaded, retrying in 8 s (attempt 3)", ""]
+
+
+def test_an_answer_that_was_cut_has_a_note() -> None:
+    view = new_view()
+    start(view)
+    add(view, "workflow.result.final", {**RESULT, "stop_reason": "max_output"})
+    assert "output limit; the answer is incomplete" in " ".join(map(str.strip, printed(view)))
