@@ -68,8 +68,11 @@ class LocalAttachments:
             os.close(lock)
 
     def _remove(self, sha256: str) -> None:
+        path = self._path(sha256)
         try:
-            self._path(sha256).unlink(missing_ok=True)
+            for unfinished in path.parent.glob(_temporary_name(path, "*")):
+                unfinished.unlink(missing_ok=True)  # its writer was killed
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"an attachment cannot be removed: {error.strerror}") from error
 
@@ -118,7 +121,7 @@ class LocalAttachments:
     def _write(self, path: Path, content: bytes) -> None:
         """Write the file atomically: temporary file, fsync, rename, fsync of the folders."""
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        temporary = path.with_name(f".{secrets.token_hex(8)}")
+        temporary = path.with_name(_temporary_name(path, secrets.token_hex(8)))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
@@ -131,6 +134,10 @@ class LocalAttachments:
             raise
         for folder in (path.parent, self._folder):
             _sync(folder)
+
+
+def _temporary_name(path: Path, unique: str) -> str:
+    return f".{path.name}-{unique}"
 
 
 def _unlock(locking: asyncio.Task[int]) -> None:

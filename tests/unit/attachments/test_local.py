@@ -4,7 +4,9 @@ import asyncio
 import fcntl
 import hashlib
 import os
+import signal
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailabl
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import Attachments
 from internal.attachments.local import LocalAttachments
+from tests import ROOT
 from tests.support.file_size_limit import limited_file_size
 
 SHA256 = hashlib.sha256(b"content").hexdigest()
@@ -149,6 +152,29 @@ async def test_a_removed_file_is_not_found_and_can_be_stored_again(
         await store.get(kept.sha256)
     await store.put("x", "text/plain", b"content")
     assert await store.get(kept.sha256) == b"content"
+
+
+async def test_what_a_killed_writer_left_is_removed_with_the_file(
+    store: Attachments, folder: Path
+) -> None:
+    code = (
+        "import asyncio, os, sys\n"
+        "from pathlib import Path\n"
+        "from internal.attachments.local import LocalAttachments\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+        "asyncio.run(LocalAttachments(Path(sys.argv[1])).put('x', '', b'content'))\n"
+    )
+    writer = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, str(folder)), cwd=ROOT
+    )
+    assert await writer.wait() == -signal.SIGKILL
+    [unfinished] = stored(folder)
+    assert unfinished.read_bytes() == b"content"
+    with pytest.raises(NotFound):
+        await store.get(SHA256)
+    async with store.removal() as remove:
+        remove(SHA256)
+    assert stored(folder) == []
 
 
 @contextmanager
