@@ -116,9 +116,13 @@ class TerminalGateway(Gateway):
         answer_input: AnswerInput,
         answerer: Actor,
         message: InboundMessage | None = None,
+        *,
+        idempotency_key: str | None = None,
     ) -> QuestionRecord:
         """Answer a question; its run continues here unless another process owns it."""
-        answered = await super().answer(question_id, answer_input, answerer, message)
+        answered = await super().answer(
+            question_id, answer_input, answerer, message, idempotency_key=idempotency_key
+        )
         await self.adopt(answered.run_id)
         return answered
 

@@ -9,10 +9,11 @@ class AnsweringServer(http.server.ThreadingHTTPServer):
 
     answers: dict[str, tuple[int, bytes]]
     asked: list[tuple[str, str, str | None]]
+    bodies: list[bytes]
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers, self.asked = {}, []
+        self.answers, self.asked, self.bodies = {}, [], []
 
     @property
     def url(self) -> str:
@@ -24,7 +25,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         server: Any = self.server
-        self.rfile.read(int(self.headers.get("content-length", 0)))
+        server.bodies.append(self.rfile.read(int(self.headers.get("content-length", 0))))
         path = self.path.partition("?")[0]
         server.asked.append((self.command, path, self.headers["last-event-id"]))
         status, body = server.answers[path]

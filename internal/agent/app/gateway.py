@@ -110,6 +110,8 @@ class Gateway:
     async def steer(self, submission: Submission, principal: Principal) -> Steered:
         """Send a message to the active run of a session; without one it becomes the next task.
 
+        A repeated idempotency key returns the first result.
+
         Raises as `submit` does.
         """
         submission = _checked(submission, principal)
@@ -120,7 +122,13 @@ class Gateway:
         return steered
 
     async def steer_task(
-        self, task_id: TaskId, text: str, principal: Principal, *, channel: Channel
+        self,
+        task_id: TaskId,
+        text: str,
+        principal: Principal,
+        *,
+        channel: Channel,
+        idempotency_key: str | None = None,
     ) -> Steered:
         """Send a message to the session of a task; see `steer`.
 
@@ -130,7 +138,10 @@ class Gateway:
             Forbidden: the principal may not submit tasks.
         """
         task = await self.queries.task(task_id, principal)
-        return await self.steer(Submission(text, task.spec, channel, task.session_id), principal)
+        submission = Submission(
+            text, task.spec, channel, task.session_id, idempotency_key=idempotency_key
+        )
+        return await self.steer(submission, principal)
 
     async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
         """Stop the running run of a session; the message is the next task.
@@ -155,10 +166,18 @@ class Gateway:
         self._publish(events)
         return submitted
 
-    async def stop(self, task_id: TaskId, principal: Principal, via: Channel) -> Status:
-        """Stop a task. A running run ends within 2 s. Returns the status of the task.
+    async def stop(
+        self,
+        task_id: TaskId,
+        principal: Principal,
+        via: Channel,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Status:
+        """Stop a task. A running run ends as cancelled within 2 s. Returns the status of the task.
 
-        The request is stored first, so it takes effect even if this process crashes.
+        The request is stored first, so it takes effect even if this process crashes, and whether
+        the run is about to pause or to end. A repeated idempotency key returns the first result.
 
         Raises:
             NotFound: the task does not exist or belongs to another person.
@@ -169,12 +188,19 @@ class Gateway:
         if not principal.may("operate") and principal.id != task.origin.principal:
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
-        status, events = await self._database.write(
-            partial(stop_task, self._stores, task, stopped, ids=new_task_ids(), now=self._now())
+        status, running, events = await self._database.write(
+            partial(
+                stop_task,
+                self._stores,
+                task,
+                stopped,
+                ids=new_task_ids(),
+                now=self._now(),
+                idempotency_key=idempotency_key,
+            )
         )
-        if status == "running":
-            run = await self.queries.latest_run(task_id, principal)
-            self._dispatcher.cancel(run.id, stopped)
+        if running is not None:
+            self._dispatcher.cancel(running, stopped)
         self._publish(events)
         return status
 
@@ -216,10 +242,13 @@ class Gateway:
         answer_input: AnswerInput,
         actor: Actor,
         message: InboundMessage | None = None,
+        *,
+        idempotency_key: str | None = None,
     ) -> QuestionRecord:
         """Answer a question; the first answer counts and its run continues.
 
-        `message` is the accepted message that contained the answer; it is marked as handled.
+        `message` is the accepted message that contained the answer; it is marked as handled. A
+        repeated idempotency key changes nothing and returns the question of the first request.
 
         Raises:
             NotFound: the question does not exist or the actor must not see it.
@@ -237,6 +266,7 @@ class Gateway:
             message=message,
             ids=new_task_ids(),
             now=now,
+            idempotency_key=idempotency_key,
         )
         try:
             answered, events = await self._database.write(work)

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
@@ -40,6 +41,12 @@ class Steered(msgspec.Struct, frozen=True):
     task_id: TaskId
     run_id: RunId
     session_id: SessionId
+
+
+class _Stopped(msgspec.Struct, frozen=True):
+    """The status of a task after its stop was requested."""
+
+    status: Status
 
 
 RecallResult = Literal["unqueued", "unsaid", "stopped", "nothing"]
@@ -79,18 +86,29 @@ def steer(
 ) -> Write[tuple[Steered, list[EventRecord]]]:
     """Store a message as steering of the session's active run; without one, as a task.
 
+    A repeated idempotency key returns the first result.
+
     Raises:
         NotFound: the session does not exist or belongs to another person.
         Conflict: the message was handled before.
     """
+    request = RequestKey(principal.id, "steer", submission.idempotency_key)
+    if (first := (yield from find_result(stores, request, Steered))) is not None:
+        return first, []
+    submission = msgspec.structs.replace(submission, idempotency_key=None)
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
     run = yield from stores.runs.get_active(session_id)
     if run is not None and run.stop is None:  # a message after a stop is not for the stopped run
         message = inbox_message(submission, principal, ids=ids, now=now)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
-        return Steered("steering", run.task_id, run.id, session_id), []
-    events = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
-    return Steered("task", ids.task_id, ids.run_id, session_id), events
+        steered, events = Steered("steering", run.task_id, run.id, session_id), []
+    else:
+        events = yield from _create_task(
+            stores, submission, principal, session_id, ids=ids, now=now
+        )
+        steered = Steered("task", ids.task_id, ids.run_id, session_id)
+    yield from save_result(stores, request, steered, session_id, now=now)
+    return steered, events
 
 
 def interrupt_session(
@@ -121,13 +139,25 @@ def interrupt_session(
 
 
 def stop_task(
-    stores: Stores, task: Task, stopped: RunStopped, *, ids: TaskIds, now: str
-) -> Write[tuple[Status, list[EventRecord]]]:
-    """Request the stop of a running run, or end an idle one. Returns the status of the task.
+    stores: Stores,
+    task: Task,
+    stopped: RunStopped,
+    *,
+    ids: TaskIds,
+    now: str,
+    idempotency_key: str | None = None,
+) -> Write[tuple[Status, RunId | None, list[EventRecord]]]:
+    """Request the stop of a running run, or end an idle one.
+
+    Returns the status of the task and the id of the running run to stop, None if there is none. A
+    repeated idempotency key changes nothing and returns the first status.
 
     Raises:
         Conflict: the task has ended.
     """
+    request = RequestKey(stopped.by, "stop", idempotency_key)
+    if (first := (yield from find_result(stores, request, _Stopped))) is not None:
+        return first.status, None, []
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         raise Conflict(f"The task has already ended: {task.status}.")
@@ -135,12 +165,15 @@ def stop_task(
         AuditEntry(now, stopped.by, stopped.via, "task.stopped", task.id, "")
     )
     if run.status == "running":
-        request = StopRequest(stopped.by, stopped.via, stopped.reason)
-        yield from stores.runs.request_stop(run.id, request)
-        return "running", []
-    outcome = stop_outcome(stopped)
-    events = yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now)
-    return "cancelled", events
+        stop = StopRequest(stopped.by, stopped.via, stopped.reason)
+        yield from stores.runs.request_stop(run.id, stop)
+        result, events = _Stopped("running"), list[EventRecord]()
+    else:
+        outcome = stop_outcome(stopped)
+        result = _Stopped("cancelled")
+        events = yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now)
+    yield from save_result(stores, request, result, task.session_id, now=now)
+    return result.status, run.id if result.status == "running" else None, events
 
 
 def recall_message(

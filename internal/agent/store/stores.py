@@ -8,7 +8,7 @@ from internal.agent.store.gateways import GatewayStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.runs import RunStore
 from internal.agent.store.sessions import SessionStore
-from internal.agent.store.tasks import TaskStore
+from internal.agent.store.tasks import ResultStore, TaskStore
 from internal.agent.store.usage import UsageStore
 
 
@@ -22,6 +22,7 @@ class Stores:
     def __init__(self) -> None:
         self.sessions = SessionStore()
         self.tasks = TaskStore()
+        self.results = ResultStore()
         self.runs = RunStore()
         self.gateways = GatewayStore()
         self.events = EventStore()

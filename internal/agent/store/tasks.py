@@ -1,4 +1,4 @@
-"""Tasks."""
+"""Tasks, and the results of requests about them."""
 
 import msgspec
 
@@ -98,6 +98,34 @@ class TaskStore:
     ) -> Write[None]:
         """Store the status of a task."""
         yield Statement("set_task_status", (task_id, status, stop_reason, now))
+
+
+class ResultStore:
+    """Results of requests that were sent with an idempotency key, as JSON."""
+
+    def get(self, principal: str, command: str, idempotency_key: str, /) -> Read[str | None]:
+        """Return the result of a principal's first request with a key."""
+        rows = yield Statement("request_result", (principal, command, idempotency_key))
+        return str(rows[0][0]) if rows else None
+
+    def add(
+        self,
+        principal: str,
+        command: str,
+        idempotency_key: str,
+        /,
+        *,
+        session_id: SessionId,
+        result: str,
+        now: str,
+    ) -> Write[None]:
+        """Insert a result.
+
+        Raises:
+            Conflict: the principal sent another request with the key.
+        """
+        values = (principal, command, idempotency_key, session_id, now, result)
+        yield Statement("insert_request_result", values)
 
 
 def _task(row: Row) -> Task:

@@ -103,8 +103,7 @@ class GatewayClient:
         body: dict[str, Any] = {
             "task": request.task,
             "options": dict(request.options),
-            # makes it safe to send a request again that got no response
-            "idempotency_key": os.urandom(16).hex(),
+            "idempotency_key": _new_key(),
             "attachments": [
                 {
                     "name": file.name,
@@ -120,14 +119,19 @@ class GatewayClient:
 
     async def steer(self, task_id: str, text: str) -> bool:
         """Steer the active run of a task; return False if the text became the next task."""
-        path, body = f"/api/tasks/{_quoted(task_id)}/steer", {"text": text}
-        return await self._send("POST", path, body, lambda made: made["taken_as"] == "steering")
+        path, body = (
+            f"/api/tasks/{_quoted(task_id)}/steer",
+            {"text": text, "idempotency_key": _new_key()},
+        )
+        return await self._send(
+            "POST", path, body, lambda made: made["taken_as"] == "steering", retry=True
+        )
 
     async def stop(self, task_id: str, *, retry: bool = True) -> None:
         """Store a stop request. A task that has ended is not an error."""
         path = f"/api/tasks/{_quoted(task_id)}/stop"
         try:
-            await self._send("POST", path, None, _ignore, retry=retry)
+            await self._send("POST", path, {"idempotency_key": _new_key()}, _ignore, retry=retry)
         except GatewayError as error:
             if error.status != _CONFLICT:
                 raise
@@ -192,12 +196,10 @@ class GatewayClient:
         return await self._get(f"/api/questions/{_quoted(question_id)}", {}, _question)
 
     async def answer(self, question_id: str, answer: Mapping[str, Any]) -> QuestionItem:
-        """Answer a question with an answer as JSON. The first answer wins.
-
-        Never repeated: a repeated request would be refused because the question is answered.
-        """
+        """Answer a question with an answer as JSON. The first answer wins."""
         path = f"/api/questions/{_quoted(question_id)}/answer"
-        return await self._send("POST", path, answer, _question)
+        body = {**answer, "idempotency_key": _new_key()}
+        return await self._send("POST", path, body, _question, retry=True)
 
     async def pair(self, role: GrantedRole) -> IssuedCode:
         """Create a code that grants a role once."""
@@ -331,6 +333,11 @@ class GatewayClient:
             return GatewayError(CONFIG, message, response.status)
         code = FAILED if response.status >= _SERVER_ERROR else USAGE
         return GatewayError(code, message, response.status)
+
+
+def _new_key() -> str:
+    """Return an idempotency key, with which a request without a response is safe to repeat."""
+    return os.urandom(16).hex()
 
 
 def _quoted(name: str) -> str:

@@ -76,6 +76,13 @@ class SteerRequest(RequestModel, frozen=True):
     """A message for the active run."""
 
     text: str
+    idempotency_key: Key | None = None
+
+
+class StopTaskRequest(RequestModel, frozen=True):
+    """A stop. The body may be omitted."""
+
+    idempotency_key: Key | None = None
 
 
 class CreateSessionRequest(RequestModel, frozen=True):

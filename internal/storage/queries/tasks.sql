@@ -46,3 +46,14 @@ where id = $1 and (cast($2 as text) is null or principal = $2);
 
 -- name: set_task_status
 update tasks set status = $2, stop_reason = $3, updated = $4 where id = $1;
+
+-- name: request_result
+select result from request_results
+where principal = $1 and command = $2 and idempotency_key = $3;
+
+-- name: insert_request_result
+insert into request_results (principal, command, idempotency_key, session_id, created, result)
+values ($1, $2, $3, $4, $5, $6);
+
+-- name: delete_request_results_of_session
+delete from request_results where session_id = $1;

@@ -3,6 +3,7 @@
 import msgspec
 
 from internal.agent.app.access import add_rules
+from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import TaskIds
 from internal.agent.app.runs.finalization import end_idle_run
 from internal.agent.app.runs.questions import (
@@ -26,6 +27,12 @@ from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
 
+class _Answered(msgspec.Struct, frozen=True):
+    """The question that a request answered."""
+
+    question_id: QuestionId
+
+
 def answer_question(
     stores: Stores,
     question_id: QuestionId,
@@ -35,11 +42,13 @@ def answer_question(
     message: InboundMessage | None,
     ids: TaskIds,
     now: str,
+    idempotency_key: str | None = None,
 ) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the answer and queue the waiting run ahead of the other runs of its lane.
 
     `message` is the accepted message that contained the answer; it is marked as handled. `ids` are
-    those of the next task if the answer ends the run.
+    those of the next task if the answer ends the run. A repeated idempotency key changes nothing
+    and returns the question of the first request.
 
     Raises:
         NotFound: the question does not exist or the actor must not see it.
@@ -47,9 +56,13 @@ def answer_question(
         InvalidRequest: the answer does not fit the question.
         Conflict: the question is closed, or the message was handled before.
     """
-    question = yield from stores.questions.get(question_id)
+    request = RequestKey(actor.principal.id, "answer", idempotency_key)
+    first = yield from find_result(stores, request, _Answered)
+    question = yield from stores.questions.get(first.question_id if first else question_id)
     if question is None or not can_view(question, actor):
         raise NotFound(f"There is no question {question_id[:80]}.")
+    if first is not None:
+        return question, []
     if not can_answer(question, actor):
         raise Forbidden("Only operators may answer this question.")
     if question.status != "open" or question.expires <= now:
@@ -60,6 +73,7 @@ def answer_question(
         if not (yield from stores.inbox.dismiss(*key)):
             raise Conflict("This message was handled before.")
     yield from add_rules(stores, question, answer)
+    yield from save_result(stores, request, _Answered(question_id), question.session_id, now=now)
     return (yield from apply_answer(stores, question, answer, ids=ids, now=now))
 
 

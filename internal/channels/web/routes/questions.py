@@ -10,7 +10,7 @@ from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.questions import QuestionStatus
 from internal.channels.web.endpoints import ApiRequest
-from internal.channels.web.schemas import EmptyRequest, Id, Limit, RequestModel
+from internal.channels.web.schemas import EmptyRequest, Id, Key, Limit, RequestModel
 
 
 class QuestionsQuery(RequestModel, frozen=True):
@@ -24,6 +24,8 @@ class QuestionsQuery(RequestModel, frozen=True):
 
 class AnswerRequest(RequestModel, AnswerOfPerson, frozen=True):
     """An answer. The `answer_schema` of the question lists the fields it accepts."""
+
+    idempotency_key: Key | None = None
 
 
 class QuestionsPage(msgspec.Struct, frozen=True):
@@ -56,7 +58,9 @@ async def show_question(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Ques
 async def answer_question(request: ApiRequest[EmptyRequest, AnswerRequest]) -> QuestionView:
     """Answer a question and resume its run. Later answers are rejected with the first one."""
     gateway, actor = request.services.gateway, _answerer(request)
-    answered = await gateway.answer(_id(request), request.body, actor)
+    answered = await gateway.answer(
+        _id(request), request.body, actor, idempotency_key=request.body.idempotency_key
+    )
     task = await gateway.queries.task(answered.task_id, request.principal)
     return question_view(answered, task, actor)
 

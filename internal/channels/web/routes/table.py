@@ -48,6 +48,7 @@ from internal.channels.web.schemas import (
     SessionsPage,
     SessionView,
     SteerRequest,
+    StopTaskRequest,
     StopView,
     StreamQuery,
     TasksPage,
@@ -74,7 +75,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/api/tasks", tasks.create_task, Submitted, 201, body=CreateTaskRequest),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
-    Endpoint("POST", "/api/tasks/{task_id}/stop", tasks.stop_task, StopView),
+    Endpoint("POST", "/api/tasks/{task_id}/stop", tasks.stop_task, StopView, body=StopTaskRequest),
     Endpoint("POST", "/api/tasks/{task_id}/steer", tasks.steer_task, Steered, body=SteerRequest),
     Endpoint("POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201),
     Endpoint(

@@ -13,6 +13,7 @@ from internal.channels.web.schemas import (
     CreateTaskRequest,
     EmptyRequest,
     SteerRequest,
+    StopTaskRequest,
     StopView,
     TasksPage,
     TasksQuery,
@@ -58,18 +59,24 @@ async def show_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskWith
     return task_with_run(*await queries.task_with_run(task_id, request.principal))
 
 
-async def stop_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> StopView:
+async def stop_task(request: ApiRequest[EmptyRequest, StopTaskRequest]) -> StopView:
     """Stop the run of a task. The request is stored durably before the response."""
-    task_id = TaskId(request.path["task_id"])
-    status = await request.services.gateway.stop(task_id, request.principal, request.channel)
+    task_id, key = TaskId(request.path["task_id"]), request.body.idempotency_key
+    status = await request.services.gateway.stop(
+        task_id, request.principal, request.channel, idempotency_key=key
+    )
     return StopView(task_id, status)
 
 
 async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered:
     """Steer the active run of the task's session, or create its next task if there is none."""
-    task_id = TaskId(request.path["task_id"])
+    task_id, body = TaskId(request.path["task_id"]), request.body
     return await request.services.gateway.steer_task(
-        task_id, request.body.text, request.principal, channel=request.channel
+        task_id,
+        body.text,
+        request.principal,
+        channel=request.channel,
+        idempotency_key=body.idempotency_key,
     )
 
 

@@ -117,6 +117,19 @@ create table tasks (
     unique (principal, idempotency_key)
 );
 
+-- Results of requests that were sent with an idempotency key, other than new tasks.
+create table request_results (
+    principal text not null,
+    command text not null,
+    idempotency_key text not null,
+    session_id text not null,
+    created text not null,
+    result text not null,
+    primary key (principal, command, idempotency_key)
+);
+
+create index request_results_of_session on request_results (session_id);
+
 create index tasks_by_age on tasks (created, id);
 
 create index tasks_of_principal on tasks (principal, created, id);

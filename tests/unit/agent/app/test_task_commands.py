@@ -106,10 +106,10 @@ async def test_a_message_steers_the_active_run_until_it_is_stopped(
     assert (steered.taken_as, steered.run_id, events) == ("steering", first.run_id, [])
 
     stop = RunStopped("local", "web")
-    status, _ = await database.write(
+    status, running, _ = await database.write(
         partial(stop_task, stores, await commands.task(first), stop, ids=new_task_ids(), now=T1)
     )
-    assert status == "running"
+    assert (status, running) == ("running", first.run_id)
     steered, events = await database.write(partial(send, ids=new_task_ids()))
     assert steered.taken_as == "task"
     assert steered.task_id != first.task_id
@@ -139,8 +139,8 @@ async def test_a_queued_task_is_cancelled_and_an_ended_one_cannot_be_stopped(
     submitted = await commands.submit()
     task = await commands.task(submitted)
     stop = partial(stop_task, stores, task, RunStopped("local", "web"), ids=new_task_ids(), now=T1)
-    status, events = await database.write(stop)
-    assert status == "cancelled"
+    status, running, events = await database.write(stop)
+    assert (status, running) == ("cancelled", None)
     assert [event.event for event in events] == [
         "workflow.lifecycle.updated",
         "workflow.result.cancelled",

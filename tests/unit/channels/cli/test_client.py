@@ -1,7 +1,9 @@
 """Requests, errors and streams of the client, over blocking and threaded HTTP."""
 
 import json
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -45,7 +47,28 @@ def test_id_is_quoted_in_a_path(server: AnsweringServer) -> None:
 def test_request_that_is_not_idempotent_is_sent_once() -> None:
     unreachable = GatewayClient(blocking("http://127.0.0.1:1"), retry_seconds=60)
     with pytest.raises(GatewayUnreachable):
-        drive(unreachable.steer("task-1", "more"))
+        drive(unreachable.resume("task-1"))
+
+
+@pytest.mark.parametrize(
+    ("path", "send"),
+    [
+        ("/api/tasks/1/steer", lambda busy: busy.steer("1", "more")),
+        ("/api/tasks/1/stop", lambda busy: busy.stop("1")),
+        ("/api/questions/1/answer", lambda busy: busy.answer("1", {"decision": "approve"})),
+    ],
+)
+def test_a_repeated_request_has_the_same_idempotency_key(
+    server: AnsweringServer,
+    path: str,
+    send: Callable[[GatewayClient], Coroutine[Any, Any, object]],
+) -> None:
+    server.answers |= {path: (429, b"{}"), "/health": (200, b"{}")}
+    with pytest.raises(GatewayUnreachable):
+        drive(send(GatewayClient(blocking(server.url), 0.6)))
+    keys = [json.loads(body)["idempotency_key"] for body in server.bodies if body]
+    assert len(keys) > 1
+    assert len(set(keys)) == 1
 
 
 def test_retries_are_reported_once(server: AnsweringServer) -> None:

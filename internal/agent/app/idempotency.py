@@ -1,0 +1,37 @@
+"""Idempotency: the first result of a request that is sent again with the same key."""
+
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from internal.agent.domain.ids import SessionId
+from internal.agent.store.database import Read, Write
+from internal.agent.store.encoding import to_json
+from internal.agent.store.stores import Stores
+
+T = TypeVar("T")
+
+
+class RequestKey(NamedTuple):
+    """Identifies a request. `key` is chosen by the client; None for one that is not repeated."""
+
+    principal: str
+    command: Literal["steer", "stop", "answer"]
+    key: str | None
+
+
+def find_result(stores: Stores, request: RequestKey, kind: type[T]) -> Read[T | None]:
+    """Return the result of an earlier request with the same key, whatever its content was."""
+    if request.key is None:
+        return None
+    stored = yield from stores.results.get(request.principal, request.command, request.key)
+    return None if stored is None else msgspec.json.decode(stored, type=kind)
+
+
+def save_result(
+    stores: Stores, request: RequestKey, result: object, session_id: SessionId, *, now: str
+) -> Write[None]:
+    """Store the result of the first request with this key; it is deleted with the session."""
+    if request.key is not None:
+        key = (request.principal, request.command, request.key)
+        yield from stores.results.add(*key, session_id=session_id, result=to_json(result), now=now)
