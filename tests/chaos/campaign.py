@@ -139,12 +139,12 @@ class Campaign:
                 await self._stop(task_id, name)
 
     async def _steer(self, task_id: str, text: str) -> None:
-        body = {"text": text}
+        body = {"text": text, "idempotency_key": text}
         self.acknowledged.steering[text] = await self._post(f"/api/tasks/{task_id}/steer", body)
 
     async def _stop(self, task_id: str, name: str) -> None:
         self.requested_stops.add(task_id)
-        body: dict[str, str] = {}
+        body = {"idempotency_key": f"stop {name}"}
         reply = await self.gateway.request("POST", f"/api/tasks/{task_id}/stop", body)
         assert reply.status in {200, 409}, reply  # 409: it had ended
         if reply.status == 200:
@@ -164,7 +164,7 @@ class Campaign:
                 question["kind"], {"decision": "approve"}
             )
             question_id = question["question_id"]
-            body = decision
+            body = {**decision, "idempotency_key": f"answer {question_id}"}
             reply = await self.gateway.request("POST", f"/api/questions/{question_id}/answer", body)
             assert reply.status in {200, 409}, reply  # 409: its run was stopped meanwhile
             if reply.status == 200:

@@ -46,7 +46,9 @@ def check_tasks(campaign: Campaign, tasks: Mapping[str, Task]) -> None:
     for name, submitted in acknowledged.tasks.items():
         task = tasks[submitted["task_id"]]
         expected = {"completed"}
-        if task["task_id"] in campaign.requested_stops:
+        if task["task_id"] in acknowledged.stopped:
+            expected = {"cancelled"}
+        elif task["task_id"] in campaign.requested_stops:
             expected.add("cancelled")
         assert task["status"] in expected, (name, task)
         assert task["run"]["status"] == task["status"], (name, task)
