@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.support.anthropic_server import Call, Reply
+from tests.support.scripted_model import Call, Reply, encode
 
 MARK = re.compile(r"\btask ([A-Z])\b")
 STEERED = "steered"
@@ -58,11 +58,10 @@ def scripted_model(steps: Steps) -> Callable[[dict[str, Any]], Reply]:
         letter, given = "", 0
         for message in request["messages"]:
             content = message["content"]
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            words = " ".join(block["text"] for block in blocks if block["type"] == "text")
+            words = content if isinstance(content, str) else encode(content).decode()
             if message["role"] == "user" and (marks := MARK.findall(words)):
                 letter, given = marks[-1], 0
-            given += any(block["type"] == "tool_use" for block in blocks)
+            given += bool(message.get("tool_calls"))
         row = steps[letter]
         return row[min(given, len(row) - 1)]
 

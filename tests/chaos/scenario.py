@@ -15,8 +15,8 @@ from tests.chaos.restarting_gateway import (
     stream_frames,
     try_request,
 )
-from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.http_client import SseFrame
+from tests.support.openai_server import ScriptedOpenAI
 
 INSTRUCTIONS = {"A": "Please do task A.", "B": "Please do task B.", "C": "Please do task C."}
 STEERING = "and please be quick about it"
@@ -88,7 +88,7 @@ async def run_scenario(
 ) -> RestartingGateway:
     """Run the scenario with processes that crash by the plans, then check all invariants."""
     async with (
-        ScriptedAnthropic(scripted_model(STEPS), record=False) as model,
+        ScriptedOpenAI(scripted_model(STEPS), record=False) as model,
         restarting_gateway(folder, model, environ, plans) as gateway,
     ):
         user = ScriptedUser(gateway)

@@ -18,7 +18,8 @@ from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, list_events, run_scenario
-from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Reply
 
 SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
 MAX_COMMITS = 56
@@ -85,7 +86,7 @@ async def one_task(
 ) -> AsyncGenerator[tuple[RestartingGateway, str, str]]:
     """Submit task A to a gateway that the test kills; yield gateway, task id and session id."""
     async with (
-        ScriptedAnthropic(scripted_model(steps), record=False) as model,
+        ScriptedOpenAI(scripted_model(steps), record=False) as model,
         restarting_gateway(folder, model, environ, [NO_CRASH] * processes) as gateway,
     ):
         options = {"permission_mode": "full", "workspace": str(gateway.workspace)}
@@ -210,7 +211,7 @@ async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
             Reply(text="never", hang=True),
         )
     }
-    async with ScriptedAnthropic(scripted_model(steps), record=False) as model:
+    async with ScriptedOpenAI(scripted_model(steps), record=False) as model:
         alone = RestartingGateway(tmp_path, model, short)
         command = ("-p", INSTRUCTIONS["A"], "--permission-mode", "full")
         terminal = await alone.start(*command, plan=f"after:{number}")

@@ -19,7 +19,7 @@ from tests.chaos import invariants
 from tests.chaos.model_script import STEERED, STEPS, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import ScriptedUser, list_events
-from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.openai_server import ScriptedOpenAI
 
 SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
 WAL_HEAD = 32  # bytes; https://sqlite.org/fileformat2.html#the_write_ahead_log
@@ -48,7 +48,7 @@ async def copies_under_load(folder: Path, environ: Environ, most: int, sessions:
     """Copy the folder at random times while several users work."""
     copies: list[Path] = []
     async with (
-        ScriptedAnthropic(scripted_model(STEPS), record=False) as model,
+        ScriptedOpenAI(scripted_model(STEPS), record=False) as model,
         restarting_gateway(folder / "original", model, environ, [NO_CRASH]) as gateway,
     ):
         model.release(STEERED)
@@ -96,7 +96,7 @@ async def resume_copy(folder: Path, environ: Environ) -> None:
     with closing(sqlite3.connect(folder / "home" / "larkspur.db")) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
     async with (
-        ScriptedAnthropic(scripted_model(STEPS), record=False) as model,
+        ScriptedOpenAI(scripted_model(STEPS), record=False) as model,
         restarting_gateway(folder, model, environ, [NO_CRASH]) as gateway,
     ):
         model.release(STEERED)

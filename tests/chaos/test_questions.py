@@ -15,7 +15,8 @@ from tests.chaos import invariants
 from tests.chaos.model_script import final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import list_events
-from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Reply
 
 MAX_COMMITS = 30
 """More commits than the scenario has."""
@@ -60,7 +61,7 @@ async def answer_all(gateway: RestartingGateway, session_id: str, most: int) -> 
 async def run_scenario(folder: Path, environ: Environ, plans: list[str]) -> RestartingGateway:
     """Run the scenario with processes that crash by the plans, then check all invariants."""
     async with (
-        ScriptedAnthropic(scripted_model(STEPS), record=False) as model,
+        ScriptedOpenAI(scripted_model(STEPS), record=False) as model,
         restarting_gateway(folder, model, environ, plans) as gateway,
     ):
         options = {"workspace": str(gateway.workspace)}

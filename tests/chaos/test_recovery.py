@@ -13,7 +13,8 @@ from tests.chaos.model_script import Steps, final, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, STEERING, list_events, list_messages
 from tests.chaos.test_crashes import wait_for_event
-from tests.support.anthropic_server import Reply, ScriptedAnthropic
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Reply
 
 Environ = dict[str, str]
 
@@ -24,7 +25,7 @@ async def gateway_of(
 ) -> AsyncGenerator[RestartingGateway]:
     """Yield a gateway with that many processes, one after the other."""
     async with (
-        ScriptedAnthropic(scripted_model(steps), record=False) as model,
+        ScriptedOpenAI(scripted_model(steps), record=False) as model,
         restarting_gateway(folder, model, environ, [NO_CRASH] * processes) as gateway,
         asyncio.timeout(90),
     ):
