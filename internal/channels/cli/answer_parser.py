@@ -55,10 +55,13 @@ def parse_answer(question: Mapping[str, Any], decision: DecisionText) -> dict[st
     return answer
 
 
-def describe_answer(answer: Mapping[str, Any], messages: MessageCatalog) -> str:
-    """Return one sentence that describes a stored answer."""
+def describe_answer(question: Mapping[str, Any], messages: MessageCatalog) -> str:
+    """Return one sentence that describes the stored answer of a question."""
+    answer = question["answer"]
     decision, text, grant = answer["decision"], answer["text"], answer["grant"]
     match decision:
+        case "approve" | "reject" if question["kind"] == "recovery":
+            answer_text = messages("answer_retry" if decision == "approve" else "answer_give_up")
         case "approve" if grant != "once":
             answer_text = messages(f"answer_{grant}", text=", ".join(answer["rules"]))
         case "reject" if text:

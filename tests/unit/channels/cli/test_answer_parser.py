@@ -181,10 +181,23 @@ def test_decision_that_does_not_fit_the_question_is_refused() -> None:
     ],
 )
 def test_stored_answer_is_described(answer: AnswerInput, said: str) -> None:
-    assert (
-        describe_answer(msgspec.to_builtins(answer), MessageCatalog("cli", "en"))
-        == f"Answer stored: {said}"
-    )
+    question = {"kind": "approval", "answer": msgspec.to_builtins(answer)}
+    assert describe_answer(question, MessageCatalog("cli", "en")) == f"Answer stored: {said}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (AnswerInput("approve"), "retry"),
+        (AnswerInput("reject"), "given up"),
+        (AnswerInput("text", "use rg"), "use rg"),
+    ],
+)
+def test_stored_answer_about_an_interrupted_run_is_described(
+    answer: AnswerInput, text: str
+) -> None:
+    question = {"kind": "recovery", "answer": msgspec.to_builtins(answer)}
+    assert describe_answer(question, MessageCatalog("cli", "en")) == f"Answer stored: {text}"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def run(args: Namespace, context: CommandContext) -> int:
         answer = parse_answer(question.view, decision)
         after = await client.head(question.session_id)
         answered = await client.answer(question.question_id, answer)
-        print_error(describe_answer(answered.view["answer"], messages))
+        print_error(describe_answer(answered.view, messages))
         ids = Ids(answered.session_id, answered.task_id, answered.run_id)
         runner = HeadlessRunner(client, Output())
         if await client.transport.adopt(ids.run_id):
