@@ -18,7 +18,7 @@ from tests.chaos.scenario import list_events
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
-MAX_COMMITS = 30
+MAX_COMMITS = 36
 """More commits than the scenario has."""
 
 TASK = "Please do task A."
