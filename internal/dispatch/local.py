@@ -108,6 +108,8 @@ class LocalDispatcher:
         if free <= 0:
             return
         ready = await self._database.read(partial(self._ready, free))
+        if self.is_stopping:  # since the read began
+            return
         for run in ready[:free]:
             if run.crashes:
                 self._suspect = run.id, self._clock.monotonic()
@@ -139,7 +141,7 @@ class LocalDispatcher:
         """Claim and execute one run. Its failure does not affect other runs."""
         claimed = None
         try:
-            claimed = await self._claim(run.id)
+            claimed = None if self.is_stopping else await self._claim(run.id)
             if claimed is not None and not self.is_stopping:
                 await coordinator.execute_task(self._active.add(claimed))
             elif claimed is not None:
