@@ -5,7 +5,7 @@ from functools import partial
 
 from internal.agent.app.runs.active import ActiveRuns
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.errors import LeaseLost, RunStopped
+from internal.agent.domain.errors import LeaseLost
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
@@ -55,7 +55,7 @@ class LeaseKeeper:
         for run_id, stop in await self._database.read(
             partial(self._runs.list_stop_requests, self.owner)
         ):
-            active.cancel(run_id, RunStopped(stop.by, stop.via, stop.reason))
+            active.cancel(run_id, stop.to_error())
         now = self._times()
         # a jump of the wall clock also changes which leases others see as ended
         passed = max(abs(now[0] - self._renewed[0]), now[1] - self._renewed[1])

@@ -1,7 +1,6 @@
 """The dispatcher of a terminal: executes the terminal's own runs in its process."""
 
 import asyncio
-import itertools
 import logging
 from functools import partial
 
@@ -115,7 +114,8 @@ class TerminalDispatcher:
 
     async def _claim_when_free(self, run_id: RunId) -> Run | None:
         """Claim the run when its lane is free. None when it is not queued any more."""
-        for attempt in itertools.count(1):
+        attempts = 0
+        while True:
             now = rfc3339(self._clock.now())
             run = await self._database.write(
                 partial(
@@ -132,9 +132,9 @@ class TerminalDispatcher:
             if (await self._load(run_id)).status != "queued":
                 return None
             await asyncio.sleep(CLAIM_INTERVAL_SECONDS)
-            if not attempt % CLAIMS_PER_RECOVERY:  # the lane may be held by a dead process
+            attempts += 1
+            if not attempts % CLAIMS_PER_RECOVERY:  # the lane may be held by a dead process
                 await self._recovery.recover_expired_leases()
-        raise AssertionError  # count() has no end
 
     async def _wait_for_answer(self, run_id: RunId) -> None:
         """Return when the run does not wait for an answer any more."""

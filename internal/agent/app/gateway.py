@@ -222,8 +222,7 @@ class Gateway:
             Forbidden: the principal may not submit tasks.
             Conflict: the task has not ended, or it is completed.
         """
-        run = await self.queries.latest_run(task_id, principal)
-        task = await self.queries.task(task_id, principal)
+        task, run = await self.queries.task_with_run(task_id, principal)
         return await self.submit(resume_submission(task, run, channel, message), principal)
 
     async def recall(self, recall: RecallRequest) -> RecallResult:

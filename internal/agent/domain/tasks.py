@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
@@ -146,6 +147,10 @@ class StopRequest(msgspec.Struct, frozen=True):
     by: str
     via: str
     reason: str = ""
+
+    def to_error(self) -> RunStopped:
+        """Return the exception that ends the run."""
+        return RunStopped(self.by, self.via, self.reason)
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -22,6 +22,8 @@ def read_history(sessions: SessionStore, session_id: SessionId, budget: int) -> 
     """
     parts, messages = HistoryParts.of(budget), partial(sessions.list_messages, session_id)
     newest = yield from _read(messages, None, parts.everything)
+    if not newest:
+        return History([])
     whole_from = parts.everything.start(newest) and parts.whole.start(newest)
     older = yield from _read(messages, whole_from, parts.short)
     short_from = parts.short.start(older)
@@ -46,7 +48,7 @@ def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[Stored
     """Return messages, newest first, until they are larger than the part or the first is read."""
     rows: list[StoredMessage] = []
     tokens = 0
-    while tokens <= part.budget:
+    while tokens <= part.budget and before not in {0, 1}:  # numbers count from 1
         page = yield from list_page(before, PAGE_SIZE)
         rows += page
         tokens += sum(part.tokens(row.message) for row in page)
@@ -86,9 +88,8 @@ def _without_partial_run(
 def _read_essential(sessions: SessionStore, session_id: SessionId) -> Read[list[StoredMessage]]:
     """Return the last answer with its question, and the last question; oldest first."""
     answer = yield from sessions.get_last_message(session_id, "answer", None)
-    question = yield from sessions.get_last_message(
-        session_id, "task", answer.number if answer else None
-    )
-    newest = yield from sessions.get_last_message(session_id, "task", None)
+    newest = question = yield from sessions.get_last_message(session_id, "task", None)
+    if answer and newest and newest.number > answer.number:
+        question = yield from sessions.get_last_message(session_id, "task", answer.number)
     rows = {row.number: row for row in (question, answer, newest) if row is not None}
     return [rows[number] for number in sorted(rows)]

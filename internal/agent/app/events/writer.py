@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.domain.errors import LeaseLost, RunStopped, StoreError, StoreUnavailable
+from internal.agent.domain.errors import LeaseLost, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import (
     EventRecord,
     RunIds,
@@ -193,7 +193,7 @@ class SerializingEventListener:
             if entry.stored is None or entry.stored.done():
                 continue
             if stop is not None and entry.unless_stopped:
-                entry.stored.set_exception(RunStopped(stop.by, stop.via, stop.reason))
+                entry.stored.set_exception(stop.to_error())
             else:
                 entry.stored.set_result(None)
 

@@ -5,7 +5,7 @@ import msgspec
 from internal.agent.app.access import add_rules
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import TaskIds
-from internal.agent.app.runs.finalization import end_idle_run
+from internal.agent.app.runs.finalization import end_idle_run, load_task
 from internal.agent.app.runs.questions import (
     Actor,
     can_answer,
@@ -90,14 +90,15 @@ def apply_answer(
     if answered is None or run is None:
         current = yield from stores.questions.get(question.question.id)
         raise Conflict(closed_message(current or question._replace(status="closed")))
-    events = yield from stores.events.append_idle(RunIds.of(run), (answered,), now)
-    if question.question.kind == "recovery" and answer.decision in ("reject", "expired"):
+    is_recovery = question.question.kind == "recovery"
+    if is_recovery and answer.decision in ("reject", "expired"):
+        events = yield from stores.events.append_idle(RunIds.of(run), (answered,), now)
         events += yield from _give_up(stores, run, question, answer, ids=ids, now=now)
     else:
-        if question.question.kind == "recovery":
+        if is_recovery:
             yield from _grant_another_try(stores, question, answer, now=now)
         queued = LifecycleUpdated(status="queued", phase="answer")
-        events += yield from stores.events.append_idle(RunIds.of(run), (queued,), now)
+        events = yield from stores.events.append_idle(RunIds.of(run), (answered, queued), now)
         yield from stores.runs.queue_waiting(run.id, now)
         yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
     status: QuestionStatus = "expired" if answer.decision == "expired" else "answered"
@@ -108,9 +109,7 @@ def _give_up(
     stores: Stores, run: Run, question: QuestionRecord, answer: Answer, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
     """End a run that is not to be tried again. Its checkpoint is kept, so it can be resumed."""
-    task = yield from stores.tasks.get(run.task_id)
-    if task is None:
-        raise NotFound(f"There is no task {run.task_id}.")
+    task = yield from load_task(stores, run)
     why = "Nobody decided in time" if answer.decision == "expired" else f"Given up by {answer.who}"
     reason = f": {answer.text}" if answer.text else ""
     error = f"{question.question.title} {why}{reason}."

@@ -19,6 +19,7 @@ from internal.agent.app.runs.context import (
     stage_started,
 )
 from internal.agent.app.runs.engine import ReactEngine
+from internal.agent.app.runs.finalization import load_task
 from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
@@ -102,9 +103,7 @@ class AgentCoordinator:
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
-        task = await services.database.read(partial(services.stores.tasks.get, run.task_id))
-        if task is None:
-            raise StoreError(f"the task of {run.id} is not in the database")
+        task = await services.database.read(partial(load_task, services.stores, run))
         ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
@@ -202,7 +201,7 @@ class AgentCoordinator:
 def _raise_if_stopped(run: Run) -> None:
     """Raise RunStopped if the stop was requested before an earlier process died."""
     if run.stop is not None:
-        raise RunStopped(run.stop.by, run.stop.via, run.stop.reason)
+        raise run.stop.to_error()
 
 
 def _internal_error(error: Exception) -> str:

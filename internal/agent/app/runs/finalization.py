@@ -156,12 +156,21 @@ def requeue_run(
     if current is None or current.stop is None:
         yield from stores.tasks.set_status(run.task_id, "queued", None, now=now)
         return []
-    stop = current.stop
-    outcome = stop_outcome(RunStopped(stop.by, stop.via, stop.reason))
+    outcome = stop_outcome(current.stop.to_error())
+    task = yield from load_task(stores, run)
+    return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
+
+
+def load_task(stores: Stores, run: Run) -> Read[Task]:
+    """Return the task of a run.
+
+    Raises:
+        StoreError: it is not in the database.
+    """
     task = yield from stores.tasks.get(run.task_id)
     if task is None:
         raise StoreError(f"the task of {run.id} is not in the database")
-    return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
+    return task
 
 
 def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:

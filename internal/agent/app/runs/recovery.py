@@ -13,6 +13,7 @@ from internal.agent.app.runs.creation import TaskIds, new_task_ids
 from internal.agent.app.runs.finalization import (
     FailedStart,
     end_idle_run,
+    load_task,
     requeue_run,
     stop_outcome,
 )
@@ -21,9 +22,7 @@ from internal.agent.app.runs.questions import expired_answer
 from internal.agent.domain.errors import (
     Conflict,
     LeaseLost,
-    RunStopped,
     StoreCorrupt,
-    StoreError,
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
@@ -187,13 +186,11 @@ class Recovery:
             return []
         if run.status == "running":
             yield from self._stores.runs.requeue(run.id, run.fence)
-        task = yield from self._stores.tasks.get(run.task_id)
-        if task is None:
-            raise StoreError(f"the task of {run.id} is not in the database")
+        task = yield from load_task(self._stores, run)
         if with_turn:
             outcome = yield from self._explain(run, outcome)
         if (stop := current.stop) is not None:
-            outcome = stop_outcome(RunStopped(stop.by, stop.via, stop.reason))
+            outcome = stop_outcome(stop.to_error())
         end = partial(end_idle_run, self._stores, run, task, outcome=outcome)
         return (yield from end(ids=ids, now=now, with_turn=with_turn))
 

@@ -109,10 +109,7 @@ class Turn(msgspec.Struct, kw_only=True):
         calls = tuple(call for call in self.calls if call.call_id not in self.results)
         if calls:
             return Act(tuple(call for call in calls if call.call_id not in self.pending_approvals))
-        return Ask(
-            context_window.select_messages(self.messages, self.task_index, self.window),
-            bool(self.closing_reason),
-        )
+        return Ask(self._selected_messages(), bool(self.closing_reason))
 
     @property
     def usage(self) -> Usage:
@@ -248,21 +245,18 @@ class Turn(msgspec.Struct, kw_only=True):
 
         `refused`: the provider rejected the request as too long, so the estimate was too low.
         """
-        before = context_window.window_tokens(self.messages, self.task_index, self.window)
         if refused:
-            budget = min(budget, before) // 2
+            budget = min(budget, self._window_tokens()) // 2
         window = context_window.fit_window(self.messages, self.task_index, self.window, budget)
         if window == self.window:
             return None
-        sent = len(context_window.select_messages(self.messages, self.task_index, self.window))
+        before = self._window_tokens(), len(self._selected_messages())
         self.window = window
         return ContextCompression(
-            messages_before=sent,
-            messages_after=len(
-                context_window.select_messages(self.messages, self.task_index, window)
-            ),
-            tokens_before=before,
-            tokens_after=context_window.window_tokens(self.messages, self.task_index, window),
+            messages_before=before[1],
+            messages_after=len(self._selected_messages()),
+            tokens_before=before[0],
+            tokens_after=self._window_tokens(),
             budget_tokens=budget,
             reason="provider_refused" if refused else "window",
         )
@@ -379,6 +373,12 @@ class Turn(msgspec.Struct, kw_only=True):
     def _fresh_id(self) -> QuestionId:
         self.question_count += 1
         return question_id(self.config.run_id, self.question_count)
+
+    def _selected_messages(self) -> tuple[Message, ...]:
+        return context_window.select_messages(self.messages, self.task_index, self.window)
+
+    def _window_tokens(self) -> int:
+        return context_window.window_tokens(self.messages, self.task_index, self.window)
 
     def _flush_user_messages(self) -> None:
         for text in self.pending_user_messages:
