@@ -109,7 +109,7 @@ class Resource:
         body = await read_body(
             context,
             receive,
-            max_bytes=self._services.settings.max_body_bytes,
+            max_bytes=min(endpoint.max_body_bytes, self._services.settings.max_body_bytes),
             timeout_seconds=self._services.timeouts.request_seconds,
         )
         # a body without fields, and that of a stop, may be omitted

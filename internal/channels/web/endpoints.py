@@ -15,6 +15,7 @@ from internal.channels.web.requests import RequestContext
 from internal.channels.web.schemas import EmptyRequest, RequestModel
 from internal.channels.web.services import WebServices
 
+DEFAULT_MAX_BODY_BYTES = 16_384
 _CLI_USER_AGENT = b"larkspur-cli"
 
 Query = TypeVar("Query")
@@ -63,7 +64,12 @@ HandlerResult = msgspec.Struct | Response | StreamRequest | None
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An entry of the route table. A public endpoint does not require authentication."""
+    """An entry of the route table.
+
+    Attributes:
+        max_body_bytes: A larger body is rejected unread; `server.max_body_bytes` if that is less.
+        public: The endpoint does not require authentication.
+    """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -73,4 +79,5 @@ class Endpoint:
     query: type[RequestModel] = EmptyRequest
     body: type[RequestModel] = EmptyRequest
     media_type: str = "application/json"
+    max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     public: bool = False

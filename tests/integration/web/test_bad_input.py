@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from internal.channels.web.endpoints import DEFAULT_MAX_BODY_BYTES, Endpoint
+from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.services import WebTimeouts
 from tests.support.http_client import Reply, read_reply
 from tests.support.web_app import WebApp, open_web_app
 
 MOST = 20_971_520
+CHANGING = [endpoint for endpoint in ROUTES if endpoint.method != "GET"]
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +166,47 @@ async def test_a_too_large_content_length_is_rejected_before_the_body(app: WebAp
     writer.write(head)
     assert (await read_reply(reader)).status == 413
     writer.close()
+
+
+@pytest.mark.parametrize("endpoint", CHANGING, ids=lambda one: f"{one.method} {one.path}")
+async def test_every_route_rejects_a_body_above_its_own_limit(
+    app: WebApp, endpoint: Endpoint
+) -> None:
+    most = min(endpoint.max_body_bytes, MOST)
+    kind = {"content-type": "application/json"}
+    if endpoint.public:
+        kind["authorization"] = "none"
+    fixed = app.client.head(
+        endpoint.method, endpoint.path, {**kind, "content-length": str(most + 1)}
+    )
+    streamed = app.client.head(
+        endpoint.method, endpoint.path, {**kind, "transfer-encoding": "chunked"}
+    )
+    for sent in (fixed, streamed + chunked(b" " * (most + 1))):
+        reply = await app.client.exchange(sent)
+        assert (reply.status, reply.error["code"]) == (413, "too_large")
+        assert f"{most:,}" in reply.error["message"]
+        assert reply.headers["connection"] == "close"
+
+
+def test_only_routes_for_files_and_long_texts_accept_large_bodies() -> None:
+    large = {one.path for one in CHANGING if one.max_body_bytes > DEFAULT_MAX_BODY_BYTES}
+    assert large == {
+        "/api/tasks",
+        "/api/tasks/{task_id}/steer",
+        "/api/questions/{question_id}/answer",
+        "/api/attachments",
+    }
+    assert {one.path: one.max_body_bytes for one in CHANGING if one.public} == {"/api/login": 4096}
+
+
+async def test_the_longest_texts_fit_with_every_character_escaped(app: WebApp) -> None:
+    run = await app.task()
+    text = json.dumps({"text": "\U0001f600" * 200_000}).encode()
+    reply = await app.client.post(f"/api/tasks/{run.task_id}/steer", text)
+    assert reply.status == 200, reply
+    answer = json.dumps({"decision": "text", "text": "\U0001f600" * 20_000}).encode()
+    assert (await app.client.post("/api/questions/question-x/answer", answer)).status == 404
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1, 2", "", "9" * 40])

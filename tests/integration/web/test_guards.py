@@ -64,6 +64,15 @@ async def test_a_missing_blank_or_wrong_token_is_rejected(app: WebApp, endpoint:
         assert TOKEN not in reply.body.decode()
 
 
+@pytest.mark.parametrize("endpoint", [one for one in CLOSED if one in CHANGING], ids=name)
+async def test_credentials_are_checked_before_the_body_is_read(
+    app: WebApp, endpoint: Endpoint
+) -> None:
+    announced = {"authorization": None, "content-length": "20000000"}
+    reply = await app.client.exchange(app.client.head(endpoint.method, endpoint.path, announced))
+    assert reply.status == 401
+
+
 @pytest.mark.parametrize("endpoint", ROUTES, ids=name)
 async def test_a_foreign_host_is_rejected(app: WebApp, endpoint: Endpoint) -> None:
     port = app.client.port

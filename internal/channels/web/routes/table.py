@@ -3,6 +3,8 @@
 The router, the OpenAPI document, the page's types and the middleware tests are built from it.
 """
 
+import sys
+
 import msgspec
 from starlette.responses import Response
 
@@ -71,19 +73,46 @@ _STREAM = "text/event-stream"
 _HTML = "text/html"
 _BYTES = "application/octet-stream"
 
+_CODE_BODY_BYTES = 4_096
+_ANSWER_BODY_BYTES = 1_048_576
+_MESSAGE_BODY_BYTES = 4_194_304
+"""The longest text, with each character escaped."""
+_FILES_BODY_BYTES = sys.maxsize
+"""Limited by `server.max_body_bytes` alone."""
+
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("POST", "/api/tasks", tasks.create_task, Submitted, 201, body=CreateTaskRequest),
+    Endpoint(
+        "POST",
+        "/api/tasks",
+        tasks.create_task,
+        Submitted,
+        201,
+        body=CreateTaskRequest,
+        max_body_bytes=_FILES_BODY_BYTES,
+    ),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
     Endpoint("POST", "/api/tasks/{task_id}/stop", tasks.stop_task, StopView, body=StopTaskRequest),
-    Endpoint("POST", "/api/tasks/{task_id}/steer", tasks.steer_task, Steered, body=SteerRequest),
+    Endpoint(
+        "POST",
+        "/api/tasks/{task_id}/steer",
+        tasks.steer_task,
+        Steered,
+        body=SteerRequest,
+        max_body_bytes=_MESSAGE_BODY_BYTES,
+    ),
     Endpoint("POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201),
     Endpoint(
         "GET", "/api/questions", questions.list_questions, QuestionsPage, query=QuestionsQuery
     ),
     Endpoint("GET", _QUESTION, questions.show_question, QuestionView),
     Endpoint(
-        "POST", f"{_QUESTION}/answer", questions.answer_question, QuestionView, body=AnswerRequest
+        "POST",
+        f"{_QUESTION}/answer",
+        questions.answer_question,
+        QuestionView,
+        body=AnswerRequest,
+        max_body_bytes=_ANSWER_BODY_BYTES,
     ),
     Endpoint(
         "POST",
@@ -107,6 +136,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Attachment,
         201,
         body=CreateAttachmentRequest,
+        max_body_bytes=_FILES_BODY_BYTES,
     ),
     Endpoint(
         "GET", "/api/attachments/{sha256}", attachments.download_attachment, media_type=_BYTES
@@ -121,7 +151,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/people", people.list_people, PeopleView),
     Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),
     Endpoint("GET", "/api/audit", people.list_audit_entries, AuditView, query=AuditQuery),
-    Endpoint("POST", "/api/login", login.log_in, None, 204, body=LoginRequest, public=True),
+    Endpoint(
+        "POST",
+        "/api/login",
+        login.log_in,
+        None,
+        204,
+        body=LoginRequest,
+        max_body_bytes=_CODE_BODY_BYTES,
+        public=True,
+    ),
     Endpoint("POST", "/api/logout", login.log_out, None, 204),
     Endpoint("POST", "/api/links", login.create_link, LinkView, 201),
     Endpoint("GET", "/api/me", meta.show_me, MeView),
