@@ -17,6 +17,14 @@ from internal.channels.web import sse
 from internal.channels.web.errors import HttpError, error_response
 
 MAX_HEAD_BYTES = 65_536
+SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+)
+"""Headers of every response. Other origins can embed none; requests with CORS are not affected."""
 TRANSPORT_KEY = "larkspur.transport"
 """Key in `scope["state"]` under which an event stream finds its `StreamTransport`."""
 
@@ -152,6 +160,6 @@ class HttpConnection(HttpToolsProtocol):
     def _reject(self, error: HttpError) -> None:
         response = error_response(error, "")
         head = [STATUS_LINE[error.status], b"connection: close\r\n"]
-        head += [b"%s: %s\r\n" % header for header in response.raw_headers]
+        head += [b"%s: %s\r\n" % one for one in (*response.raw_headers, *SECURITY_HEADERS)]
         self.transport.write(b"".join([*head, b"\r\n", bytes(response.body)]))
         self.transport.close()

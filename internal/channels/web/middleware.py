@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.auth import Logins
 from internal.channels.web.errors import HttpError, error_response, to_http_error
+from internal.channels.web.http_protocol import SECURITY_HEADERS
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
 from internal.channels.web.services import WebServices
 from internal.config.server import ServerSettings
@@ -34,11 +35,6 @@ MAX_BUCKETS = 4096
 CONTENT_TOO_LARGE = 413
 _DEFAULT_HTTP_PORT = 80
 
-_SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-)
 _NO_STORE = (b"cache-control", b"no-store")
 
 _log = logging.getLogger("larkspur.web")
@@ -153,7 +149,7 @@ class ResponseSender:
     def __init__(self, send: Send, request_id: str) -> None:
         self.send = send
         self.status = 0
-        self._headers = [*_SECURITY_HEADERS, (b"x-request-id", request_id.encode()), _NO_STORE]
+        self._headers = [*SECURITY_HEADERS, (b"x-request-id", request_id.encode()), _NO_STORE]
 
     async def __call__(self, message: Message) -> None:
         """Send an ASGI message. A header that the response sets itself is not replaced."""

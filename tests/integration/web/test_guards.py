@@ -7,6 +7,7 @@ import pytest
 
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.routes.table import PAGES, ROUTES
+from internal.channels.web.static_page import Asset, Page
 from tests.support.http_client import Reply, StreamRefused, read_reply
 from tests.support.web_app import TOKEN, WebApp, open_web_app
 
@@ -93,6 +94,52 @@ async def test_a_foreign_origin_cannot_change_anything(app: WebApp, endpoint: En
     for site in ("cross-site", "same-site", "what"):
         assert (await ask(app, endpoint, origin=own, sec_fetch_site=site)).status == 403
     assert (await ask(app, endpoint, origin=own, sec_fetch_site="same-origin")).status != 403
+
+
+def assert_isolated(reply: Reply) -> None:
+    assert reply.headers["cross-origin-resource-policy"] == "same-origin"
+    assert reply.headers["cross-origin-opener-policy"] == "same-origin"
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("endpoint", ROUTES, ids=name)
+async def test_every_response_is_isolated_from_other_origins(
+    app: WebApp, endpoint: Endpoint
+) -> None:
+    assert_isolated(await ask(app, endpoint))
+    assert_isolated(await ask(app, endpoint, authorization=None))
+    assert_isolated(await ask(app, endpoint, host="evil.example"))
+    assert_isolated(await ask(app, endpoint, origin="http://evil.example"))
+    assert_isolated(await app.client.request("PUT", endpoint.path))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /none HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+        b"\0\0\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nx: " + b"x" * 70_000,
+    ],
+    ids=["unknown", "not http", "large head"],
+)
+async def test_an_early_error_is_isolated_from_other_origins(app: WebApp, sent: bytes) -> None:
+    reply = await app.client.exchange(sent)
+    assert reply.status >= 400
+    assert_isolated(reply)
+
+
+async def test_a_stream_and_the_files_of_the_page_are_isolated_from_other_origins(
+    tmp_path: Path,
+) -> None:
+    files = {f"index-1a2b{kind}": Asset(kind, {"": b"x"}) for kind in (".js", ".css", ".svg")}
+    async with open_web_app(tmp_path, Page(b"<!doctype html>", files)) as app:
+        for path in ("/", *(f"/assets/{file}" for file in files)):
+            reply = await app.client.get(path)
+            assert reply.status == 200
+            assert_isolated(reply)
+        run = await app.task()
+        async with app.client.stream(f"session_id={run.session_id}") as frames:
+            assert frames.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 async def test_own_hosts_and_origins_are_accepted(tmp_path: Path) -> None:
