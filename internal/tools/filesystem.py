@@ -1,17 +1,17 @@
 """The tools that read, write, edit and list files."""
 
 import asyncio
-import contextlib
 import heapq
 import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
-from typing import Annotated, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import msgspec
 
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.tools import ToolOutcome
@@ -22,9 +22,6 @@ from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Work
 _BINARY_PROBE = 8_192
 _MAX_ENTRIES = 500
 _KIB = 1024
-
-_Params = ParamSpec("_Params")
-_Result = TypeVar("_Result")
 
 
 @tool(
@@ -152,22 +149,6 @@ def encode_text(text: str) -> bytes:
     except UnicodeEncodeError as error:
         where = error.start
         raise ToolError(f"the text is not valid: half a character at position {where:,}") from error
-
-
-async def run_to_completion(
-    function: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
-) -> _Result:
-    """Run a blocking change in a thread. Cancelling waits until the change is complete."""
-    work = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        while not work.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait({work})
-        if not work.cancelled():
-            work.exception()  # retrieved, so that asyncio does not log it
-        raise
 
 
 @tool(

@@ -9,6 +9,6 @@
 - `chats`: chats, the delivery of their messages and the displays of runs in them.
 - `runs`: the life of a run.
 - `events`: the event stream.
-- `background_task`: a task that runs in the background of a block.
+- `background_task`: a task that runs beside a block, and a blocking call in a thread.
 - `supervision`: background tasks that run as long as their process.
 """

@@ -1,9 +1,12 @@
-"""A task that runs in the background of a block."""
+"""Work beside the event loop: a task of a block, and a blocking call in a thread."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
 
 
 @asynccontextmanager
@@ -19,3 +22,19 @@ async def background_task(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asy
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def run_to_completion(
+    function: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
+) -> _Result:
+    """Run a blocking change in a thread. Cancelling waits until the change is complete."""
+    work = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({work})
+        if not work.cancelled():
+            work.exception()  # retrieved, so that asyncio does not log it
+        raise

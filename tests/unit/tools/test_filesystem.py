@@ -13,7 +13,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.sandbox.native import NativeSandbox
-from internal.tools.filesystem import escape_name, format_size, run_to_completion
+from internal.tools.filesystem import escape_name, format_size
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import ToolBox
 
@@ -196,27 +196,6 @@ async def test_concurrent_edits_are_all_applied(call: Call, root: Path) -> None:
             old, new = f"<{number}>", f"[{number}]"
             tasks.create_task(call("edit_file", path="a", old_string=old, new_string=new))
     assert (root / "a").read_text() == "".join(f"[{number}]\n" for number in range(24))
-
-
-async def test_a_cancelled_call_waits_for_its_change_to_finish() -> None:
-    loop = asyncio.get_running_loop()
-    begun, go_on, done = asyncio.Event(), asyncio.Event(), []
-
-    def change() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
-        done.append("changed")
-
-    changing = asyncio.create_task(run_to_completion(change))
-    await begun.wait()
-    for _ in range(2):
-        changing.cancel()
-        await asyncio.sleep(0)  # let it take the cancel
-    assert not changing.done()
-    go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await changing
-    assert done == ["changed"]
 
 
 def odd_folder(root: Path) -> None:

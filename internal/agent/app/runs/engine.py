@@ -10,6 +10,7 @@ from typing import assert_never
 
 import msgspec
 
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import Emit, ExtraWork
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
@@ -27,6 +28,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Text, user_message, without_call_ids
+from internal.agent.domain.react.call_review import are_short
 from internal.agent.domain.react.closing_prompts import CONTINUE_PROMPT
 from internal.agent.domain.react.context_window import (
     message_budget,
@@ -256,7 +258,9 @@ class ReactEngine:
             usage=reply.usage,
         )
         parts = without_call_ids(reply.parts)
-        events = turn.add_reply(parts, reply.model, reply.usage, cost, stop=reply.stop)
+        add = partial(turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop)
+        # a cancellation waits for the thread: nothing else may use the Turn meanwhile
+        events = add() if are_short(message.calls) else await run_to_completion(add)
         await context.stream.emit(summary, *events, turn=turn)
         return reply
 

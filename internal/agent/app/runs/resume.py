@@ -1,5 +1,6 @@
 """Resume: continues a run from its checkpoint, or from that of a failed run."""
 
+import asyncio
 from functools import partial
 from itertools import takewhile
 
@@ -58,12 +59,13 @@ class RunResumer:
             if context.run.fence > 1:
                 await self._close_unfinished_work(context, None, frozenset())
             return None, False
-        turn = decode_checkpoint(stored)
+        # with a megabyte of arguments each of these takes tens of milliseconds
+        turn = await asyncio.to_thread(decode_checkpoint, stored)
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         context.stream.resume_from(len(stored.rows))
         answer = await self._answer(turn)
         if answer is not None:
-            events = turn.resolve(answer)
+            events = await asyncio.to_thread(turn.resolve, answer)
             also = None if answer.edit is None else partial(self._save_plan, context, turn)
             await context.stream.emit(*events, turn=turn, also=also)
             return turn, True

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -14,7 +16,7 @@ from internal.agent.domain.events.types import ToolCompleted, ToolProgress, Tool
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.questions import Preview
-from internal.agent.domain.react.call_review import byte_budget, call_text
+from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.system_errors import describe_system_error
@@ -132,19 +134,19 @@ class ToolExecutor:
             ids.session_id, ids.run_id, call.call_id, config.workspace, _ignore_output
         )
         diff = await self._tools.preview(where, call.name, call.arguments)
-        text, whole = call_text(call, config.tool(call.name)), None
-        if truncate_json(text, share // 2) != text:
-            content = text.encode("utf-8", "replace")
-            whole = await self._files.put(ids.session_id, "call.txt", _TEXT, content)
-        return Preview(truncate_json(escape_invisible(diff), share * 3 // 10), whole)
+        spec = config.tool(call.name)
+        shown, long_text = await asyncio.to_thread(_preview_texts, diff, call, spec, share=share)
+        if long_text is None:
+            return Preview(shown)
+        return Preview(shown, await self._files.put(ids.session_id, "call.txt", _TEXT, long_text))
 
     async def _started(self, session_id: SessionId, turn: Turn, call: ToolCall) -> ToolStarted:
         """Return the start event; arguments too long for an event are attached in full."""
-        arguments = truncate_arguments(call.arguments)
+        shorten = partial(_shorten_arguments, call.arguments)
+        arguments, whole = shorten() if are_short([call]) else await asyncio.to_thread(shorten)
         attachments: tuple[Attachment, ...] = ()
-        if arguments != call.arguments:
-            content = msgspec.json.encode(call.arguments)
-            full = await self._files.put(session_id, "arguments.json", "application/json", content)
+        if whole is not None:
+            full = await self._files.put(session_id, "arguments.json", "application/json", whole)
             attachments = (full,)
         return ToolStarted(
             call_id=call.call_id,
@@ -218,6 +220,21 @@ class ToolExecutor:
         whole = outcome.text.encode("utf-8", "replace")
         kept = await self._files.put(session_id, "result.txt", _TEXT, whole)
         return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
+
+
+def _preview_texts(
+    diff: str, call: ToolCall, spec: ToolSpec | None, *, share: int
+) -> tuple[str, bytes | None]:
+    """Return the diff for display, and the full text of a call too long for its question."""
+    shown, text = truncate_json(escape_invisible(diff), share * 3 // 10), call_text(call, spec)
+    is_long = truncate_json(text, share // 2) != text
+    return shown, text.encode("utf-8", "replace") if is_long else None
+
+
+def _shorten_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:
+    """Return the arguments for an event; if they are too long for it, also all of them as JSON."""
+    shown = truncate_arguments(arguments)
+    return shown, None if shown == arguments else msgspec.json.encode(arguments)
 
 
 def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:

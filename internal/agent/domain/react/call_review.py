@@ -4,7 +4,7 @@ Gates come first, then permissions. Control tools are handled here.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -46,6 +46,9 @@ MAX_APPROVAL_ITEMS = 16
 MAX_SHOWN_CHARS = 60_000
 """Characters of a call that are processed for display; an event carries fewer."""
 
+MAX_SHORT_CHARACTERS = 500
+"""Characters of the arguments of calls that take up to a millisecond to review or to display."""
+
 MAX_SENTENCE_BYTES = 8000
 """Bytes of the message about a call that is not run."""
 
@@ -67,6 +70,14 @@ PLAN_NOT_REVIEWED = (
 def byte_budget(calls: int) -> int:
     """Return how many bytes each call may take in an approval question of so many calls."""
     return min(48_000 // min(max(calls, 1), MAX_APPROVAL_ITEMS), 24_000)
+
+
+def are_short(calls: Iterable[ToolCall]) -> bool:
+    """Return True if the calls have no long arguments: they need no thread of their own."""
+    values = [value for call in calls for value in call.arguments.values()]
+    return not any(isinstance(value, list | dict) for value in values) and (
+        sum(len(value) for value in values if isinstance(value, str)) <= MAX_SHORT_CHARACTERS
+    )
 
 
 class ReviewState(msgspec.Struct, frozen=True):

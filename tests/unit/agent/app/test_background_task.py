@@ -1,10 +1,10 @@
-"""A task that runs in the background of a block."""
+"""Work beside the event loop: a task of a block, and a blocking call in a thread."""
 
 import asyncio
 
 import pytest
 
-from internal.agent.app.background_task import background_task
+from internal.agent.app.background_task import background_task, run_to_completion
 
 
 async def wait(started: asyncio.Event) -> None:
@@ -39,3 +39,24 @@ async def test_an_error_of_the_task_is_raised_at_the_end_of_the_block() -> None:
 
     with pytest.raises(KeyError, match="task"):
         await block()
+
+
+async def test_a_cancelled_call_waits_for_its_change_to_finish() -> None:
+    loop = asyncio.get_running_loop()
+    begun, go_on, done = asyncio.Event(), asyncio.Event(), []
+
+    def change() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
+        done.append("changed")
+
+    changing = asyncio.create_task(run_to_completion(change))
+    await begun.wait()
+    for _ in range(2):
+        changing.cancel()
+        await asyncio.sleep(0)  # let it take the cancel
+    assert not changing.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await changing
+    assert done == ["changed"]
