@@ -220,6 +220,20 @@ class ChatDelivery:
 
         return await self._database.read(work)
 
+    async def get_task_message(self, task_id: TaskId) -> str:
+        """Return the message that started a task as its channel received it, "" if unknown."""
+
+        def work() -> Read[str]:
+            task = yield from self._stores.tasks.get(task_id)
+            if task is None or not task.origin.message_id:
+                return ""
+            origin = task.origin
+            return (
+                yield from self._stores.inbox.get_raw(origin.channel, origin.app, origin.message_id)
+            )
+
+        return await self._database.read(work)
+
     async def find_question(self, message_id: str) -> str:
         """Return the id of the question that a sent message asks, "" for other messages."""
         return await self._database.read(partial(self._stores.outbox.find_question, message_id))

@@ -14,12 +14,13 @@ from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.policy import ChatUsers
+from internal.channels.chat.policy import ChatUsers, Ignored
 from internal.channels.chat.question_text import describe_late, describe_outcome, format_time
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
     ChatTransport,
+    IncomingMessage,
     QuestionContent,
 )
 from internal.i18n.chat import ChatPhrases, ChatTexts, approval_words, recovery_words
@@ -44,6 +45,7 @@ class MessageContext(NamedTuple):
     row: InboundMessage
     chat: ChatRef
     phrases: ChatPhrases
+    incoming: IncomingMessage
 
 
 class CommandResult(NamedTuple):
@@ -57,37 +59,87 @@ class CommandResult(NamedTuple):
     settled: bool = False
 
 
+_NOT_ADDRESSED = Ignored("it is not addressed to the bot")
+
+
 class TextAnswers:
-    """Turns texts into answers to the questions of their chat."""
+    """Turns texts into answers to the questions of their chat.
 
-    def __init__(self, gateway: Gateway, people: ChatUsers) -> None:
-        self._gateway, self._people = gateway, people
+    A text answers the question that it replies to, or the only open one of its thread; a text that
+    replies to another message answers none. In a group, calls, plans and interrupted runs take only
+    texts addressed to the bot: replies to the question, texts that mention the bot, and texts that
+    end with the question's id.
+    """
 
-    async def answer(
-        self, message: MessageContext, text: str, quoted_id: str
-    ) -> CommandResult | None:
+    def __init__(self, transport: ChatTransport, gateway: Gateway, people: ChatUsers) -> None:
+        self._transport, self._gateway, self._people = transport, gateway, people
+
+    async def answer(self, message: MessageContext, text: str) -> CommandResult | Ignored | None:
         """Take a text as an answer; None if it is none.
 
-        It is an answer if it quotes a question, or if exactly one question is open in the chat and
-        the sender may answer it. The exact words for yes and no are never a task while a question
-        is open.
+        The exact words for yes and no are never a task while a question is open. In a group, words
+        that are not addressed to the bot are ignored.
         """
-        quoted = await self._find_quoted(message.actor, quoted_id)
         open_ = await self._gateway.queries.open_questions(message.actor.chat)
-        record = quoted or (open_[0] if len(open_) == 1 else None)
-        if record is None:
-            return _ask_which(open_, message) if open_ and _is_exact(text) else None
-        is_recovery = record.question.kind == "recovery"
-        words = recovery_words() if is_recovery else approval_words()
-        answer = read_answer(record.question, text, *words)
+        text, named = _split_id(text, open_)
+        found = await self._questions_at(message, open_)
+        is_explicit = named is not None or bool(message.incoming.quoted_id and found)
+        is_addressed = is_explicit or message.chat.is_direct or message.incoming.is_mention
+        if named is not None:
+            found = [each for each in found if each.question.id == named.question.id]
+            if not found:
+                return _refer_to(named, message)
+        if len(found) == 1 and not _has_unknown_id(text, open_):
+            return await self._take(
+                found[0], text, message, is_addressed=is_addressed, is_explicit=is_explicit
+            )
+        if not open_ or not (_is_exact(text, open_) or _has_unknown_id(text, open_)):
+            return None
+        return _ask_which(open_, message) if is_addressed else _NOT_ADDRESSED
+
+    async def _take(
+        self,
+        record: QuestionRecord,
+        text: str,
+        message: MessageContext,
+        *,
+        is_addressed: bool,
+        is_explicit: bool,
+    ) -> CommandResult | Ignored | None:
+        question, is_exact = record.question, _is_exact(text, [record])
+        is_allowed = can_answer(record, message.actor)
+        if not is_addressed and not (question.kind == "clarify" and is_allowed):
+            return _NOT_ADDRESSED if is_exact else None
+        words = recovery_words() if question.kind == "recovery" else approval_words()
+        answer = read_answer(question, text, *words)
         if answer is None:
             return None
-        exact = _is_exact(text)
-        if record.status != "open" and not exact:
-            return None
-        if quoted is None and not exact and not can_answer(record, message.actor):
+        if not is_exact and (record.status != "open" or not (is_explicit or is_allowed)):
             return None
         return await self._submit(record, answer, message)
+
+    async def _questions_at(
+        self, message: MessageContext, open_: Sequence[QuestionRecord]
+    ) -> list[QuestionRecord]:
+        """Return the question that a message replies to, else the open ones of its thread."""
+        incoming = message.incoming
+        if not incoming.quoted_id:
+            return [each for each in open_ if await self._is_asked_in(each, incoming)]
+        quoted = await self._find_asked(incoming.quoted_id, message.actor)
+        return [] if quoted is None else [quoted]
+
+    async def _is_asked_in(self, record: QuestionRecord, incoming: IncomingMessage) -> bool:
+        """Return True if a question was asked in the thread of a message, or began that thread."""
+        raw = await self._gateway.delivery.get_task_message(record.task_id)
+        asked = await self._transport.parse(raw) if raw else None
+        if not isinstance(asked, IncomingMessage):
+            asked = None
+        if incoming.thread_id == (asked.thread_id if asked else ""):
+            return True
+        root = incoming.thread_root_id
+        if asked is not None and root == asked.message_id:
+            return True
+        return bool(root) and await self._gateway.delivery.find_question(root) == record.question.id
 
     async def approve(self, wanted: str, message: MessageContext) -> CommandResult:
         """Approve the question with that id, or the only open one."""
@@ -113,8 +165,9 @@ class TextAnswers:
             return message.phrases("no_question")
         return message.phrases("questions", questions=_format_list(open_, message.phrases))
 
-    async def _find_quoted(self, actor: Actor, message_id: str) -> QuestionRecord | None:
-        name = await self._gateway.delivery.find_question(message_id) if message_id else ""
+    async def _find_asked(self, message_id: str, actor: Actor) -> QuestionRecord | None:
+        """Return the question that a message of the bot asks."""
+        name = await self._gateway.delivery.find_question(message_id)
         return await self._get(name, actor) if name else None
 
     async def _get(self, name: str, actor: Actor) -> QuestionRecord | None:
@@ -127,17 +180,18 @@ class TextAnswers:
     async def _find(self, wanted: str, message: MessageContext) -> QuestionRecord | CommandResult:
         """Return the question that is meant, or the reply if none is."""
         open_ = await self._gateway.queries.open_questions(message.actor.chat)
+        here = await self._questions_at(message, open_)
         if not wanted:
-            match open_:
-                case []:
-                    return CommandResult(message.phrases("no_question"))
-                case [one]:
-                    return one
-                case _:
-                    return _ask_which(open_, message)
+            incoming = message.incoming
+            is_addressed = message.chat.is_direct or incoming.is_mention or incoming.quoted_id
+            if is_addressed and len(here) == 1:
+                return here[0]
+            nothing = CommandResult(message.phrases("no_question"))
+            return _ask_which(open_, message) if open_ else nothing
         found = [each for each in open_ if matches_id(each.question.id, wanted)]
         if len(found) == 1:
-            return found[0]
+            is_here = any(each.question.id == found[0].question.id for each in here)
+            return found[0] if is_here else _refer_to(found[0], message)
         known = await self._get(wanted, message.actor) if _is_id(wanted) else None
         unknown = message.phrases("unknown_question", wanted=truncate_line(wanted, 60))
         return known or CommandResult(unknown)
@@ -185,14 +239,39 @@ def _is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def _is_exact(text: str) -> bool:
-    yes, no = approval_words()
+def _split_id(text: str, open_: Sequence[QuestionRecord]) -> tuple[str, QuestionRecord | None]:
+    """Return a text without the id at its end, and the open question with that id."""
+    words, last = _split_last(text)
+    named = [each for each in open_ if matches_id(each.question.id, last)] if words else []
+    return (words, named[0]) if len(named) == 1 else (text, None)
+
+
+def _has_unknown_id(text: str, open_: Sequence[QuestionRecord]) -> bool:
+    """Return True for an exact word and an id that is not that of an open question."""
+    words, last = _split_last(text)
+    return _is_id(last) and _is_exact(words, open_)
+
+
+def _split_last(text: str) -> tuple[str, str]:
+    words, *last = text.rsplit(maxsplit=1) or [""]
+    return (words, last[0]) if last else ("", words)
+
+
+def _is_exact(text: str, questions: Sequence[QuestionRecord]) -> bool:
+    """Return True for the exact words that answer such questions."""
+    is_recovery = any(each.question.kind == "recovery" for each in questions)
+    yes, no = recovery_words() if is_recovery else approval_words()
     return text.strip().lower().rstrip(".!\u3002\uff01") in yes | no
 
 
 def _ask_which(open_: Sequence[QuestionRecord], message: MessageContext) -> CommandResult:
     questions = _format_list(open_, message.phrases)
     return CommandResult(message.phrases("which_question", questions=questions))
+
+
+def _refer_to(record: QuestionRecord, message: MessageContext) -> CommandResult:
+    wanted = short_id(record.question.id)
+    return CommandResult(message.phrases("question_elsewhere", wanted=wanted))
 
 
 def _format_list(open_: Sequence[QuestionRecord], phrases: ChatPhrases) -> str:

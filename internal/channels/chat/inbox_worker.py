@@ -89,7 +89,7 @@ class InboxWorker:
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
         self._settings, self._texts, self._listener = settings, texts, listener
-        self._answers = TextAnswers(gateway, people)
+        self._answers = TextAnswers(transport, gateway, people)
         self._commands = CommandHandlers(
             gateway, people, self._answers, settings=settings, defaults=defaults
         )
@@ -199,16 +199,20 @@ class InboxWorker:
             row,
             ChatRef(row.chat_id, conversation_scope(row.channel, row.chat_id), message.is_direct),
             accepted.phrases,
+            message,
         )
-        result: CommandResult | None
+        result: CommandResult | Ignored | None
         if (command := parse_command(accepted.text)) is not None:
             result = await self._commands.handle(command, context)
         else:
-            result = await self._answers.answer(context, accepted.text, message.quoted_id)
-        if result is None:
-            await self._submit(context, accepted.text)
-        else:
-            await self._finish(row, result)
+            result = await self._answers.answer(context, accepted.text)
+        match result:
+            case None:
+                await self._submit(context, accepted.text)
+            case Ignored(reason):
+                await self._ignore(row, reason)
+            case result:
+                await self._finish(row, result)
 
     async def _submit(self, context: MessageContext, text: str) -> None:
         run_id, is_steering = await self._router.submit(context, text)

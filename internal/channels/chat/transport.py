@@ -46,7 +46,9 @@ class ReceivedMessage(NamedTuple):
 class IncomingMessage(NamedTuple):
     """A message in a chat. `text` is None for an unsupported kind and "" for no content.
 
-    `quoted_id` is the message it replies to and `thread_id` its thread; "" for none.
+    `quoted_id` is the message it replies to, `thread_id` its thread and `thread_root_id` the first
+    message of that thread; "" for none. A message of a thread replies to another one only if the
+    service says so.
     """
 
     message_id: str
@@ -59,6 +61,7 @@ class IncomingMessage(NamedTuple):
     sent_at: datetime | None
     quoted_id: str = ""
     thread_id: str = ""
+    thread_root_id: str = ""
 
 
 class RecalledMessage(NamedTuple):

@@ -184,6 +184,7 @@ class LarkTransport:
 def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
     """Return a message as the chat application sees it; `bot` is the bot's open_id."""
     created = message.created
+    is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
         message_id=message.message_id,
         chat_id=message.chat_id,
@@ -193,8 +194,9 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
         sent_at=None if created is None else datetime.fromtimestamp(created / 1000, UTC),
-        quoted_id=message.parent_id,
+        quoted_id="" if is_place_in_thread else message.parent_id,
         thread_id=message.thread_id,
+        thread_root_id=message.root_id if message.thread_id else "",
     )
 
 

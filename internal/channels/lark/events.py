@@ -42,6 +42,7 @@ class _Body(msgspec.Struct):
     content: str = ""
     create_time: str = ""
     parent_id: str = ""
+    root_id: str = ""
     thread_id: str = ""
     mentions: list[_Mention] | None = None
 
@@ -81,8 +82,9 @@ class Mention(NamedTuple):
 class LarkMessage(NamedTuple):
     """A message of a person or a bot.
 
-    `created` is in milliseconds since 1970, None if unknown. `parent_id` is the quoted message and
-    `thread_id` its thread, "" for none.
+    `created` is in milliseconds since 1970, None if unknown. `parent_id` is the quoted message,
+    `thread_id` its thread and `root_id` the first message of the thread or of the quotes; "" for
+    none. In a thread, Lark reports the root as the parent of every message.
     """
 
     message_id: str
@@ -95,6 +97,7 @@ class LarkMessage(NamedTuple):
     created: int | None
     mentions: tuple[Mention, ...] = ()
     parent_id: str = ""
+    root_id: str = ""
     thread_id: str = ""
 
     @property
@@ -155,6 +158,7 @@ def _read_message(raw: msgspec.Raw) -> LarkMessage:
         created=int(body.create_time) if re.fullmatch(r"\d{1,15}", body.create_time) else None,
         mentions=tuple(Mention(m.key, _open_id(m.id), m.name) for m in body.mentions or ()),
         parent_id=body.parent_id,
+        root_id=body.root_id,
         thread_id=body.thread_id,
     )
 

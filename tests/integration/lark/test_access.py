@@ -343,7 +343,7 @@ async def test_two_open_questions_are_not_answered_by_a_bare_yes(tmp_path: Path)
         one, two = await open_questions(lark, 2)
         await lark.say("OK")
         listed = (await lark.until_replies(2))[1]
-        assert "More than one question" in listed
+        assert "Which question do you mean?" in listed
         assert one.question.id[-6:] in listed
         assert two.question.id[-6:] in listed
         await lark.say(f"/approve {two.question.id[-6:]}")

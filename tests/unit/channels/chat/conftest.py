@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -47,23 +48,22 @@ class EchoApp:
     def __post_init__(self) -> None:
         self.transport = EchoTransport(self.service)
         self.users = ChatUsers(self.transport, self.gateway.access, self.settings)
-        self.answers = TextAnswers(self.gateway, self.users)
+        self.answers = TextAnswers(self.transport, self.gateway, self.users)
         self.router = TaskRouter(self.gateway, self.settings, defaults())
 
     async def message(
-        self, text: str, user: str = "mei", *roles: Right, is_direct: bool = True
+        self, text: str, user: str = "mei", *roles: Right, is_direct: bool = True, **changes: Any
     ) -> MessageContext:
         """Accept a message and return it as the worker hands it on."""
         raw = msgspec.json.encode({"text": text}).decode()
-        row = InboundMessage(
-            "echo", "test", self.service.new_id(), "direct", f"echo:test:{user}", raw, T0
-        )
+        message_id = self.service.new_id()
+        row = InboundMessage("echo", "test", message_id, "direct", f"echo:test:{user}", raw, T0)
         await self.gateway.delivery.accept(row)
         principal = Principal(row.principal, roles=frozenset(roles or ("talk", "operate")))
         actor = Actor(principal, "echo", CHAT)
-        return MessageContext(
-            actor, row, ChatRef("direct", "echo-scope", is_direct), ChatPhrases("en")
-        )
+        incoming = echo_message(message_id, text)._replace(is_direct=is_direct, **changes)
+        chat = ChatRef("direct", "echo-scope", is_direct)
+        return MessageContext(actor, row, chat, ChatPhrases("en"), incoming)
 
     async def submit(self, text: str, user: str = "mei", *roles: Right) -> tuple[RunId, bool]:
         """Route a message and return its run, and whether it was added to an earlier one."""

@@ -7,7 +7,7 @@ import pytest
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.chat.answers import ActionAnswers, matches_id, short_id
+from internal.channels.chat.answers import ActionAnswers, CommandResult, matches_id, short_id
 from internal.channels.chat.transport import ChatAction
 from internal.i18n.chat import ChatPhrases
 from tests.support.chat_texts import EN_TEXTS
@@ -16,8 +16,8 @@ from tests.unit.channels.chat.conftest import EchoApp
 
 async def test_a_text_answers_the_only_open_question(app: EchoApp) -> None:
     record = await app.ask()
-    result = await app.answers.answer(await app.message("blue"), "blue", "")
-    assert result is not None
+    result = await app.answers.answer(await app.message("blue"), "blue")
+    assert isinstance(result, CommandResult)
     assert (result.settled, result.run_id) == (True, record.run_id)
     answered = await app.gateway.queries.question(record.question.id, LOCAL_OWNER)
     assert answered.answer is not None
@@ -27,18 +27,18 @@ async def test_a_text_answers_the_only_open_question(app: EchoApp) -> None:
 async def test_a_text_of_another_person_is_no_answer(app: EchoApp) -> None:
     await app.ask()
     message = await app.message("blue", "guest", "talk")
-    assert await app.answers.answer(message, "blue", "") is None
+    assert await app.answers.answer(message, "blue") is None
 
 
 async def test_with_two_open_questions_only_a_quote_answers(app: EchoApp) -> None:
     await app.ask(1)
     second = await app.ask(2)
-    assert await app.answers.answer(await app.message("blue"), "blue", "") is None
-    exact = await app.answers.answer(await app.message("ok"), "ok", "")
-    assert exact is not None
+    assert await app.answers.answer(await app.message("blue"), "blue") is None
+    exact = await app.answers.answer(await app.message("ok"), "ok")
+    assert isinstance(exact, CommandResult)
     assert "abcd-1"[-6:] in exact.text
-    quoted = await app.answers.answer(await app.message("blue"), "blue", "post-2")
-    assert quoted is not None
+    quoted = await app.answers.answer(await app.message("blue", quoted_id="post-2"), "blue")
+    assert isinstance(quoted, CommandResult)
     assert quoted.run_id == second.run_id
 
 
@@ -60,9 +60,9 @@ async def test_an_unknown_id_is_named(app: EchoApp) -> None:
 
 async def test_a_late_answer_names_the_first(app: EchoApp) -> None:
     await app.ask()
-    await app.answers.answer(await app.message("blue"), "blue", "")
-    late = await app.answers.answer(await app.message("ok"), "ok", "post-1")
-    assert late is not None
+    await app.answers.answer(await app.message("blue"), "blue")
+    late = await app.answers.answer(await app.message("ok", quoted_id="post-1"), "ok")
+    assert isinstance(late, CommandResult)
     assert late.text.startswith("Already answered by you")
 
 
