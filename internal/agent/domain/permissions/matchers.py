@@ -20,7 +20,7 @@ from internal.agent.domain.permissions.rules import (
     parse_allow_rule,
 )
 from internal.agent.domain.permissions.shell import matcher as shell
-from internal.agent.domain.permissions.shell.matcher import any_denied
+from internal.agent.domain.permissions.shell.denials import Reach, any_denied, denies
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, parse_script
 from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, Target, UrlTarget
 from internal.agent.domain.text import escape_invisible
@@ -48,8 +48,8 @@ class TargetMatcher(Protocol):
     text: str | None
     """The value of the argument, None if it is missing or not a string."""
 
-    def is_denied(self, rule: Rule) -> bool | None:
-        """Return True if a deny rule matches, None if that cannot be determined."""
+    def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
+        """Return for each deny rule with a pattern whether it matches, None if that is unknown."""
         ...
 
     def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
@@ -79,13 +79,15 @@ class CallMatcher:
         found = (text for text in texts if text is not None and paths.is_protected(text))
         return next((_shorten(text) for text in found), None)
 
-    def is_denied(self, rule: Rule) -> bool | None:
-        """Return True if a deny rule matches a target, None if that cannot be determined."""
-        if rule.tool != self.tool:
-            return False
-        if rule.patterns is None:
-            return True
-        return any_denied([each.is_denied(rule) for each in self._matchers])
+    def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
+        """Return for each deny rule whether it matches a target, None if that is unknown."""
+        own = [rule for rule in rules if rule.tool == self.tool and rule.patterns is not None]
+        columns = [each.check_denials(own) for each in self._matchers]
+        denied = {rule.text: any_denied(row) for rule, *row in zip(own, *columns, strict=True)}
+        return [
+            rule.tool == self.tool and (rule.patterns is None or denied[rule.text])
+            for rule in rules
+        ]
 
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         """Return what is missing; else the rules that allow the call, None if it needs no rule."""
@@ -140,7 +142,10 @@ class _PathMatcher:
         self._tool = tool
         self._recursive = recursive
 
-    def is_denied(self, rule: Rule) -> bool | None:
+    def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
+        return [self._is_denied(rule) for rule in rules]
+
+    def _is_denied(self, rule: Rule) -> bool | None:
         if self.text is None:
             return None
         return any_denied(
@@ -174,7 +179,10 @@ class _UrlMatcher:
         self._tool = tool
         self._site = None if text is None else hosts.parse_url(text)
 
-    def is_denied(self, rule: Rule) -> bool | None:
+    def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
+        return [self._is_denied(rule) for rule in rules]
+
+    def _is_denied(self, rule: Rule) -> bool | None:
         if self._site is None:
             return None
         return any_denied(
@@ -210,18 +218,15 @@ class _CommandMatcher:
     def _script(self) -> Script:
         return parse_script(self.text or "")
 
-    @cached_property
-    def _expanded(self) -> tuple[shell.Part, ...]:
-        return shell.expand_parts(self._script)
-
-    def is_denied(self, rule: Rule) -> bool | None:
-        if self.text is None:
-            return None
-        denied = shell.denies(
-            [p for p in _patterns(rule) if isinstance(p, CommandPattern | RedirectPattern)],
-            self._expanded,
-        )
-        return None if self._script.problem and not denied else denied
+    def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
+        if self.text is None or not rules:
+            return [None] * len(rules)
+        patterns = [
+            [each for each in _patterns(rule) if isinstance(each, CommandPattern | RedirectPattern)]
+            for rule in rules
+        ]
+        reach = Reach(self._script, [each for row in patterns for each in row])
+        return [denies(row, reach) for row in patterns]
 
     def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
         script = self._script

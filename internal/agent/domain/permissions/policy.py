@@ -7,6 +7,7 @@ call to a verdict.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -109,16 +110,11 @@ def evaluate_call(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) 
     allows nothing.
     """
     call = CallMatcher(spec, arguments)
-    undecided = ""
-    for text in _rules_for(spec, policy.deny):
-        try:
-            denied = call.is_denied(parse_rule(text, {spec.name: spec.targets}))
-        except RuleError:
-            denied = None
+    verdicts = _check_denials(call, spec, policy.deny)
+    for text, denied in verdicts.items():
         if denied:
             return Denied(f"{call.label} is denied by the rule {text}.")
-        if denied is None:
-            undecided = undecided or text
+    undecided = next((text for text, denied in verdicts.items() if denied is None), "")
     if policy.mode is Mode.PLAN and spec.risk not in _PASSES[Mode.PLAN]:
         return Denied(f"plan mode: nothing is changed or run, so {spec.name} is not available.")
     path = None if spec.risk in _CHANGES_NOTHING else call.protected_path
@@ -146,6 +142,20 @@ def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:
     return (text for text in rules if split_rule(text)[0] == spec.name)
+
+
+def _check_denials(
+    call: CallMatcher, spec: ToolSpec, texts: Iterable[str]
+) -> dict[str, bool | None]:
+    """Return for each deny rule of the tool whether it matches, None if that is unknown."""
+    rules: list[Rule] = []
+    verdicts: dict[str, bool | None] = {}
+    for text in _rules_for(spec, texts):
+        verdicts[text] = None
+        with suppress(RuleError):
+            rules.append(parse_rule(text, {spec.name: spec.targets}))
+    denied = call.check_denials(rules)
+    return verdicts | {rule.text: each for rule, each in zip(rules, denied, strict=True)}
 
 
 def _parsed_allow_rules(spec: ToolSpec, rules: Iterable[str]) -> Iterator[Rule]:

@@ -11,7 +11,8 @@ import msgspec
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, parse_script
-from internal.agent.domain.permissions.shell.programs import INTERPRETERS, WRAPPERS, program_name
+from internal.agent.domain.permissions.shell.program_table import INTERPRETERS, WRAPPERS
+from internal.agent.domain.permissions.shell.programs import program_name
 from internal.agent.domain.permissions.shell.words import Word
 from internal.agent.domain.permissions.targets import (
     CommandTarget,

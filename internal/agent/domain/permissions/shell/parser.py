@@ -33,7 +33,8 @@ _DELIMITER = re.compile(r"(\\?)(['\"]?)(\w+)\2")
 _BLANKS = re.compile(rb"[ \t]+")
 _ANY_BLANKS = re.compile(rb"[ \t]*")
 _SPACE = re.compile(rb"[ \t\n]*")
-_NAMED_DESCRIPTOR = re.compile(rb"\{\w+\}$")
+_NAMED_DESCRIPTOR = re.compile(rb"\{\w+\}")
+_MAX_DESCRIPTOR_BYTES = 64
 _DIGITS = frozenset(
     b"%d" % digit for digit in range(10)
 )  # a POSIX shell reads two digits as a word
@@ -45,14 +46,19 @@ _RESERVED = re.compile(
 _TRANSPARENT = frozenset(
     {"program", "list", "pipeline", "subshell", "if_statement", "elif_clause", "else_clause"}
     | {"while_statement", "do_group", "negated_command", "case_item", "redirected_statement"}
-    | {"case_statement"}
+    | {"case_statement", "herestring_redirect"}
 )
 _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation", "extglob_pattern"})
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
 _TEST_NODES = frozenset(
     {"unary_expression", "binary_expression", "negation_expression", "parenthesized_expression"}
 )
-_ARITHMETIC = _TEST_NODES | {"postfix_expression", "ternary_expression", "subscript"}
+_STRUCTURES = (
+    _TRANSPARENT
+    | EXPANSIONS
+    | _TEST_NODES
+    | {"postfix_expression", "ternary_expression", "subscript"}
+)
 
 
 class ParsedCommand(msgspec.Struct, frozen=True):
@@ -129,7 +135,6 @@ class _Reader:
             "for_statement": self._for,
             "file_redirect": self._file_redirect,
             "heredoc_redirect": self._heredoc,
-            "herestring_redirect": self._structure,
             "comment": self._comment,
             "compound_statement": self._compound,
             "function_definition": self._function,
@@ -147,25 +152,29 @@ class _Reader:
             node, self._depth = self._stack.pop()
             if self._depth > MAX_DEPTH:
                 self._add_problem("it is nested too deep")
+                continue
             self._visit(node)
 
     def _visit(self, node: Node) -> None:
         if node.type in _WORDS:
             self._word(node)
-        elif handler := self._handlers.get(node.type):
-            handler(node)
-        elif node.type in _TRANSPARENT or node.type in EXPANSIONS:
-            self._structure(node)
-        elif node.type in _ARITHMETIC:
-            self._push(node.children)
-        elif node.is_named and node.child_count:
-            self._add_problem(f"the syntax {node.type.replace('_', ' ')} is not supported")
-            self._push(node.children)
-
-    def _structure(self, node: Node) -> None:
-        if node.type not in EXPANSIONS and not self._gaps_match(node.children, _SPACE):
+            return
+        children = node.children
+        if children and not self._is_covered(node, children):
             self._add_problem("the parser skipped a part of it")
-        self._push(node.children)
+        if handler := self._handlers.get(node.type):
+            handler(node)
+        else:
+            if children and node.is_named and node.type not in _STRUCTURES:
+                self._add_problem(f"the syntax {node.type.replace('_', ' ')} is not supported")
+            self._push(children)
+
+    def _is_covered(self, node: Node, children: list[Node]) -> bool:
+        """Return True if there are only blanks between the children of a node."""
+        head = self.raw[node.start_byte : children[0].start_byte]
+        tail = self.raw[children[-1].end_byte : node.end_byte]
+        edges_match = _SPACE.fullmatch(head) and _SPACE.fullmatch(tail)
+        return bool(edges_match) and self._gaps_match(children, _SPACE)
 
     def _add_problem(self, reason: str) -> None:
         self.problem = self.problem or reason
@@ -189,16 +198,18 @@ class _Reader:
     def _command(self, node: Node) -> None:
         words: list[Word] = []
         assignments: list[Word] = []
-        for child in node.children:
+        children = node.children
+        for child in children:
             if child.type in _REDIRECTS:
                 self._push([child])
             elif child.type == "variable_assignment":
                 assignments.append(self._assignment(child))
             else:
                 words.append(self._word(child))
-        for pair in pairwise(node.children):
-            redirected = any(child.type in _REDIRECTS for child in pair)
-            if not self._gaps_match(list(pair), _ANY_BLANKS if redirected else _BLANKS):
+        for left, right in pairwise(children):
+            redirected = left.type in _REDIRECTS or right.type in _REDIRECTS
+            gap = self.raw[left.end_byte : right.start_byte]
+            if not (_ANY_BLANKS if redirected else _BLANKS).fullmatch(gap):
                 self._add_problem("the parser skipped a part of it")
         if words and _RESERVED.fullmatch(words[0].source):
             self._add_problem(f"{words[0].source} is a reserved word of the shell")
@@ -250,47 +261,62 @@ class _Reader:
     def _for(self, node: Node) -> None:
         name = next((node_source(c) for c in node.children if c.type == "variable_name"), "")
         if node.children[0].type == "select" or not _LOOP_VARIABLE.fullmatch(name):
-            self.parts.append(ParsedCommand((), (), "it sets a variable for what follows"))
-        self._structure(node)
+            loop = Word(f"{name}=", "unknown", name)
+            self.parts.append(ParsedCommand((), (loop,), "it sets a variable for what follows"))
+        self._push(node.children)
 
     def _compound(self, node: Node) -> None:
         if node.children[0].type == "((":
             self.parts.append(ParsedCommand((), (), "arithmetic can hide commands"))
-        self._structure(node)
+        self._push(node.children)
 
     def _function(self, node: Node) -> None:
         self.parts.append(ParsedCommand((), (), "it defines a function"))
         self._push(node.children)
 
     def _comment(self, node: Node) -> None:
-        before = self.raw[: node.start_byte]
-        if b"\n" in (node.text or b"") or (before and before[-1:] not in b" \t\n;&|()"):
+        if b"\n" in (node.text or b"") or self._byte_before(node) not in b" \t\n;&|()":
             self._add_problem("a comment is ambiguous")
 
     def _file_redirect(self, node: Node) -> None:
         children = list(node.children)
         if children[0].type == "file_descriptor":
             descriptor = children.pop(0)
-            before = self.raw[: descriptor.start_byte][-1:]
-            sound = descriptor.text in _DIGITS and (not before or before in b" \t\n;&|(){}")
-            if not sound or descriptor.end_byte != children[0].start_byte:
+            is_digit = descriptor.text in _DIGITS
+            is_separate = self._byte_before(descriptor) in b" \t\n;&|(){}"
+            if not is_digit or not is_separate or descriptor.end_byte != children[0].start_byte:
                 self._add_problem("a redirection is ambiguous")
-        if _NAMED_DESCRIPTOR.search(self.raw[: node.start_byte]):
-            self._add_problem("a redirection sets a variable")
+        if self._byte_before(node) == b"}":
+            self._check_named_descriptor(node)
         operator, *targets = children
         words = [self._word(target) for target in targets]
-        if len(words) > 1:
+        closes = operator.type.endswith("-")  # what follows `<&-` is a word of the command
+        following = tuple(words if closes else words[1:])
+        if following:
             self._add_problem("words follow a redirection; put the redirection last")
-            self.parts.append(ParsedCommand(tuple(words[1:])))
+            self.parts.append(ParsedCommand(following))
+            words = words[: -len(following)]
         duplicates = operator.type in {">&", "<&"} and _is_descriptor(words)
         if words and not duplicates:
             self.parts.append(Redirect(operator.type != "<", words[0]))
+
+    def _check_named_descriptor(self, redirect: Node) -> None:
+        start = redirect.start_byte
+        brace = self.raw.rfind(b"{", max(start - _MAX_DESCRIPTOR_BYTES, 0), start)
+        if brace < 0 or _NAMED_DESCRIPTOR.fullmatch(self.raw, brace, start):
+            self._add_problem("a redirection sets a variable")
+
+    def _byte_before(self, node: Node) -> bytes:
+        """Return the byte before a node, empty at the beginning."""
+        return self.raw[max(node.start_byte - 1, 0) : node.start_byte]
 
     def _heredoc(self, node: Node) -> None:
         start = next(child for child in node.children if child.type == "heredoc_start")
         body = [child for child in node.children if child.type == "heredoc_body"]
         others = [c for c in node.children if c.type in _WORDS]
-        if others or not _is_heredoc_unambiguous(self.raw, node, start):
+        # once there is a problem, documents may end at the same line, and each would be searched
+        is_known = bool(self.problem) or _is_heredoc_unambiguous(self.raw, node, start)
+        if others or not is_known:
             self._add_problem("a here-document is ambiguous")
         inert = node_source(start)[:1] in "'\"\\"
         if not inert and any(mark in node_source(part) for part in body for mark in "$`"):
@@ -349,9 +375,10 @@ def _is_heredoc_unambiguous(raw: bytes, node: Node, start: Node) -> bool:
     at = raw.find(b"\n", start.end_byte) + 1
     if not delimiter or len(ends) != 1 or b"<<" in raw[start.end_byte : at] or not at:
         return False
-    tabs = b"\t" if node_source(node).startswith("<<-") else b""
+    tabs = b"\t" if raw.startswith(b"<<-", node.start_byte) else b""
     while at < len(raw):
-        line, _, _ = raw[at:].partition(b"\n")
+        end = raw.find(b"\n", at)
+        line = raw[at : end if end >= 0 else len(raw)]
         text = line.lstrip(tabs) if tabs else line
         if decode_from_parser(text) == delimiter[3]:
             return ends[0].start_byte == at + len(line) - len(text)

@@ -28,13 +28,14 @@ _BARE = frozenset(
     | {"special_variable_name", "heredoc_start", "file_descriptor"}
 )
 _BARE_TEXT = re.compile(r"(?:[^\s'\"`$\\|&;()<>]|\\[^\n])+")
+_PLAIN = frozenset({"word", "number", "command_name"})
+_PLAIN_TEXT = re.compile(r"[\w./:@%+,=-]+", re.ASCII)
 _RAW_TEXT = re.compile(r"'[^']*'")
 _QUOTED_TEXT = re.compile(r'(?:[^"\\`$]|\\[^\n])*')
 _QUOTED_END = re.compile(_QUOTED_TEXT.pattern + r"\$?")  # "foo$" ends in a dollar sign
 _QUOTED_ESCAPE = re.compile(r'\\([$`"\\])')
 _BARE_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _SIMPLE_EXPANSION = re.compile(r"\$\w+|\$\{\w+\}|\$\(.*\)|`.*`", re.DOTALL)
-_BRACES = re.compile(r"\{.*(?:,|\.\.)", re.DOTALL)
 _GLOB = re.compile(r"[*?\[]|^~")
 _UNKNOWN = "\0"  # marks an unknown value in a mask; a word never contains NUL
 _QUOTED_UNKNOWN = "\1"
@@ -80,6 +81,8 @@ def encode_for_parser(text: str) -> bytes:
 
 def decode_from_parser(raw: bytes) -> str:
     """Return the original text of bytes from `encode_for_parser`; invalid UTF-8 becomes U+FFFD."""
+    if raw.isascii():
+        return raw.decode()
     signs = raw.decode("utf-8", "replace").encode("latin-1", "replace")
     return signs.translate(_FROM_PARSER).decode("utf-8", "replace")
 
@@ -95,12 +98,14 @@ def node_source(node: Node) -> str:
 
 def parse_word(node: Node) -> WordReading:
     """Read a node in the position of a word. Never raises; doubts are reported as `problem`."""
+    source = node_source(node)
+    if _PLAIN_TEXT.fullmatch(source) and node.type in _PLAIN:
+        return WordReading(Word(source, "plain", source))
     pieces = [_piece(child) for child in _pieces_of(node)]
     text = "".join(piece.text for piece in pieces)
     mask = "".join(piece.mask for piece in pieces)
     expansions = tuple(expansion for piece in pieces for expansion in piece.expansions)
     is_consistent = all(piece.is_consistent for piece in pieces) and not mask.startswith("#")
-    source = node_source(node)
     problem = "" if is_consistent else f"the word {source[:40]!a} is ambiguous"
     return WordReading(Word(text, _kind(text, mask), source), expansions, problem)
 
@@ -114,7 +119,8 @@ def _pieces_of(node: Node) -> list[Node]:
 
 
 def _kind(text: str, mask: str) -> WordKind:
-    if _UNKNOWN in mask or _BRACES.search(mask):
+    braced = mask.partition("{")[2]
+    if _UNKNOWN in mask or "," in braced or ".." in braced:
         return "unknown"
     globbed = bool(_GLOB.search(mask))
     if not globbed and _QUOTED_UNKNOWN not in mask:
@@ -141,7 +147,9 @@ def _piece(node: Node) -> _Piece:
 
 def _string(node: Node) -> _Piece:
     raw = node.text or b""
-    text, mask, is_consistent, at = "", "", raw[:1] == b'"' == raw[-1:] and len(raw) > 1, 1
+    texts: list[str] = []
+    masks: list[str] = []
+    is_consistent, at = raw[:1] == b'"' == raw[-1:] and len(raw) > 1, 1
     expansions = tuple(child for child in node.children if child.type in EXPANSIONS)
     for expansion in expansions:
         start, end = expansion.start_byte - node.start_byte, expansion.end_byte - node.start_byte
@@ -149,12 +157,14 @@ def _string(node: Node) -> _Piece:
         is_consistent = is_consistent and bool(_QUOTED_TEXT.fullmatch(part))
         value = _QUOTED_ESCAPE.sub(r"\1", part)
         simple = _SIMPLE_EXPANSION.fullmatch(node_source(expansion))
-        text, mask, at = text + value, mask + "x" * len(value), end
-        mask += _QUOTED_UNKNOWN if simple else _UNKNOWN
+        texts.append(value)
+        masks.append("x" * len(value) + (_QUOTED_UNKNOWN if simple else _UNKNOWN))
+        at = end
     last = decode_from_parser(raw[at:-1])
     is_consistent = is_consistent and bool(_QUOTED_END.fullmatch(last))
-    value = _QUOTED_ESCAPE.sub(r"\1", last)
-    return _Piece(text + value, mask + "x" * len(value), expansions, is_consistent)
+    texts.append(_QUOTED_ESCAPE.sub(r"\1", last))
+    masks.append("x" * len(texts[-1]))
+    return _Piece("".join(texts), "".join(masks), expansions, is_consistent)
 
 
 def _ansi_c(source: str) -> str:

@@ -33,15 +33,15 @@ def test_every_target_of_a_call_must_be_allowed() -> None:
 
 def test_one_denied_target_denies_the_call() -> None:
     rule = parse_rule("tool(secret/**)", {"tool": COPY})
-    assert matcher(COPY, source="a", destination="secret/a").is_denied(rule) is True
-    assert matcher(COPY, source="a", destination="b").is_denied(rule) is False
-    assert matcher(COPY, source="a", destination=7).is_denied(rule) is None
+    assert matcher(COPY, source="a", destination="secret/a").check_denials([rule]) == [True]
+    assert matcher(COPY, source="a", destination="b").check_denials([rule]) == [False]
+    assert matcher(COPY, source="a", destination=7).check_denials([rule]) == [None]
 
 
 def test_every_item_of_a_list_is_a_target() -> None:
     rule = parse_rule("tool(secret/**)", {"tool": DELETE})
-    assert matcher(DELETE, paths=["a", "secret/b"]).is_denied(rule) is True
-    assert matcher(DELETE, paths=["a", None]).is_denied(rule) is None
+    assert matcher(DELETE, paths=["a", "secret/b"]).check_denials([rule]) == [True]
+    assert matcher(DELETE, paths=["a", None]).check_denials([rule]) == [None]
     assert matcher(DELETE, paths=["a", "b"]).find_missing(allow(DELETE, "tool(a)")) == (
         MissingPermission("tool a b needs approval.", ("tool(b)",), "")
     )
@@ -56,7 +56,7 @@ def test_rules_are_suggested_only_if_they_cover_every_target() -> None:
 def test_a_rule_for_another_tool_does_not_apply() -> None:
     other = Rule("other", "other")
     call = matcher(RUN, command="make")
-    assert call.is_denied(other) is False
+    assert call.check_denials([other]) == [False]
     assert isinstance(call.find_missing([other]), MissingPermission)
 
 

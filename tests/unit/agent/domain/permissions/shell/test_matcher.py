@@ -1,18 +1,10 @@
-"""Parts of commands against allow and deny patterns, and the rules suggested for them."""
+"""Parts of commands against allow patterns, and the rules suggested for them."""
 
 import pytest
 
-from internal.agent.domain.permissions.rules import (
-    CommandPattern,
-    RedirectPattern,
-    parse_allow_rule,
-    parse_rule,
-)
+from internal.agent.domain.permissions.rules import parse_allow_rule
 from internal.agent.domain.permissions.shell.matcher import (
     allows_part,
-    any_denied,
-    denies,
-    expand_parts,
     needs_no_rule,
     suggest_rule,
 )
@@ -26,12 +18,6 @@ def is_allowed(pattern: str, command: str) -> bool:
     rule = parse_allow_rule(f"shell({pattern})", TARGETS)
     (part,) = parse_script(command).parts
     return allows_part(rule, part)
-
-
-def is_denied(pattern: str, command: str) -> bool | None:
-    patterns = parse_rule(f"shell({pattern})", TARGETS).patterns or ()
-    shell = [p for p in patterns if isinstance(p, CommandPattern | RedirectPattern)]
-    return denies(shell, expand_parts(parse_script(command)))
 
 
 @pytest.mark.parametrize(
@@ -54,34 +40,6 @@ def test_an_allow_rule_covers_exactly_its_pattern(
     pattern: str, command: str, allowed: bool
 ) -> None:
     assert is_allowed(pattern, command) is allowed
-
-
-@pytest.mark.parametrize(
-    ("pattern", "command", "denied"),
-    [
-        ("rm *", "/bin/rm x", True),
-        ("rm *", "sudo rm x", True),
-        ("rm *", "bash -c 'rm x'", True),
-        ("git push *", "git -C folder push origin", True),
-        ("git push *", "git-push origin", True),
-        ("rm *", "echo x | sh", None),
-        ("rm *", "$X y", None),
-        ("> secret/*", "> $X", None),
-        ("> secret/*", "> secret/a", True),
-        ("rm *", "ls x", False),
-    ],
-)
-def test_a_deny_rule_also_matches_hidden_commands(
-    pattern: str, command: str, denied: bool | None
-) -> None:
-    assert is_denied(pattern, command) is denied
-
-
-def test_an_unknown_verdict_never_hides_a_denial() -> None:
-    assert any_denied([None, True, False]) is True
-    assert any_denied([False, None]) is None
-    assert any_denied([False, False]) is False
-    assert any_denied([]) is False
 
 
 @pytest.mark.parametrize(
