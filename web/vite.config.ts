@@ -44,6 +44,8 @@ export default defineConfig({
     modulePreload: false,
     manifest: true,
     rolldownOptions: {
+      // no getter of the page or its libraries does anything but return a value
+      treeshake: { propertyReadSideEffects: false },
       output: {
         codeSplitting: {
           includeDependenciesRecursively: false,

@@ -6,16 +6,16 @@ import DOMPurify from 'dompurify';
 import { Marked, Tokenizer, type Token, type Tokens } from 'marked';
 
 const TAGS =
-  'a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
+  'a b bdi blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
 /** Raw HTML is shown as text, except these tags. */
 const HARMLESS = /^<\/?(?:b|br|i|kbd|mark|sub|sup|u)\s*\/?>$/i;
 
 /** Attributes that never hold URLs. */
-const PLAIN = ['start', 'colspan', 'rowspan', 'align', 'data-lang', 'data-image'];
+const PLAIN = ['target', 'rel', 'start', 'colspan', 'rowspan', 'align', 'data-lang', 'data-image'];
 
 const POLICY = {
   ALLOWED_TAGS: [...TAGS.split(' '), '#text'],
-  ALLOWED_ATTR: ['href', 'title', ...PLAIN],
+  ALLOWED_ATTR: ['href', ...PLAIN],
   ADD_URI_SAFE_ATTR: PLAIN,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -65,12 +65,45 @@ marked.use({
 
 const purify = DOMPurify(window);
 
-purify.addHook('afterSanitizeAttributes', (node) => {
+/** Longest address that is shown without being a link. */
+const MAX_ADDRESS_CHARS = 100;
+
+/** Show where a link leads, after its text. Addresses that are not on the web become text. */
+purify.addHook('beforeSanitizeAttributes', (node) => {
   if (node.tagName !== 'A') return;
-  if (!node.hasAttribute('href')) return;
-  node.setAttribute('target', '_blank');
-  node.setAttribute('rel', 'noopener noreferrer nofollow');
+  const address = node.getAttribute('href') ?? '';
+  // without the address of the page as its base, as the browser would resolve it
+  const { protocol, host, pathname, href } = URL.canParse(address) ? new URL(address) : new URL('a:');
+  const text = node.textContent;
+  let target = protocol === 'mailto:' ? pathname : host;
+  if (/^(https?|mailto):$/.test(protocol)) {
+    node.setAttribute('href', href);
+    node.setAttribute('target', '_blank');
+    node.setAttribute('rel', 'noopener noreferrer nofollow');
+    if (isNamed(target, text)) return;
+  } else {
+    node.removeAttribute('href');
+    target = decoded(address);
+    if (target === text) return;
+    if (target.length > MAX_ADDRESS_CHARS) target = `${target.slice(0, MAX_ADDRESS_CHARS)}…`;
+  }
+  // isolated, so that no character of the text changes its direction
+  node.appendChild(document.createElement('bdi')).textContent = ` (${target})`;
 });
+
+/** Tell whether a link text is a URL of this host or address and looks like one. */
+function isNamed(target: string, text: string): boolean {
+  const rest = text.toLowerCase().replace(/^(https?:\/\/|mailto:)/, '');
+  return rest.startsWith(target) && /^([/?#][!-~]*)?$/.test(rest.slice(target.length));
+}
+
+function decoded(address: string): string {
+  try {
+    return decodeURI(address);
+  } catch {
+    return address;
+  }
+}
 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);

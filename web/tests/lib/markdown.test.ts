@@ -54,7 +54,86 @@ describe('hostile markdown', () => {
       expect(one?.getAttribute('target')).toBe('_blank');
     }
     expect(picture?.dataset['image']).toBe('1');
-    expect(picture?.textContent).toBe('b');
+    expect(picture?.textContent).toBe('b (example.com)');
+  });
+});
+
+/** Return the text and the target of each link. */
+function links(text: string): string[] {
+  const box = document.createElement('div');
+  box.innerHTML = html(text);
+  return [...box.querySelectorAll('a')].map((one) => `${one.textContent} <${one.href}>`);
+}
+
+describe('links name their target', () => {
+  test.each([
+    ['https://good.example/x', 'https://good.example/x <https://good.example/x>'],
+    ['<https://good.example>', 'https://good.example <https://good.example/>'],
+    ['[Good.Example/a](https://good.example/b)', 'Good.Example/a <https://good.example/b>'],
+    ['a@good.example', 'a@good.example <mailto:a@good.example>'],
+    ['![](https://good.example/a.png)', 'https://good.example/a.png <https://good.example/a.png>'],
+  ])('that names it already is unchanged: %s', (text, expected) => {
+    expect(links(text)).toEqual([expected]);
+  });
+
+  test.each([
+    ['[the report](https://evil.example/x)', 'the report (evil.example)'],
+    ['[https://good.example](https://evil.example/x)', 'https://good.example (evil.example)'],
+    ['[good.example](https://evil.example:8443/x)', 'good.example (evil.example:8443)'],
+    ['[evil.example](https://evil.example.org)', 'evil.example (evil.example.org)'],
+    ['[](https://evil.example)', ' (evil.example)'],
+    ['[\u200b\u2060](https://evil.example)', '\u200b\u2060 (evil.example)'],
+    ['[&nbsp;](https://evil.example)', '\u00a0 (evil.example)'],
+    ['https://good.example@evil.example/', 'https://good.example@evil.example/ (evil.example)'],
+    ['<https://good.example:x@evil.example/>', 'https://good.example:x@evil.example/ (evil.example)'],
+    ['<https://аррӏе.com/>', 'https://аррӏе.com/ (xn--80ak6aa92e.com)'],
+    ['[evil.example/\u202emoc.doog](https://evil.example)', 'evil.example/\u202emoc.doog (evil.example)'],
+    ['[evil.example\u2044@good.example](https://evil.example)', 'evil.example\u2044@good.example (evil.example)'],
+    ['[a@good.example](mailto:b@evil.example)', 'a@good.example (b@evil.example)'],
+    ['[good.example][1]\n\n[1]: https://evil.example', 'good.example (evil.example)'],
+    ['| [good.example](http:evil.example) |\n|-|', 'good.example (evil.example)'],
+    ['- > **[good.example](https://evil.example)**', 'good.example (evil.example)'],
+    ['![good.example](https://evil.example/a.png)', 'good.example (evil.example)'],
+    ['[x](https://evil.example "https://good.example")', 'x (evil.example)'],
+    [`[x](https://good.example.${'a.'.repeat(90)}evil.example)`, `x (good.example.${'a.'.repeat(90)}evil.example)`],
+  ])('the host is shown after another text: %s', (text, expected) => {
+    expect(links(text).map((one) => one.replace(/ <.*/, ''))).toEqual([expected]);
+  });
+
+  test('an image in a link hides neither target', () => {
+    expect(links('[![good.example](https://a.example/x.png)](https://evil.example)')).toEqual([
+      ' (evil.example) <https://evil.example/>',
+      'good.example (a.example) <https://a.example/x.png>',
+    ]);
+  });
+
+  test.each([
+    ['[x](javascript:alert(1))', 'x (javascript:alert(1))'],
+    ['[x](JaVaScRiPt&colon;alert(1))', 'x (JaVaScRiPt:alert(1))'],
+    ['[x](vbscript:x)', 'x (vbscript:x)'],
+    ['[x](file:///etc/passwd)', 'x (file:///etc/passwd)'],
+    ['[x](//evil.example/a)', 'x (//evil.example/a)'],
+    ['[x](/api/logout)', 'x (/api/logout)'],
+    ['[the chart](charts/a.png)', 'the chart (charts/a.png)'],
+    ['[x](#message)', 'x (#message)'],
+    ['[x](https://)', 'x (https://)'],
+    ['[x](https:\\\\\\\\evil.example)', 'x (https:\\\\evil.example)'],
+    ['[报告](报告.md)', '报告 (报告.md)'],
+    ['[报告.md](报告.md)', '报告.md'],
+    [`[x](data:text/html,${'a'.repeat(200)})`, `x (data:text/html,${'a'.repeat(85)}…)`],
+    ['![x](blob:https://evil.example/1)', 'x (blob:https://evil.example/1)'],
+  ])('an address that is not on the web is text: %s', (text, expected) => {
+    const box = document.createElement('div');
+    box.innerHTML = html(text);
+    expect(box.textContent?.trim()).toBe(expected);
+    expect(box.querySelector('[href]')).toBeNull();
+  });
+
+  test('no link leads to the site of the page by its base', () => {
+    for (const address of ['http:/api/logout', 'http:api', 'http:///api']) {
+      const [link] = links(`[x](<${address}>)`);
+      expect(link).toMatch(/^x \(api\) <http:\/\/api\//);
+    }
   });
 });
 

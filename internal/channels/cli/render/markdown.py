@@ -9,6 +9,7 @@ definition further down must not change a printed row.
 This module imports rich; see `render.stream` for when it is loaded.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -59,6 +60,7 @@ def _limit_level(rule: _BlockRule) -> _BlockRule:
 
 _PARSER = _make_parser()
 _MIN_SECTION_LINES, _MAX_SECTION_LINES = 40, 200
+_HOST_AFTER_USER = re.compile(r"\w+://[^/?#]*@([^/?#]*)")
 _INLINE_STYLES = {"strong": "strong", "em": "em", "s": "strike"}
 
 
@@ -343,9 +345,8 @@ def _inline_text(children: Iterable[Token]) -> BrokenText:
                 styles.append("link")
             case "link_close":
                 styles.pop()
-                address, start = links.pop()
-                if text.plain[start:] not in {address, address.removeprefix("mailto:")}:
-                    _append(text, f" ({address})", [*styles, "faint"])
+                target = _unnamed_target(*links.pop(), text.plain)
+                _append(text, target and f" ({target})", [*styles, "faint"])
             case "strong_open" | "em_open" | "s_open":
                 styles.append(_INLINE_STYLES[child.type.removesuffix("_open")])
             case "strong_close" | "em_close" | "s_close":
@@ -357,6 +358,14 @@ def _inline_text(children: Iterable[Token]) -> BrokenText:
             case _:
                 _append(text, child.content, styles)
     return text
+
+
+def _unnamed_target(address: str, start: int, text: str) -> str:
+    """Return where the link that starts at an offset of the text leads unless its text says it."""
+    if text[start:] not in {address, address.removeprefix("mailto:")}:
+        return address
+    host_after_user = _HOST_AFTER_USER.match(address)
+    return host_after_user[1] if host_after_user else ""
 
 
 def _append(text: Text, content: str, styles: Sequence[str]) -> None:

@@ -44,3 +44,41 @@ def test_every_item_of_a_deep_list_is_shown() -> None:
 def test_quotes_are_bars_up_to_the_limit() -> None:
     [row, *_] = render("> " * (LEVELS + 2) + "deep").splitlines()
     assert row == f"{UNICODE.bar} " * LEVELS + "> > deep"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<https://good.example/x>", "https://good.example/x"),
+        ("<a@good.example>", "a@good.example"),
+        ("[the report](https://evil.example)", "the report (https://evil.example)"),
+        (
+            "[https://good.example](https://evil.example)",
+            "https://good.example (https://evil.example)",
+        ),
+        ("[](https://evil.example)", " (https://evil.example)"),
+        ("[\u2060](https://evil.example)", r"\u2060 (https://evil.example)"),
+        (
+            "[![good.example](a.png)](https://evil.example)",
+            "[good.example] (a.png) (https://evil.example)",
+        ),
+        (
+            "<https://good.example@evil.example/>",
+            "https://good.example@evil.example/ (evil.example)",
+        ),
+        ("<https://good.example/a@b>", "https://good.example/a@b"),
+        (
+            "<https://b\u00fccher.example/>",
+            "https://b\u00fccher.example/ (https://xn--bcher-kva.example/)",
+        ),
+        ("[x](/api/logout)", "x (/api/logout)"),
+        ("# [good.example](https://evil.example)", "good.example (https://evil.example)"),
+        ("- [good.example](https://evil.example)", "• good.example (https://evil.example)"),
+    ],
+)
+def test_a_link_says_where_it_leads(text: str, shown: str) -> None:
+    assert render(text).rstrip() == shown
+
+
+def test_a_link_in_a_table_says_where_it_leads() -> None:
+    assert "(https://evil.example)" in render("|a|\n|-|\n|[good.example](https://evil.example)|")
