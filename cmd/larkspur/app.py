@@ -90,6 +90,7 @@ from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.http_client import Fetcher
+from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
 from larkspur.version import VERSION
 
@@ -111,6 +112,7 @@ class Services:
     process: ProcessIdentity
     attachments: LocalAttachments
     workspaces: Workspaces
+    protected: ProtectedPaths
     files: SessionFiles
     model_book: ModelBook
     defaults: TaskDefaults
@@ -186,7 +188,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
         attachments = LocalAttachments(loaded.home / "attachments")
-        workspaces = Workspaces(loaded.home / "workspaces")
+        workspaces = Workspaces(loaded.home)
         files = SessionFiles(database, stores, attachments, workspaces, clock=clock)
         yield Services(
             settings=settings,
@@ -199,6 +201,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             process=process,
             attachments=attachments,
             workspaces=workspaces,
+            protected=protected_paths(loaded, workspaces),
             files=files,
             model_book=book,
             defaults=task_defaults(settings, book),
@@ -305,10 +308,11 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
     tools = ToolBox(
-        sandbox=NativeSandbox(),
+        sandbox=NativeSandbox(services.workspaces.homes),
         fetcher=Fetcher(
             max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
         ),
+        protected=services.protected,
     )
     executor = ToolExecutor(
         tools,
@@ -326,6 +330,17 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
         completer=RunCompleter(run_services),
         recovery=services.recovery,
     )
+
+
+def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
+    """Return the paths that no tool opens: all that Larkspur itself reads and writes."""
+    database = loaded.settings.database.path
+    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
+    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
+    if loaded.file is not None:
+        files.append(loaded.file.absolute())
+    session_folders = (workspaces.folders.root, workspaces.homes.root)
+    return ProtectedPaths(loaded.home, files=files, session_folders=session_folders)
 
 
 def task_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from internal.agent.domain.errors import ToolError
+from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
+from internal.sandbox.workspaces import SessionFolders
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -23,15 +24,43 @@ _LAUNCHER_TIMEOUT_SECONDS = 2.0
 _OUTPUT_TIMEOUT_SECONDS = 0.5
 _CHUNK_BYTES = 65_536
 
+_XDG = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+}
+
+# The configuration of a repository names programs; git uses the values given here instead of its.
+_GIT_CONFIG = {
+    "safe.bareRepository": "explicit",  # a bare repository can be checked in like any folder
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "core.alternateRefsCommand": "true",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "push.gpgSign": "false",
+    "log.showSignature": "false",
+    "gpg.program": "gpg",
+    "gpg.openpgp.program": "gpg",
+    "gpg.x509.program": "gpgsm",
+    "gpg.ssh.program": "ssh-keygen",
+    "gpg.ssh.defaultKeyCommand": "true",
+    "credential.helper": "",  # ends the list of helpers
+    "interactive.diffFilter": "cat",
+    "protocol.ext.allow": "never",
+}
 _GIT = {
-    # HOME is the workspace: a repository in it could otherwise provide the global configuration
     "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_0": "false",
-    "GIT_CONFIG_KEY_1": "core.hooksPath",
-    "GIT_CONFIG_VALUE_1": "/dev/null",
+    "GIT_CONFIG_COUNT": str(len(_GIT_CONFIG)),
+    **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(_GIT_CONFIG)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_GIT_CONFIG.values())},
     "GIT_PAGER": "cat",
+    "GIT_EDITOR": ":",  # git takes the text as it is and starts nothing
+    "GIT_SEQUENCE_EDITOR": ":",
+    "GIT_SSH_COMMAND": "ssh",
+    "GIT_PROXY_COMMAND": "",
+    "GIT_ASKPASS": "",
     "GIT_TERMINAL_PROMPT": "0",
 }
 
@@ -40,11 +69,13 @@ class NativeSandbox:
     """Runs commands on this machine without isolation. Implements `Sandbox`.
 
     A command gets its own session and process group, standard input from /dev/null unless bytes are
-    given, and an environment of PATH, LANG, TZ, TERM, HOME (its folder) and variables that keep git
-    from running programs of a repository. All processes that it started are ended with it, within
-    two seconds; see `launcher.py` for the limits.
+    given, and an environment of PATH, LANG, TZ, TERM, HOME and XDG_* (the private folder of the
+    session) and variables that keep Python and git from running programs of the workspace. All
+    processes that it started are ended with it, within two seconds; see `launcher.py` for the
+    limits.
 
     Args:
+        homes: the private folders of the sessions, outside of every workspace.
         path: where programs are looked up. Relative and empty entries are removed, because a
             workspace could replace programs with them.
         lang: the locale of the commands.
@@ -55,12 +86,24 @@ class NativeSandbox:
     isolated: bool = False
 
     def __init__(
-        self, *, path: str = DEFAULT_PATH, lang: str = "C.UTF-8", timezone: str = ""
+        self,
+        homes: SessionFolders,
+        *,
+        path: str = DEFAULT_PATH,
+        lang: str = "C.UTF-8",
+        timezone: str = "",
     ) -> None:
+        self._homes = homes
         self._path = os.pathsep.join(
             entry for entry in path.split(os.pathsep) if entry.startswith("/")
         )
-        self._environment = {"PATH": self._path, "LANG": lang, "TERM": "dumb", **_GIT}
+        self._environment = {
+            "PATH": self._path,
+            "LANG": lang,
+            "TERM": "dumb",
+            "PYTHONNOUSERSITE": "1",
+            **_GIT,
+        }
         if timezone:
             self._environment["TZ"] = timezone
 
@@ -70,9 +113,10 @@ class NativeSandbox:
         """Run a command; see the port. An exception of `on_output` ends the command and is raised.
 
         Raises:
-            ToolError: the program cannot be started.
+            ToolError: the program cannot be started, or the home folder cannot be created.
         """
-        execution = _Execution(command, self._argv(command), self._environment, on_output)
+        argv, environment = self._argv(command), await self._environment_of(command)
+        execution = _Execution(command, argv, environment, on_output)
         running = asyncio.create_task(execution.run())
         try:
             return await asyncio.shield(running)
@@ -84,6 +128,14 @@ class NativeSandbox:
             if not running.cancelled():
                 running.exception()  # retrieved, otherwise asyncio logs it
             raise
+
+    async def _environment_of(self, command: SandboxCommand) -> dict[str, str]:
+        try:
+            home = await asyncio.to_thread(self._homes.create, command.session_id)
+        except StoreUnavailable as error:
+            raise ToolError(str(error)) from error
+        folders = {name: f"{home}/{folder}" for name, folder in _XDG.items()}
+        return {**self._environment, "HOME": home, "XDG_RUNTIME_DIR": home, **folders}
 
     def _argv(self, command: SandboxCommand) -> list[bytes]:
         """Return the arguments as bytes, with the full path of the program."""
@@ -112,7 +164,7 @@ class _Execution:
     ) -> None:
         self._command = command
         self._argv = argv
-        self._environment = {**environment, "HOME": command.cwd}
+        self._environment = environment
         self._on_output = on_output
         self._link, self._launcher_link = socket.socketpair()
         self._link.setblocking(False)

@@ -1,4 +1,4 @@
-"""The folder that a task's tools work in."""
+"""The folders of sessions: the one that tools work in, and the private home of commands."""
 
 import asyncio
 import os
@@ -10,42 +10,36 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
 
 
-class Workspaces:
-    """Chooses the workspace of a task: the one that it names, or a folder per session in `root`."""
+class SessionFolders:
+    """One folder per session in `root`. All are created with mode 700 when they are first used."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
-    def __call__(self, task: Task) -> str:
-        """Return the workspace of a task. The folder of a session is created with mode 700.
+    def create(self, session_id: SessionId) -> str:
+        """Return the folder of a session.
 
         Raises:
-            InvalidRequest: the named workspace is not a folder.
-            StoreUnavailable: the session's folder cannot be created.
+            StoreUnavailable: it cannot be created.
         """
-        named = task.spec.workspace
-        if named:
-            if not Path(named).is_dir():
-                raise InvalidRequest(f"The workspace {named} is not a folder.")
-            return named
-        folder = self._root / task.session_id
+        folder = self.root / session_id
         try:
-            self._root.mkdir(mode=0o700, exist_ok=True)
+            self.root.mkdir(mode=0o700, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"{folder} cannot be created: {error.strerror}.") from error
         return str(folder)
 
-    async def remove(self, session_id: SessionId, /) -> None:
+    async def remove(self, session_id: SessionId) -> None:
         """Remove the folder of a session and everything in it, if there is one.
 
-        A workspace that a task named is never removed. Symbolic links are not followed.
+        Symbolic links are not followed.
 
         Raises:
             StoreUnavailable: a part of it cannot be removed.
         """
-        folder = self._root / session_id
-        if session_id in {"", ".", ".."} or folder.parent != self._root:
+        folder = self.root / session_id
+        if session_id in {"", ".", ".."} or folder.parent != self.root:
             return  # no id of a session
         try:
             await asyncio.to_thread(_remove_tree, folder)
@@ -53,6 +47,53 @@ class Workspaces:
             return
         except OSError as error:
             raise StoreUnavailable(f"{folder} cannot be removed: {error.strerror}.") from error
+
+
+class Workspaces:
+    """Chooses the workspace of a task: the one that it names, or the session's own folder.
+
+    Args:
+        home: the home folder of Larkspur, in which the folders of sessions are.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.folders = SessionFolders(home / "workspaces")
+        self.homes = SessionFolders(home / "session-homes")
+
+    def __call__(self, task: Task) -> str:
+        """Return the workspace of a task.
+
+        Raises:
+            InvalidRequest: the named workspace is not a folder, or belongs to Larkspur itself.
+            StoreUnavailable: the session's folder cannot be created.
+        """
+        named = task.spec.workspace
+        if not named:
+            return self.folders.create(task.session_id)
+        if not Path(named).is_dir():
+            raise InvalidRequest(f"The workspace {named} is not a folder.")
+        if self._is_private(Path(named).resolve()):
+            raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
+        return named
+
+    async def remove(self, session_id: SessionId, /) -> None:
+        """Remove the folders of a session. A workspace that a task named is never removed.
+
+        Raises:
+            StoreUnavailable: a part of them cannot be removed.
+        """
+        await self.folders.remove(session_id)
+        await self.homes.remove(session_id)
+
+    def _is_private(self, folder: Path) -> bool:
+        """Return True for the home folder and what is in it, except the folders of sessions."""
+        try:
+            if self.folders.root.exists() and folder.parent.samefile(self.folders.root):
+                return False
+            return any(above.samefile(self._home) for above in (folder, *folder.parents))
+        except FileNotFoundError:
+            return False  # there is no home folder, or the workspace is gone
 
 
 def _remove_tree(folder: Path) -> None:

@@ -6,6 +6,7 @@ in child processes. Reading order:
 - `tool`: the `@tool` decorator, argument checks and limits of output
 - `registry`: the list of tools, and `ToolBox`, which runs them
 - `workspace`: safe access to the files of the workspace
+- `protected_paths`: the files of Larkspur itself, which no tool opens
 - `filesystem`: read_file, write_file, edit_file, list_dir
 - `diffs`: previews of file changes
 - `search`, `search_fallback`: search_files, with ripgrep or without

@@ -178,7 +178,7 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
             yield entry
 
     with (
-        workspace.open(path, os.O_RDONLY | os.O_DIRECTORY) as folder,
+        workspace.open(path, is_folder=True) as folder,
         os.scandir(folder) as entries,
     ):
         first = heapq.nsmallest(_MAX_ENTRIES, counted(entries), key=lambda entry: entry.name)

@@ -18,6 +18,7 @@ from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.diffs import truncate_diff
 from internal.tools.filesystem import edit_file, list_dir, read_file, write_file
 from internal.tools.http_client import Fetcher
+from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.search import search_files
 from internal.tools.shell import shell
 from internal.tools.tool import Tool, ToolContext
@@ -45,6 +46,7 @@ class ToolBox:
     Args:
         sandbox: runs commands.
         fetcher: fetches web pages.
+        protected: the files that no tool opens.
         ripgrep: the full path of `rg`; None to look for it in the system's program folders.
         tools: the tools to offer.
         preview_timeout_seconds: the time limit of a preview.
@@ -55,12 +57,14 @@ class ToolBox:
         *,
         sandbox: Sandbox,
         fetcher: Fetcher,
+        protected: ProtectedPaths,
         ripgrep: str | None = None,
         tools: tuple[Tool, ...] = TOOLS,
         preview_timeout_seconds: float = 5.0,
     ) -> None:
         self._sandbox = sandbox
         self._fetcher = fetcher
+        self._protected = protected
         self._ripgrep = ripgrep or shutil.which("rg", path=_PROGRAMS)
         self._preview_timeout = preview_timeout_seconds
         self._tools = {each.spec.name: each for each in tools}
@@ -106,7 +110,7 @@ class ToolBox:
         """Return the context of a call."""
         return ToolContext(
             call=context,
-            workspace=Workspace(context.workspace),
+            workspace=Workspace(context.workspace, self._protected),
             sandbox=self._sandbox,
             fetcher=self._fetcher,
             write_lock=self._write_locks.setdefault(context.workspace, asyncio.Lock()),

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -64,9 +65,9 @@ async def search_files(
         if context.ripgrep is None
         else _ripgrep_command(context.ripgrep, options)
     )
-    matches = _Matches(shown)
+    matches = _Matches(shown, lambda name: context.workspace.is_protected(f"{folder}/{name}"))
     finished = await context.sandbox.run(
-        SandboxCommand(argv, folder, _TIMEOUT_SECONDS), matches.write
+        SandboxCommand(argv, folder, _TIMEOUT_SECONDS, context.call.session_id), matches.write
     )
     return matches.outcome(finished)
 
@@ -105,14 +106,18 @@ def _ripgrep_command(program: str, options: SearchOptions) -> tuple[str, ...]:
 
 
 class _Matches:
-    """Collects the output of an engine: the first lines, and the number of all."""
+    """Collects the output of an engine: the first lines, and the number of all.
 
-    def __init__(self, folder: str) -> None:
+    Lines of files for which `is_protected` is true, given the path in the folder, are dropped.
+    """
+
+    def __init__(self, folder: str, is_protected: Callable[[str], bool]) -> None:
         self._folder = folder
+        self._is_protected = is_protected
         self._rest = b""
         self._lines: list[str] = []
         self._total = 0
-        self._files: set[bytes] = set()
+        self._files: dict[bytes, bool] = {}  # to whether its lines are dropped
         self._message = ""
 
     def write(self, chunk: bytes) -> None:
@@ -127,14 +132,17 @@ class _Matches:
         if not separator:
             self._message = line.decode("utf-8", "replace").strip() or self._message
             return
+        name = os.fsdecode(path).removeprefix("./")
+        if path not in self._files:
+            self._files[path] = self._is_protected(name)
+        if self._files[path]:
+            return
         self._total += 1
-        self._files.add(path)
         if len(self._lines) < _MAX_MATCHES:
             number, _, text = found.decode("utf-8", "replace").partition(":")
-            name = escape_name(os.fsdecode(path).removeprefix("./"))
             text = text.rstrip("\r")
             shown = text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]}…"
-            self._lines.append(f"{self._folder}{name}:{number}: {shown}")
+            self._lines.append(f"{self._folder}{escape_name(name)}:{number}: {shown}")
 
     def outcome(self, finished: SandboxResult) -> ToolOutcome:
         """Return the result.
@@ -142,7 +150,7 @@ class _Matches:
         Raises:
             ToolError: the pattern is not valid.
         """
-        if finished.exit_code == _ERROR_EXIT_CODE and not self._total:
+        if finished.exit_code == _ERROR_EXIT_CODE and not self._files:
             raise ToolError(f"the search failed: {self._message or 'the pattern is not valid'}")
         kept = list(_fitting(self._lines))
         notes = []
@@ -154,7 +162,10 @@ class _Matches:
             notes.append("[nothing was found]")
         return ToolOutcome(
             "\n".join([*kept, *notes]),
-            metadata={"matches": self._total, "files": len(self._files)},
+            metadata={
+                "matches": self._total,
+                "files": sum(not is_dropped for is_dropped in self._files.values()),
+            },
         )
 
 

@@ -44,7 +44,13 @@ async def shell(
             live += len(text)
 
     finished = await context.sandbox.run(
-        SandboxCommand((*_shell(), command), context.workspace.root, float(timeout_seconds)), write
+        SandboxCommand(
+            (*_shell(), command),
+            cwd=context.workspace.root,
+            timeout_seconds=float(timeout_seconds),
+            session_id=context.call.session_id,
+        ),
+        write,
     )
     end = f"[exit code {finished.exit_code}]"
     if finished.timed_out:

@@ -123,6 +123,7 @@ async def _markdown(context: ToolContext, response: HttpResponse) -> str:
             (*program, response.charset or ""),
             cwd=context.workspace.root,
             timeout_seconds=_CONVERT_TIMEOUT_SECONDS,
+            session_id=context.call.session_id,
             stdin=response.body or b" ",
         ),
         take,

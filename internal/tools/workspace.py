@@ -7,11 +7,14 @@ file, fsync, rename in the same open folder), so a check applies to the file tha
 On Linux, openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS opens a path: symbolic links are
 followed as long as they stay inside. Where the kernel or a container's seccomp filter lacks the
 call, the path is opened component by component with O_NOFOLLOW: no symbolic link is followed.
+
+The files of Larkspur itself are refused inside the workspace too; see `protected_paths`.
 """
 
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import os
 import secrets
@@ -19,9 +22,12 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions import paths
+from internal.tools.protected_paths import ProtectedPaths, Protection
 
 _OPENAT2 = 437  # on every architecture except alpha
 _RESOLVE = 0x08 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS (linux/openat2.h)
@@ -93,6 +99,17 @@ def open_beneath(folder: int, parts: Sequence[str], flags: int) -> int:
         if error.errno not in {errno.ENOSYS, errno.EPERM, errno.E2BIG}:
             raise
     return open_components(folder, parts, flags)
+
+
+def real_path(descriptor: int) -> str:
+    """Return the path of an open file without symbolic links, as the kernel knows it.
+
+    Raises:
+        OSError: it cannot be told, such as without /proc.
+    """
+    if sys.platform == "darwin":
+        return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - half the time of pathlib
 
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -183,10 +200,16 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 class Workspace:
-    """An existing folder. The methods block: call them in a thread."""
+    """An existing folder, for one tool call. The methods block: call them in a thread.
 
-    def __init__(self, root: str) -> None:
+    Args:
+        root: the path of the folder.
+        protected: the files that are never opened, also inside the folder.
+    """
+
+    def __init__(self, root: str, protected: ProtectedPaths) -> None:
         self.root = root
+        self._protected = protected
 
     def parse(self, text: str) -> WorkspacePath:
         """Parse a path from a model.
@@ -201,7 +224,7 @@ class Workspace:
 
         Raises:
             PathNotFound: the file does not exist.
-            ToolError: not a regular file, outside, or larger than `limit` bytes.
+            ToolError: not a regular file, outside, protected, or larger than `limit` bytes.
         """
         with self.open(path) as descriptor:
             status = os.fstat(descriptor)
@@ -220,18 +243,28 @@ class Workspace:
         return FileContents(content, _identity(status))
 
     @contextlib.contextmanager
-    def open(self, path: WorkspacePath, flags: int = os.O_RDONLY) -> Iterator[int]:
-        """Open a file or folder and close it at the end of the block.
+    def open(self, path: WorkspacePath, *, is_folder: bool = False) -> Iterator[int]:
+        """Open a file or folder for reading and close it at the end of the block.
 
         Raises:
-            ToolError: it cannot be opened, or the block raised an OSError.
+            ToolError: it cannot be opened, is protected, or the block raised an OSError.
         """
+        flags = os.O_RDONLY | (os.O_DIRECTORY if is_folder else 0)
         with _translate_os_errors(path), _open_root(self.root) as root:
             descriptor = open_beneath(root, path.parts, flags)
             try:
+                if self._protection.covers(real_path(descriptor), os.fstat(descriptor)):
+                    raise _protected_error(path)
                 yield descriptor
             finally:
                 os.close(descriptor)
+
+    def is_protected(self, path: str) -> bool:
+        """Return True if a tool may not show the file at this real path; also if it is gone."""
+        try:
+            return self._protection.covers(path, os.lstat(path))
+        except OSError:
+            return True
 
     def write(
         self, path: WorkspacePath, content: bytes, *, expected: FileContents | None = None
@@ -242,24 +275,65 @@ class Workspace:
         old or the new content.
 
         Raises:
-            ToolError: outside, a symbolic link, not a regular file, a file with several hard links,
-                inside `.git`, or changed since `expected` was read.
+            ToolError: outside, protected, a symbolic link, not a regular file, a file with several
+                hard links, inside `.git`, or changed since `expected` was read.
+        """
+        with self._changeable_folder(path) as folder:
+            before = _replaceable_status(folder, path)
+            known = None if before is None else _identity(before)
+            if expected is not None and known != expected.identity:
+                raise ToolError(f"{path} was changed meanwhile: read it again")
+            _replace(folder, path.parts[-1], content, before)
+        return before is None
+
+    @contextlib.contextmanager
+    def _changeable_folder(self, path: WorkspacePath) -> Iterator[int]:
+        """Open the folder of a path that may be changed; missing folders are created.
+
+        Every operation that changes a file gets its folder here.
         """
         if not path.parts:
             raise ToolError("the path names the workspace itself, not a file")
-        if ".git" in (part.casefold() for part in path.parts):
-            raise ToolError(f"{path} belongs to git, which may run what stands there: use git")
+        if paths.is_protected(str(path)):
+            raise _git_error(path)
         with _translate_os_errors(path), _open_root(self.root) as root:
-            folder = _make_folders(root, path.parts[:-1])
+            here = os.dup(root)
             try:
-                before = _replaceable_status(folder, path)
-                known = None if before is None else _identity(before)
-                if expected is not None and known != expected.identity:
-                    raise ToolError(f"{path} was changed meanwhile: read it again")
-                _replace(folder, path.parts[-1], content, before)
+                self._check_change(here, path.parts[0], path)
+                for number, name in enumerate(path.parts[1:], start=1):
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(path.parts[number - 1], dir_fd=here)  # follows no link
+                    opened = open_beneath(root, path.parts[:number], os.O_RDONLY | os.O_DIRECTORY)
+                    os.close(here)
+                    here = opened
+                    self._check_change(here, name, path)
+                yield here
             finally:
-                os.close(folder)
-        return before is None
+                os.close(here)
+
+    def _check_change(self, folder: int, name: str, path: WorkspacePath) -> None:
+        """Check that an entry of an open folder may be created or replaced."""
+        real, status = real_path(folder), os.fstat(folder)
+        if paths.is_protected(f"{real}/{name}"):
+            raise _git_error(path)
+        if self._protection.covers_new(real, status, name):
+            raise _protected_error(path)
+        with contextlib.suppress(FileNotFoundError):
+            entry = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if self._protection.covers(f"{real}/{name}", entry):
+                raise _protected_error(path)
+
+    @cached_property
+    def _protection(self) -> Protection:
+        return self._protected.protection(self.root)
+
+
+def _git_error(path: WorkspacePath) -> ToolError:
+    return ToolError(f"{path} belongs to git, which may run what stands there: use git")
+
+
+def _protected_error(path: WorkspacePath) -> ToolError:
+    return ToolError(f"{path} belongs to Larkspur itself: no tool may open it")
 
 
 @contextlib.contextmanager
@@ -283,20 +357,6 @@ def _open_root(root: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _make_folders(root: int, parts: tuple[str, ...]) -> int:
-    """Open the folder at `parts` and create missing ones; the caller closes it."""
-    here = os.dup(root)
-    for number, part in enumerate(parts, start=1):
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, dir_fd=here)  # never follows a link: it exists, or was just created
-            opened = open_beneath(root, parts[:number], os.O_RDONLY | os.O_DIRECTORY)
-        finally:
-            os.close(here)
-        here = opened
-    return here
 
 
 def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | None:

@@ -16,6 +16,6 @@ def session_files(folder: Path, database: Database, stores: Stores) -> SessionFi
         database,
         stores,
         LocalAttachments(folder / "attachments"),
-        Workspaces(folder / "workspaces"),
+        Workspaces(folder),
         clock=SystemClock(),
     )

@@ -1,4 +1,4 @@
-"""The files of sessions: attachments, and the workspaces that Larkspur created."""
+"""The files of sessions: attachments, and the folders that Larkspur created."""
 
 import asyncio
 import hashlib

@@ -37,10 +37,10 @@ class Attachments(Protocol):
 
 
 class SessionWorkspaces(Protocol):
-    """The workspaces that Larkspur created, one per session."""
+    """The folders that Larkspur created for sessions: workspaces, and home folders of commands."""
 
     async def remove(self, session_id: SessionId, /) -> None:
-        """Remove the workspace of a session and everything in it, if there is one.
+        """Remove the folders of a session and everything in them, if there are any.
 
         Raises:
             StoreUnavailable: a part of it cannot be removed.

@@ -5,13 +5,19 @@ from typing import Protocol
 
 import msgspec
 
+from internal.agent.domain.ids import SessionId
+
 
 class SandboxCommand(msgspec.Struct, frozen=True):
-    """A program to run. `cwd` is absolute; the timeout ends all its child processes as well."""
+    """A program to run. `cwd` is absolute; the timeout ends all its child processes as well.
+
+    The commands of a session have one private home folder, which is empty at first.
+    """
 
     argv: tuple[str, ...]
     cwd: str
     timeout_seconds: float
+    session_id: SessionId
     stdin: bytes = b""
 
 
@@ -36,6 +42,6 @@ class Sandbox(Protocol):
         After it returns, raises or is cancelled, no process of the group is left.
 
         Raises:
-            ToolError: the program cannot be started.
+            ToolError: the program cannot be started, or the home folder cannot be created.
         """
         ...

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
-from internal.sandbox.native import NativeSandbox
+from tests.support.tools import native_sandbox
+
+SESSION = SessionId("session-1")
 
 
 def is_running(pid: int) -> bool:
@@ -37,7 +40,8 @@ class Run:
     ) -> None:
         self.output = b""
         self.ready = asyncio.Event()
-        self.command = SandboxCommand(("bash", "-c", script), str(folder), seconds, stdin)
+        self.folder = folder
+        self.command = SandboxCommand(("bash", "-c", script), str(folder), seconds, SESSION, stdin)
 
     def take(self, chunk: bytes) -> None:
         self.output += chunk
@@ -45,7 +49,7 @@ class Run:
             self.ready.set()
 
     async def finish(self, sandbox: Sandbox | None = None) -> SandboxResult:
-        return await (sandbox or NativeSandbox()).run(self.command, self.take)
+        return await (sandbox or native_sandbox(self.folder)).run(self.command, self.take)
 
     async def cancelled(self) -> None:
         running = asyncio.create_task(self.finish())
@@ -68,23 +72,32 @@ async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
     assert await Run(tmp_path, "kill -SEGV $$").finish() == SandboxResult(-signal.SIGSEGV)
 
 
-async def test_provider_is_not_isolated() -> None:
-    sandbox: Sandbox = NativeSandbox()
+async def test_provider_is_not_isolated(tmp_path: Path) -> None:
+    sandbox: Sandbox = native_sandbox(tmp_path)
     assert (sandbox.provider, sandbox.isolated) == ("native", False)
 
 
 async def test_environment_of_a_command(tmp_path: Path) -> None:
     run = Run(tmp_path, "env -0")
-    sandbox = NativeSandbox(path=":bin:/usr/bin:/bin", lang="C", timezone="Asia/Shanghai")
+    sandbox = native_sandbox(
+        tmp_path, path=":bin:/usr/bin:/bin", lang="C", timezone="Asia/Shanghai"
+    )
     await run.finish(sandbox)
     pairs = dict(line.split("=", 1) for line in run.output.decode().split("\0") if line)
+    home = f"{tmp_path}-homes/{SESSION}"
     git = {name for name in pairs if name.startswith("GIT_")}
     assert {name: pairs[name] for name in pairs.keys() - git - {"_", "SHLVL", "PWD"}} == {
         "PATH": "/usr/bin:/bin",  # a relative entry would let the workspace replace programs
         "LANG": "C",
         "TZ": "Asia/Shanghai",
         "TERM": "dumb",
-        "HOME": str(tmp_path),
+        "HOME": home,
+        "XDG_CONFIG_HOME": f"{home}/.config",
+        "XDG_DATA_HOME": f"{home}/.local/share",
+        "XDG_STATE_HOME": f"{home}/.local/state",
+        "XDG_CACHE_HOME": f"{home}/.cache",
+        "XDG_RUNTIME_DIR": home,
+        "PYTHONNOUSERSITE": "1",
     }
     assert pairs["GIT_CONFIG_GLOBAL"] == "/dev/null"
 
@@ -186,18 +199,20 @@ def test_commands_end_when_larkspur_is_killed(tmp_path: Path) -> None:
     """kill -9 to Larkspur: what it had started does not go on by itself."""
     script = (
         "import asyncio, sys\n"
-        "from internal.agent.ports.sandbox import Command\n"
-        "from internal.sandbox.native import NativeSandbox\n"
+        "from internal.agent.ports.sandbox import SandboxCommand\n"
+        "from pathlib import Path\n"
+        "from tests.support.tools import native_sandbox\n"
         "script = 'setsid sleep 600 & echo $! $$; wait'\n"
-        "command = Command(('bash', '-c', script), sys.argv[1], 99)\n"
+        "command = SandboxCommand(('bash', '-c', script), sys.argv[1], 99, 'session-1')\n"
         "def show(chunk): sys.stdout.buffer.write(chunk); sys.stdout.flush()\n"
-        "asyncio.run(NativeSandbox().run(command, show))\n"
+        "asyncio.run(native_sandbox(Path(sys.argv[1])).run(command, show))\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE
     ) as program:
         assert program.stdout is not None
         pids = [int(word) for word in program.stdout.readline().split()]
+        assert len(pids) == 2
         ends = [os.pidfd_open(pid) for pid in pids]
         program.kill()
     for end in ends:  # readable once its process is gone
@@ -225,8 +240,8 @@ async def test_a_command_that_closes_its_output_continues(tmp_path: Path) -> Non
 
 async def test_large_output_is_delivered_in_chunks(tmp_path: Path) -> None:
     sizes: list[int] = []
-    command = SandboxCommand(("head", "-c", "300000000", "/dev/zero"), str(tmp_path), 60.0)
-    assert await NativeSandbox().run(
+    command = SandboxCommand(("head", "-c", "300000000", "/dev/zero"), str(tmp_path), 60.0, SESSION)
+    assert await native_sandbox(tmp_path).run(
         command, lambda chunk: sizes.append(len(chunk))
     ) == SandboxResult(0)
     assert sum(sizes) == 300_000_000
@@ -240,7 +255,7 @@ async def test_an_exception_of_the_listener_ends_the_command(tmp_path: Path) -> 
 
     run = Run(tmp_path, "echo $$; sleep 600")
     with pytest.raises(ValueError, match="enough"):
-        await NativeSandbox().run(run.command, refuse)
+        await native_sandbox(tmp_path).run(run.command, refuse)
     assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
@@ -265,8 +280,8 @@ async def test_a_command_that_cannot_start(
     tmp_path: Path, argv: Callable[[Path], tuple[str, ...]], says: str
 ) -> None:
     with pytest.raises(ToolError, match=says):
-        await NativeSandbox().run(
-            SandboxCommand(argv(tmp_path), str(tmp_path), 9.0), lambda _: None
+        await native_sandbox(tmp_path).run(
+            SandboxCommand(argv(tmp_path), str(tmp_path), 9.0, SESSION), lambda _: None
         )
 
 

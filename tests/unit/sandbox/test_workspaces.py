@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.tasks import RunSpec
 from internal.sandbox.workspaces import Workspaces
+from tests.support.store_records import a_task
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ async def test_a_workspace_is_removed_without_following_links(root: Path, tmp_pa
     (folder / "link").symlink_to(outside)
     (folder / "a").chmod(0)
     (root / "session-2").symlink_to(outside)
-    workspaces = Workspaces(root)
+    workspaces = Workspaces(root.parent)
     for name in ("session-1", "session-2", "session-3"):
         await workspaces.remove(SessionId(name))
     assert names_in(root) == []
@@ -42,7 +44,7 @@ async def test_a_workspace_is_removed_without_following_links(root: Path, tmp_pa
 async def test_only_folders_of_sessions_are_removed(root: Path, tmp_path: Path, name: str) -> None:
     for folder in (root / "session-1" / "inner", tmp_path / "outside"):
         folder.mkdir(parents=True)
-    await Workspaces(root).remove(SessionId(name))
+    await Workspaces(root.parent).remove(SessionId(name))
     assert (root / "session-1" / "inner").is_dir()
     assert (tmp_path / "outside").is_dir()
 
@@ -50,4 +52,32 @@ async def test_only_folders_of_sessions_are_removed(root: Path, tmp_path: Path, 
 async def test_a_folder_that_cannot_be_removed_is_reported(root: Path) -> None:
     (root / "session-1").write_text("not a folder")
     with pytest.raises(StoreUnavailable, match="session-1 cannot be removed"):
-        await Workspaces(root).remove(SessionId("session-1"))
+        await Workspaces(root.parent).remove(SessionId("session-1"))
+
+
+@pytest.mark.parametrize("name", [".", "attachments", "workspaces", "workspaces/s/inner", "link"])
+def test_a_folder_of_larkspur_is_no_workspace(root: Path, tmp_path: Path, name: str) -> None:
+    (root / "s" / "inner").mkdir(parents=True)
+    (tmp_path / "attachments").mkdir()
+    (tmp_path / "link").symlink_to(root)
+    with pytest.raises(InvalidRequest, match="belongs to Larkspur itself"):
+        Workspaces(tmp_path)(a_task(spec=RunSpec(workspace=str(tmp_path / name))))
+
+
+def test_other_folders_and_those_of_sessions_are_workspaces(root: Path, tmp_path: Path) -> None:
+    workspaces = Workspaces(tmp_path)
+    own = workspaces(a_task(session_id="session-1"))
+    assert own == str(root / "session-1")
+    assert Path(own).stat().st_mode & 0o777 == 0o700
+    for folder in (Path(own), tmp_path.parent):  # also one that contains the home folder
+        assert workspaces(a_task(spec=RunSpec(workspace=str(folder)))) == str(folder)
+    with pytest.raises(InvalidRequest, match="is not a folder"):
+        workspaces(a_task(spec=RunSpec(workspace=str(tmp_path / "gone"))))
+
+
+async def test_the_home_of_commands_is_removed_with_the_workspace(tmp_path: Path) -> None:
+    workspaces, session_id = Workspaces(tmp_path), SessionId("session-1")
+    for folder in (workspaces.folders.create(session_id), workspaces.homes.create(session_id)):
+        (Path(folder) / "file").touch()
+    await workspaces.remove(session_id)
+    assert names_in(workspaces.folders.root) == names_in(workspaces.homes.root) == []

@@ -14,19 +14,18 @@ from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import escape_invisible
 from internal.agent.ports.tools import CallContext, ToolSource
 from internal.i18n.language import Language
-from internal.sandbox.native import NativeSandbox
 from internal.tools.diffs import MAX_PREVIEW_BYTES, unified_diff
-from internal.tools.http_client import Fetcher
-from internal.tools.registry import TOOLS, ToolBox
+from internal.tools.registry import TOOLS
 from internal.tools.tool import Tool, ToolContext, tool
 from internal.tools.workspace import WorkspacePath
+from tests.support.tools import tool_box
 
 TITLE: dict[Language, str] = {"en": "Sample", "zh": "示例"}
 Preview = Callable[..., Any]
 
 
 def box(*tools: Tool) -> ToolSource:
-    return ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher(), tools=tools or TOOLS)
+    return tool_box(Path("/files"), tools=tools or TOOLS)
 
 
 def context(root: Path) -> CallContext:
@@ -183,9 +182,8 @@ async def test_a_failing_or_hanging_preview_does_not_fail_the_run(tmp_path: Path
     targets = (PathTarget("path"),)
     broken = box(tool(risk="write", targets=targets, title=TITLE, preview=breaks)(kept))
     assert await broken.preview(context(tmp_path), "kept", arguments) == "[no preview]"
-    slow = ToolBox(
-        sandbox=NativeSandbox(),
-        fetcher=Fetcher(),
+    slow = tool_box(
+        tmp_path,
         tools=(tool(risk="write", targets=targets, title=TITLE, preview=hangs)(kept),),
         preview_timeout_seconds=0.01,
     )

@@ -12,10 +12,8 @@ import pytest
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.sandbox.native import NativeSandbox
 from internal.tools.filesystem import escape_name, format_size
-from internal.tools.http_client import Fetcher
-from internal.tools.registry import ToolBox
+from tests.support.tools import tool_box
 
 Call = Callable[..., Any]
 
@@ -27,7 +25,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(root: Path) -> Call:
-    box = ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher())
+    box = tool_box(root)
     context = CallContext(SessionId("s"), RunId("r"), "c", str(root), lambda _: None)
 
     async def run(name: str, **arguments: object) -> ToolOutcome:

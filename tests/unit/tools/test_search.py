@@ -13,11 +13,9 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.sandbox import SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.sandbox.native import NativeSandbox
 from internal.tools import search_fallback
-from internal.tools.http_client import Fetcher
-from internal.tools.registry import ToolBox
 from internal.tools.search import _Matches
+from tests.support.tools import tool_box
 
 Call = Callable[..., Any]
 
@@ -81,7 +79,7 @@ def call(request: pytest.FixtureRequest, root: Path, tmp_path: Path) -> Call:
     stand_in.write_text(STAND_IN)
     stand_in.chmod(0o755)
     program = {"scan": None, "stand-in": str(stand_in), "ripgrep": REAL}[request.param]
-    box = ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher(), ripgrep=program)
+    box = tool_box(root, ripgrep=program)
     if program is None:
         box._ripgrep = None  # even where the machine has one
     context = CallContext(SessionId("s"), RunId("r"), "c", str(root), lambda _: None)
@@ -183,7 +181,7 @@ async def test_invalid_search_arguments_are_rejected(
 
 
 def test_matches_before_a_timeout_are_kept() -> None:
-    matches = _Matches("b/")
+    matches = _Matches("b/", lambda _: False)
     matches.write(b"x\0001:one\nx\0")
     matches.write(b"2:two\n")
     outcome = matches.outcome(SandboxResult(-15, timed_out=True))

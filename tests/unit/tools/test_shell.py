@@ -10,15 +10,13 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.sandbox.native import NativeSandbox
-from internal.tools.http_client import Fetcher
-from internal.tools.registry import ToolBox
 from internal.tools.shell import shell
+from tests.support.tools import tool_box
 
 
 class Shell:
     def __init__(self, folder: Path) -> None:
-        self.box = ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher())
+        self.box = tool_box(folder)
         self.live = ""
         self.ready = asyncio.Event()
         self.context = CallContext(SessionId("s"), RunId("r"), "c", str(folder), self.progress)
@@ -38,7 +36,7 @@ def run(tmp_path: Path) -> Shell:
 
 
 async def test_output_and_exit_code(run: Shell, tmp_path: Path) -> None:
-    outcome = await run("echo $HOME; echo oops >&2; exit 3")
+    outcome = await run("pwd; echo oops >&2; exit 3")
     assert outcome.text == f"{tmp_path}\noops\n[exit code 3]"
     assert outcome.metadata == {"exit_code": 3, "timed_out": False, "isolated": False}
     assert (await run("true")).text == "[exit code 0]"
@@ -107,8 +105,8 @@ class Scripted:
         return SandboxResult(0)
 
 
-async def test_a_character_split_between_chunks_is_decoded(run: Shell) -> None:
-    run.box = ToolBox(sandbox=Scripted(b"\xe4\xbd", b"\xa0\n"), fetcher=Fetcher())
+async def test_a_character_split_between_chunks_is_decoded(run: Shell, tmp_path: Path) -> None:
+    run.box = tool_box(tmp_path, sandbox=Scripted(b"\xe4\xbd", b"\xa0\n"))
     outcome = await run("true")
     assert outcome.text == "你\n[exit code 0]"
     assert outcome.metadata["isolated"] is True

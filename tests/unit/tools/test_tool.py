@@ -1,6 +1,7 @@
 """The tool decorator: schemas from signatures, checked arguments, guards by type."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -13,12 +14,12 @@ from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 from internal.i18n.language import Language
-from internal.sandbox.native import NativeSandbox
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import OutputBuffer, ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
+from tests.support.tools import native_sandbox, tool_box, unprotected
 
 
 @pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 25, 1000])
@@ -80,7 +81,7 @@ async def plain(context: ToolContext) -> str:
 
 
 def box(*tools: Any) -> ToolBox:
-    return ToolBox(sandbox=NativeSandbox(), fetcher=Fetcher(), tools=tools or TOOLS)
+    return tool_box(Path("/files"), tools=tools or TOOLS)
 
 
 async def run(**arguments: object) -> str:
@@ -221,7 +222,9 @@ def test_path_and_url_arguments_have_guarded_types() -> None:
 
 
 def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
+    folder = Path("/files")
+    workspace = Workspace(str(folder), unprotected(folder))
     context = ToolContext(
-        CONTEXT, Workspace("/files"), NativeSandbox(), Fetcher(), asyncio.Lock(), None
+        CONTEXT, workspace, native_sandbox(folder), Fetcher(), asyncio.Lock(), None
     )
     assert str(context.workspace.parse("/files")) == "."

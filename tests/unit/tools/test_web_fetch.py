@@ -7,16 +7,15 @@ import pytest
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.sandbox.native import NativeSandbox
-from internal.tools.registry import ToolBox
 from internal.tools.web_fetch import mark_untrusted
 from tests.support.http_site import HttpSite, local_fetcher
+from tests.support.tools import tool_box
 
 
 class Browser:
     def __init__(self, site: HttpSite, folder: Path) -> None:
         self.site = site
-        self.box = ToolBox(sandbox=NativeSandbox(), fetcher=local_fetcher(max_bytes=200_000))
+        self.box = tool_box(folder, fetcher=local_fetcher(max_bytes=200_000))
         self.context = CallContext(SessionId("s"), RunId("r"), "c", str(folder), lambda _: None)
 
     async def __call__(self, path: str = "/", **more: object) -> ToolOutcome:

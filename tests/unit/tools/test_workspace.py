@@ -14,6 +14,7 @@ import pytest
 from internal.agent.domain.errors import ToolError
 from internal.tools.workspace import Workspace, open_beneath, open_components
 from tests.support.file_size_limit import limited_file_size
+from tests.support.tools import unprotected
 
 SECRET = b"secret\n"
 Opener = Callable[[int, tuple[str, ...], int], int]
@@ -37,7 +38,7 @@ def root(tmp_path: Path, outside: Path) -> Path:
 
 @pytest.fixture
 def workspace(root: Path) -> Workspace:
-    return Workspace(str(root))
+    return Workspace(str(root), unprotected(root))
 
 
 def read(workspace: Workspace, path: str) -> bytes:
@@ -60,7 +61,7 @@ def test_an_absolute_path_inside_is_made_relative(
     workspace: Workspace, root: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(root)
-    by_link = Workspace(str(tmp_path / "link"))
+    by_link = Workspace(str(tmp_path / "link"), unprotected(tmp_path))
     assert read(workspace, f"{root}/src/a.txt") == b"inside\n"
     assert read(by_link, f"{tmp_path}/link/src/a.txt") == b"inside\n"
     assert read(by_link, f"{root}/src/a.txt") == b"inside\n"
@@ -185,9 +186,9 @@ def test_special_files_are_rejected(
         write(workspace, "x")
 
 
-def test_a_device_is_refused() -> None:
+def test_a_device_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="not a regular file"):
-        read(Workspace("/dev"), "zero")
+        read(Workspace("/dev", unprotected(tmp_path)), "zero")
 
 
 def test_a_folder_cannot_be_read_or_written_as_a_file(workspace: Workspace) -> None:
@@ -212,7 +213,7 @@ def test_a_large_file_is_refused_before_it_is_read(workspace: Workspace, root: P
 
 def test_a_missing_workspace_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="gone cannot be opened"):
-        read(Workspace(str(tmp_path / "gone")), "a")
+        read(Workspace(str(tmp_path / "gone"), unprotected(tmp_path)), "a")
 
 
 def test_a_write_creates_folders_and_returns_whether_the_file_is_new(

@@ -30,7 +30,7 @@ def files(database: Database, stores: Stores, clock: MovableClock, tmp_path: Pat
         database,
         stores,
         LocalAttachments(tmp_path / "attachments"),
-        Workspaces(tmp_path / "workspaces"),
+        Workspaces(tmp_path),
         clock=clock,
     )
 

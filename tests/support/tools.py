@@ -1,0 +1,34 @@
+"""The built-in tools and a sandbox, for a folder of the test."""
+
+from pathlib import Path
+from typing import Any
+
+from internal.sandbox.native import NativeSandbox
+from internal.sandbox.workspaces import SessionFolders
+from internal.tools.http_client import Fetcher
+from internal.tools.protected_paths import ProtectedPaths
+from internal.tools.registry import ToolBox
+
+
+def native_sandbox(folder: Path, **options: str) -> NativeSandbox:
+    """Return a sandbox whose private folders are beside the folder."""
+    return NativeSandbox(SessionFolders(_beside(folder, "homes")), **options)
+
+
+def unprotected(folder: Path) -> ProtectedPaths:
+    """Return the protection of a home folder that does not exist."""
+    return ProtectedPaths(_beside(folder, "no-home"))
+
+
+def tool_box(folder: Path, **options: Any) -> ToolBox:
+    """Return the built-in tools for a workspace, with other options than the usual ones."""
+    usual: dict[str, Any] = {
+        "sandbox": native_sandbox(folder),
+        "fetcher": Fetcher(),
+        "protected": unprotected(folder),
+    }
+    return ToolBox(**{**usual, **options})
+
+
+def _beside(folder: Path, name: str) -> Path:
+    return folder.with_name(f"{folder.name}-{name}")
