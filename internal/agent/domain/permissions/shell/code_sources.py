@@ -42,6 +42,7 @@ _XARGS_FLAGS = re.compile(
     re.DOTALL,
 )
 _MAX_OPTIONS = 20
+_PLACEHOLDER = "{}"  # find, xargs and parallel put file names in its place
 _INPUT = Word("", "unknown", "")
 
 
@@ -86,8 +87,9 @@ def _is_readable_shell(name: str, operands: Sequence[Word]) -> bool:
     if index >= len(operands):
         return False
     if text_follows:
-        code = operands[index]  # find and xargs put file names in place of {}
-        return code.kind == "plain" and "{}" not in code.text and name in _READABLE_SHELLS
+        code = operands[index]
+        is_known = code.kind == "plain" and _PLACEHOLDER not in code.text
+        return is_known and name in _READABLE_SHELLS
     return _is_script(operands[index])
 
 
@@ -96,6 +98,7 @@ def _is_script(word: Word) -> bool:
     return (
         word.kind == "plain"
         and word.text[:1] not in {"", "-", "+"}
+        and _PLACEHOLDER not in word.text
         and not _NOT_FILES.fullmatch(normalize_path(word.text))
     )
 

@@ -52,8 +52,9 @@ MAX_EMBEDDED_DEPTH = 4
 MAX_COMPARISONS = 20_000
 """Comparisons of a pattern with a place where a command may start, for one command."""
 
-_MAY_HOLD_COMMANDS = re.compile(r"[^\w./:,@%+-]")
-_BORDERS = re.compile(r"^-\w|[=!'\":,]|(?<![A-Za-z-])e[ \t]")
+_MAY_HOLD_COMMANDS = re.compile(r"[^\w./@%+-]")
+_SIGNS = re.compile(r"^-\w|[=!:,]|(?<![A-Za-z-])e[ \t]")
+_BORDERS = re.compile(rf"{_SIGNS.pattern}|['\"]")
 _QUOTES = re.compile(r"\\\n|[\\'\"]")
 _EXPANDED = re.compile(r"[$`{(*?\[~<>]|\w=|(?:^|[\s;&|(!])\.[ \t]")
 _CODE_READERS = SHELLS | split_names("source xargs parallel at batch crontab ssh su chroot script")
@@ -167,7 +168,8 @@ class Reach:
     def _check_code_source(
         self, words: tuple[Word, ...], at: int, name: str, *, certain: bool
     ) -> None:
-        if not is_readable(words, at, name):
+        is_script = name != "source" or reads_a_script(words, at)
+        if not is_script or not is_readable(words, at, name):
             self.is_unread = True
         if name == "xargs":
             self._inputs += 1
@@ -211,7 +213,9 @@ class Reach:
         if not _MAY_HOLD_COMMANDS.search(text) or not self._is_relevant(text, certain=certain):
             return
         self._parse(text, depth, certain=certain, is_shell=is_shell)
-        for fragment in filter(str.strip, _BORDERS.split(text)):
+        values = (text.partition("=")[2], text.partition("!")[2])
+        fragments = dict.fromkeys((*values, *_SIGNS.split(text), *_BORDERS.split(text)))
+        for fragment in filter(str.strip, fragments):
             if fragment != text and self._is_relevant(fragment, certain=certain):
                 self._parse(fragment, depth, certain=certain, is_shell=False)
 
@@ -223,6 +227,11 @@ class Reach:
         if any(name in spelling for spelling in spellings for name in names):
             return True
         return certain and bool(_EXPANDED.search(text))
+
+    def _names_denied(self, text: str) -> bool:
+        plain = _QUOTES.sub("", text.casefold())
+        found = (*re.findall(r"[\w.+-]+", plain), *re.findall(r"[\w.+]+", plain))
+        return not self._names.isdisjoint(found)
 
     def _parse(self, text: str, depth: int, *, certain: bool, is_shell: bool) -> None:
         key = (text, certain, is_shell)
@@ -238,7 +247,7 @@ class Reach:
             self.is_unread = True
             return
         script = parse_script(text)
-        if is_shell and script.problem:
+        if script.problem and (is_shell or self._names_denied(text)):
             self.is_unread = True
         self._add(script, depth - 1, certain=certain)
 

@@ -1,7 +1,9 @@
 """Programs: names, wrappers, and the words of a command that no wildcard may cover."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from internal.agent.domain.permissions.shell.program_table import (
     INTERPRETERS,
@@ -15,6 +17,8 @@ from internal.agent.domain.permissions.shell.program_table import (
 from internal.agent.domain.permissions.shell.words import Word
 
 _VERSION = re.compile(r"(?<=[a-z+])[-.\d]+(?:x86[-_]64|aarch64)?(?:\.so(?:\.\d+)?)?$|\.exe$")
+# the target of a cross compiler, as in arm-linux-gcc
+_TARGET = re.compile(r"^(?:[\w.]+-){2,}(?=(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)$)")
 _NO_UNSAFE_WORDS = UnsafeWords()
 _MODULE_WORDS = 2  # `python -m pytest …` is checked as `pytest …`
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
@@ -48,7 +52,7 @@ def find_unsafe_words(words: Sequence[Word]) -> list[int]:
     skipped = 0
     if name in INTERPRETERS and len(words) > _MODULE_WORDS and words[1].text == "-m":
         skipped, words, name = _MODULE_WORDS, words[_MODULE_WORDS:], words[_MODULE_WORDS].text
-    unsafe = UNSAFE_WORDS.get(name, _NO_UNSAFE_WORDS)
+    unsafe = UNSAFE_WORDS.get(_TARGET.sub("", name), _NO_UNSAFE_WORDS)
     found = [
         index
         for index, word in enumerate(words[1:], start=1)
@@ -69,10 +73,15 @@ def _is_unsafe_option(text: str, unsafe: UnsafeWords) -> bool:
         return False
     if text.startswith("--"):
         given = text[2:].partition("=")[0]
-        return bool(given) and any(
-            name.startswith(given) for name in unsafe.long | UNSAFE_LONG_OPTIONS
-        )
+        names = _long_options(unsafe)
+        at = bisect_left(names, given)
+        return bool(given) and at < len(names) and names[at].startswith(given)
     return any(letter in unsafe.short for letter in text[1:])
+
+
+@cache
+def _long_options(unsafe: UnsafeWords) -> list[str]:
+    return sorted(unsafe.long | UNSAFE_LONG_OPTIONS)
 
 
 def _unsafe_sed_scripts(words: Sequence[Word]) -> list[int]:

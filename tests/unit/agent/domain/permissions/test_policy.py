@@ -21,7 +21,8 @@ from internal.agent.domain.permissions.targets import Risk
 from internal.agent.domain.tools import ToolSpec, targets_by_tool
 from internal.tools.registry import TOOLS
 from tests import ROOT
-from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING, Row
+from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, Row
+from tests.unit.agent.domain.permissions.deny_cases import DENY, DENYING
 
 SPECS = {each.spec.name: each.spec for each in TOOLS}
 TARGETS = targets_by_tool(SPECS.values())

@@ -1,8 +1,10 @@
 """Properties of the permission rules that hold for every command."""
 
 import shlex
+import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,7 +26,8 @@ from internal.agent.domain.permissions.shell.words import decode_from_parser, en
 from internal.agent.domain.text import find_invisible
 from internal.agent.domain.tools import ToolSpec
 from internal.tools.registry import TOOLS
-from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING, DENY, DENYING
+from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING
+from tests.unit.agent.domain.permissions.deny_cases import DENY, DENYING
 
 SPECS = {each.spec.name: each.spec for each in TOOLS}
 COMMANDS = [row.command for row in (*ALLOWING, *DENYING) if len(row.command) < 500]
@@ -33,6 +36,7 @@ PIECES = [
     " ", " ", "\n", "\t", ";", "|", "&", "&&", "||", "(", ")", "{", "}", "<", ">", ">>", "<<E",
     "\nE\n", "<<<", "'", '"', "`", "$(", "${", "$((", "))", "\\", "#", "!", "=", "A=1", "[", "]",
     "[[", "]]", "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "2>&1", "/dev/null",
+    "bash", "xargs", "env", "source", "/dev/stdin", "-s", "-o", "posix", "EDITOR=rm", "\\ ", "<&-",
     "\u00a0", "\u202e", "é", "$'", "\x00", "~", "--", "-", ":", "f()", "out/x", "timeout 5",
 ]  # fmt: skip
 
@@ -54,6 +58,24 @@ words = st.one_of(
     .filter(lambda text: not find_invisible(text))  # such a command is refused unread
     .filter(lambda text: "%" not in text[1:])  # the grammar rejects a command name such as x%y
     .map("{}1".format),  # never a reserved word such as `else`, which loses its meaning in quotes
+)
+COMMAND_FORMS = [
+    "{}", "sudo {}", "env {}", "env A=1 {}", "nice -n 5 {}", "timeout 5 {}", "command {}",
+    "xargs {}", "chronic {}", "unknown {}", "find . -exec {} +", "( {} )", "{{ {}; }}", "! {}",
+    "{} &", "A=1 {}", "if {}; then ls; fi", "while {}; do ls; done", "case $({}) in x) ls;; esac",
+    "ls; {}", "ls | {}", "echo $({})", 'echo "$({})"', "cat <({})", "f() {{ {}; }}; f", "<&- {}",
+    "2>/dev/null {}", "for x in a; do {}; done", "A=$({})",
+]  # fmt: skip
+TEXT_FORMS = [
+    "sh -c {}", "bash -euo pipefail -c {}", "bash -lc {}", "eval {}", "trap {} EXIT",
+    "echo {} | sh", "echo {} | bash -euo pipefail", "bash -s a --help <<< {}",
+    "source /dev/stdin <<< {}", "ssh host {}", "xargs -I% sh -c {}", "GIT_EDITOR={} git commit",
+    "export EDITOR={}; git commit", "pee {}", "git -c alias.x='!'{} x", "unknown --run={}",
+    "find . -exec sh -c {} +",
+]  # fmt: skip
+starts = st.one_of(
+    st.sampled_from(COMMAND_FORMS).map(lambda form: form.format),
+    st.sampled_from(TEXT_FORMS).map(lambda form: lambda text: form.format(shlex.quote(text))),
 )
 
 
@@ -100,6 +122,20 @@ def test_a_deny_rule_never_allows_anything(
     before = shell(Policy(mode=mode, allow=allow, deny=deny), text)
     after = shell(Policy(mode=mode, allow=allow, deny=deny + more), text)
     assert openness(after) <= openness(before)
+
+
+@given(
+    st.sampled_from(["rm x", "/bin/rm x", "r''m x", "git push", "git -C a push"]),
+    st.lists(starts, max_size=4),
+)
+@settings(max_examples=600, deadline=None)
+def test_a_denied_command_is_not_allowed_however_it_is_started(
+    command: str, forms: list[Callable[[str], str]]
+) -> None:
+    for form in forms:
+        command = form(command)
+    policy = Policy(mode=Mode.FULL, deny=("shell(rm *)", "shell(git push *)"))
+    assert not isinstance(shell(policy, command), Allowed), command
 
 
 @given(texts, allow_rules)
@@ -202,3 +238,33 @@ def test_bash_runs_only_evaluated_programs_of_the_table(stubs: Path, tmp_path: P
     ran = run_by_bash(stubs, str(tmp_path), "\n".join(f"( {command}\n)" for command in allowed))
     assert {"git", "make", "sort"} <= ran
     assert not ran & {"rm", "sudo", "xargs"}
+
+
+@pytest.fixture(scope="module")
+def starters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs that start others, and of denied programs that only record that."""
+    folder = tmp_path_factory.mktemp("starters")
+    for name in ("rm", "sudo"):
+        (folder / name).write_text(f"#!/bin/bash\nprintf '{name}\\n' >> '{folder}/ran'\n")
+        (folder / name).chmod(0o755)
+    for name in ("sh", "bash", "env", "xargs", "cat", "nice", "nohup", "timeout", "sort", "wc"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    return folder
+
+
+def test_bash_starts_no_denied_program_of_the_table(starters: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x\n")
+    allowed = [row.command for row in DENYING if row.expected == "A"]
+    started = "\n".join(f"( {command}\n)" for command in [*allowed, "echo x | xargs rm"])
+    assert run_by_bash(starters, str(tmp_path), started) == {"rm"}
+    without = "\n".join(f"( {command}\n)" for command in allowed)
+    assert run_by_bash(starters, str(tmp_path), without) == set()
+
+
+@given(texts.filter(ends))
+@settings(max_examples=150, deadline=None)
+def test_bash_starts_no_denied_program(starters: Path, text: str) -> None:
+    policy = Policy(mode=Mode.FULL, deny=("shell(rm *)", "shell(sudo *)"))
+    if isinstance(shell(policy, text), Allowed):
+        with tempfile.TemporaryDirectory() as folder:
+            assert not run_by_bash(starters, folder, text)
