@@ -2,10 +2,12 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.secrets import clear_secrets
 from internal.config.home import prepare
 
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -17,6 +19,13 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets() -> Iterator[None]:
+    """Forget the secrets that a test registers."""
+    yield
+    clear_secrets()
 
 
 @pytest.fixture

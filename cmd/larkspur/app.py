@@ -46,6 +46,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
@@ -373,6 +374,7 @@ def _memory_transport(
 ) -> MemoryTransport:
     """Return a transport to the web application of this process, which has no socket."""
     token, since = secrets.token_hex(32), rfc3339(services.clock.now())
+    register_secret(token)
     settings = ServerSettings(
         rate_limit_per_minute=_UNLIMITED,
         rate_limit_burst=_UNLIMITED,
@@ -496,7 +498,7 @@ class Application:
         _log_to_file(loaded)
 
         def on_error(error: BaseException) -> None:
-            notify(str(error) if isinstance(error, LarkspurError) else repr(error))
+            notify(str(error) if isinstance(error, LarkspurError) else mask_secrets(repr(error)))
 
         async with (
             open_terminal(loaded) as services,
@@ -600,7 +602,7 @@ class Application:
         """Read the settings, prepare the home folder and log errors to standard error."""
         loaded = self._load(config=config)
         prepare(loaded.home)
-        configure_logging(secrets=_secrets(loaded))
+        configure_logging()
         _log_errors_only()
         return loaded
 
@@ -638,11 +640,6 @@ def _key_state(provider: Provider, loaded: Loaded) -> Literal["set", "missing", 
     return "set" if own or provider.name in {*loaded.keyed, *llm.keys} else "missing"
 
 
-def _secrets(loaded: Loaded) -> list[str]:
-    key = loaded.settings.llm.api_key
-    return [] if key is None else [key.get_secret_value()]
-
-
 def _log_to_file(loaded: Loaded) -> None:
     """Log errors to `session.log`: the screen belongs to the session."""
     path = loaded.home / "session.log"
@@ -650,7 +647,7 @@ def _log_to_file(loaded: Loaded) -> None:
     if path.exists() and path.stat().st_size > _MAX_SESSION_LOG_BYTES:
         flags |= os.O_TRUNC
     stream = os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8", buffering=1)
-    configure_logging(stream, _secrets(loaded))
+    configure_logging(stream)
     _log_errors_only()
 
 

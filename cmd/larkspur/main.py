@@ -12,6 +12,8 @@ import sys
 
 TYPE_CHECKING = False  # the import of typing takes as long as the rest of `--version`
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from internal.channels.cli.application import Application
 
 # as in exit_codes.py, which `--version` does not import
@@ -22,6 +24,7 @@ _STANDARD_DESCRIPTORS = 3
 def main() -> int:
     """Run the command and return its exit code."""
     _guard_descriptors()
+    sys.excepthook = _print_exception
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # independent of the locale
     try:
@@ -77,6 +80,17 @@ def _application() -> "Application":
     from larkspur.app import Application
 
     return Application()
+
+
+def _print_exception(
+    kind: type[BaseException], error: BaseException, trace: "TracebackType | None"
+) -> None:
+    """Print an unexpected exception with every secret masked."""
+    import traceback
+
+    from internal.agent.domain.secrets import mask_secrets
+
+    sys.stderr.write(mask_secrets("".join(traceback.format_exception(kind, error, trace))))
 
 
 def _guard_descriptors() -> None:

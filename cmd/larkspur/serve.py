@@ -18,6 +18,7 @@ import uvloop
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
 from internal.channels.chat.channel import ChatApp, ChatChannel
@@ -62,8 +63,8 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
     """
     home.prepare(loaded.home)
     token = home.ensure_token(loaded.home)
-    keys = (loaded.settings.llm.api_key, loaded.settings.channels.lark.app_secret)
-    configure_logging(secrets=[token, *(key.get_secret_value() for key in keys if key is not None)])
+    register_secret(token)
+    configure_logging()
     deny_process_inspection()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     check_descriptors(MIN_FREE_DESCRIPTORS)
@@ -109,7 +110,8 @@ def simulate_lark(port: int, app_id: str | None = None, app_secret: str | None =
     )
     if not 0 <= port <= _MAX_PORT:
         raise CliExit(USAGE, f"--port must be between 0 and {_MAX_PORT}.")
-    configure_logging(secrets=[app.secret])
+    register_secret(app.secret)
+    configure_logging()
     try:
         asyncio.run(_simulate(LarkSim([app], port=port)))
     except OSError as error:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from internal.agent.domain.secrets import register_secret
+
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
 
@@ -43,6 +45,7 @@ def _secret(value: SecretStr) -> SecretStr:
         raise ValueError("must not be blank")
     if not _WORD.fullmatch(text):
         raise ValueError("must consist of printable ASCII characters without spaces")
+    register_secret(text)
     return SecretStr(text)
 
 

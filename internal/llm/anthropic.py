@@ -425,7 +425,6 @@ class AnthropicModel:
             case other:
                 said = str(other or "it gave no reason")
         wait = retry_after(refusal.headers)
-        said = self._sdk.hide_key_in(said)
         return error_from_status(ANTHROPIC, refusal.status, said, retry_after=wait)
 
     def _tell_temperature(self, request: ModelRequest) -> None:

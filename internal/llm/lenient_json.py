@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 
 
@@ -40,7 +41,8 @@ def load_json(raw: bytes) -> Any:
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """Return the text on one line, truncated to `limit` characters."""
-    printable = (c if c.isprintable() else " " for c in replace_surrogates(text))
+    """Return the text on one line, with every secret masked, truncated to `limit` characters."""
+    text = mask_secrets(replace_surrogates(text))  # first: half a secret is not recognised
+    printable = (c if c.isprintable() else " " for c in text)
     line = " ".join("".join(printable).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

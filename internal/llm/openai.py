@@ -136,10 +136,7 @@ class OpenAIModel:
 
     def _refused(self, refusal: ProviderErrorResponse) -> ModelError:
         wait = retry_after(refusal.headers)
-        error = error_from_body(self._service.peer, refusal.status, refusal.body, wait)
-        error.args = (self._sdk.hide_key_in(str(error)),)
-        error.detail = self._sdk.hide_key_in(error.detail)
-        return error
+        return error_from_body(self._service.peer, refusal.status, refusal.body, wait)
 
     def _estimated(self, reply: ModelResponse, request: ModelRequest) -> ModelResponse:
         """Return the response with estimated input tokens, so that its cost is not zero."""

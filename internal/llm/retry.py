@@ -28,6 +28,7 @@ from internal.agent.ports.llm import (
     TextDelta,
 )
 from internal.llm.errors import find_output_limit
+from internal.llm.reply_mask import mask_reply
 
 RETRIES_BEFORE_FALLBACK = 4
 _log = logging.getLogger(__name__)
@@ -170,7 +171,8 @@ class RetryingModel:
             said = False
             asked = self._within_limit(request)
             try:
-                async with self._places, aclosing(route.client.stream(asked)) as pieces:
+                stream = mask_reply(route.client.stream(asked))
+                async with self._places, aclosing(stream) as pieces:
                     async for piece in pieces:
                         said = said or isinstance(piece, TextDelta)
                         yield piece

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
+from internal.agent.domain.secrets import register_secret
 from internal.agent.ports.llm import TextDelta
 from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
 from internal.llm.lenient_json import one_line
@@ -18,20 +19,20 @@ from internal.llm.stream_reader import ResponseReader
 
 
 class ApiKey:
-    """An API key that `repr`, `str` and formatting never show; `reveal` returns it."""
+    """An API key that `repr`, `str` and formatting never show; `reveal` returns it.
+
+    It is masked in everything that providers say.
+    """
 
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
         self._value = value
+        register_secret(value)
 
     def reveal(self) -> str:
         """Return the key itself."""
         return self._value
-
-    def hide_in(self, text: str) -> str:
-        """Return the text with the key masked, in case a provider quoted it."""
-        return text.replace(self._value, "…") if self._value else text
 
     @property
     def usable(self) -> bool:
@@ -200,10 +201,6 @@ class SdkClient:
         ):  # otherwise there are no connections
             await sdk.result().client.close()
 
-    def hide_key_in(self, text: str) -> str:
-        """Return the text with the key masked, in case the provider quoted it."""
-        return self._key.hide_in(text)
-
     async def _chunks(self, sdk: _Sdk, response: Any) -> AsyncGenerator[bytes, None]:
         body = response.aiter_bytes()
         while True:
@@ -218,7 +215,7 @@ class SdkClient:
             yield chunk
 
     def _unreachable(self, error: BaseException) -> ModelUnreachable:
-        said = one_line(self._key.hide_in(str(error))) or type(error).__name__
+        said = one_line(str(error)) or type(error).__name__
         detail = f"{self._address}: {said}"
         if isinstance(error, TimeoutError):
             sentence = f"{self._peer.name} sent nothing for {self._silence:g} s."

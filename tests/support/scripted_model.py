@@ -43,8 +43,8 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What goes wrong instead of, or in the middle of, a reply.
 
-    - `status`: an error response with `status`, `error`, `message`, `retry_after`, or with `body`
-      as it stands.
+    - `status`: an error response with `status`, `error`, `message`, `retry_after`, `location`, or
+      with `body` as it stands.
     - `error_in_stream` (`overloaded_in_stream`): a 200 whose stream has an error after
       `after_pieces` deltas.
     - `cut_after_bytes`: the stream ends after `bytes`; with `clean`, as if that were all of it.
@@ -70,6 +70,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: str | None = None
     message: str = "Overloaded"
     retry_after: float | None = None
+    location: str | None = None
     after_pieces: int = 0
     bytes: int = 0
     clean: bool = False
@@ -421,6 +422,7 @@ class ScriptedServer(ABC):
             writer.write(self._response(200, body, fault.content_type))
         else:
             extra = [] if fault.retry_after is None else [f"retry-after: {fault.retry_after:g}"]
+            extra += [] if fault.location is None else [f"location: {fault.location}"]
             if fault.body is None:
                 writer.write(self._error(fault.status, fault.message, fault.error, extra))
             else:

@@ -25,9 +25,14 @@ LarkspurError
 
 from typing import ClassVar
 
+from internal.agent.domain.secrets import mask_secrets
+
 
 class LarkspurError(Exception):
-    """Base class. `str(error)` is a sentence for a person."""
+    """Base class. `str(error)` is a sentence for a person, with every secret masked."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(mask_secrets(sentence))
 
 
 class RequestError(LarkspurError):
@@ -73,6 +78,15 @@ class ModelError(LarkspurError):
     def __init__(self, sentence: str, *, detail: str = "") -> None:
         super().__init__(sentence)
         self.detail = detail or sentence
+
+    @property
+    def detail(self) -> str:
+        """What the log says, with every secret masked."""
+        return self._detail
+
+    @detail.setter
+    def detail(self, text: str) -> None:
+        self._detail = mask_secrets(text)
 
 
 class ModelKeyRejected(ModelError):

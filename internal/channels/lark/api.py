@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.transport import TransportRejected, TransportUnavailable
@@ -152,6 +153,7 @@ class LarkClient:
                     f"no access token: {rejected}", wait=_CREDENTIAL_RETRY_SECONDS
                 ) from rejected
             self._token = answer.tenant_access_token
+            register_secret(self._token, renewed=f"access token of {self._credentials.app_id}")
             self._valid_until = started + max(
                 answer.expire - _RENEWAL_MARGIN_SECONDS, answer.expire / 2
             )
@@ -216,14 +218,15 @@ def read_response(response: "httpx.Response") -> _Response:
         ) from error
     if answer.code == 0 and response.is_success:
         return answer
-    reason = f"{answer.code} {truncate_line(answer.msg, 300)}"
+    said = truncate_line(mask_secrets(answer.msg), 300)
+    reason = f"{answer.code} {said}"
     if answer.code in _RATE_LIMIT_CODES or status == _TOO_MANY:
         raise LarkUnavailable(
             f"Lark is busy: {reason}", wait=_reset_seconds(response.headers.get(_RESET_HEADER, ""))
         )
     if status >= _SERVER_ERROR:
         raise LarkUnavailable(f"Lark failed: HTTP {status}, {reason}", unconfirmed=True)
-    raise LarkRejected(answer.code, truncate_line(answer.msg, 300))
+    raise LarkRejected(answer.code, said)
 
 
 def _reset_seconds(text: str) -> float:
@@ -239,7 +242,7 @@ def _file_part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
 
 
 def _describe_error(error: Exception) -> str:
-    return truncate_line(f"{type(error).__name__} {error}", 200)
+    return truncate_line(mask_secrets(f"{type(error).__name__} {error}"), 200)
 
 
 _MESSAGES = "/open-apis/im/v1/messages"

@@ -15,8 +15,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.lark.sdk import load_websocket_client
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 EventHandler = Callable[[bytes], dict[str, Any] | None]
 ConnectionStatus = Literal["starting", "connected", "reconnecting", "refused", "stopped"]
 _WRONG_DOMAIN = 1000040351
+_SECRET_PARAMETERS = {"access_key", "ticket"}
 _REFUSAL_HINTS = {_WRONG_DOMAIN: "the app belongs to the other service; set channels.lark.domain"}
 
 
@@ -170,7 +173,7 @@ class LarkConnection:
         return self._stopping.is_set()
 
     def _set_state(self, status: ConnectionStatus, why: str) -> None:
-        before, why = self.state, truncate_line(why, 300)
+        before, why = self.state, truncate_line(mask_secrets(why), 300)
         since = before.since if before.status == status else rfc3339(self._clock.now())
         self.state = ConnectionState(status, since, why)
         if (status, why) != (before.status, before.why):
@@ -216,6 +219,9 @@ class _ClientSession:
         """Find the address, in a thread since the client blocks there, and connect to it."""
         async with asyncio.timeout(self._timeouts.discovery + 1):
             address = await _run_in_thread(self._client._get_conn_url)
+        for name, value in parse_qsl(urlsplit(address).query):
+            if name in _SECRET_PARAMETERS:
+                register_secret(value, renewed=f"{name} of a Lark connection")
         self._client._get_conn_url = lambda: address
         self._fix_ping_interval()
         async with asyncio.timeout(self._timeouts.handshake):

@@ -2,15 +2,15 @@
 
 import msgspec
 
-ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "code")
+ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "code", "quote")
 
 
 class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
     """A fault for the next `times` calls whose `METHOD /path` contains `match`.
 
     `kind`: `rate_limit` (429, reset header `seconds`), `bad_gateway` (502 with HTML), `code`
-    (HTTP 400 with that code), `lost` (executed, then disconnected without a response), `slow`
-    (executed, response after `seconds`).
+    (HTTP 400 with that code), `quote` (as `code`; the message repeats the credentials), `lost`
+    (executed, then disconnected without a response), `slow` (executed, response after `seconds`).
     """
 
     kind: str

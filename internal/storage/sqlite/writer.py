@@ -18,6 +18,7 @@ from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.secrets import mask_secrets
 from internal.agent.store.database import Batch, DatabaseState, Row, SqlValue, Statement
 from internal.agent.store.events import EventStore
 from internal.storage import queries
@@ -67,13 +68,13 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
     try:
         statement = next(generator)
         while True:
-            query, arguments = statement
+            query = statement.query
             sql = queries[query]
-            if type(statement) is Batch:
+            if isinstance(statement, Batch):
                 connection.executemany(sql, [_bind(values) for values in statement.arguments])
                 rows = []
             else:
-                rows = connection.execute(sql, dict(zip(_PARAMETERS, arguments))).fetchall()  # noqa: B905 - most take fewer
+                rows = connection.execute(sql, _bind(statement.arguments)).fetchall()
             statement = generator.send(rows)
     except StopIteration as end:
         return end.value
@@ -88,7 +89,9 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
 
 
 def _bind(values: tuple[SqlValue, ...]) -> dict[str, SqlValue]:
-    return dict(zip(_PARAMETERS, values))  # noqa: B905 - most take fewer
+    """Return the parameters of a statement, with every secret masked: nothing stored has one."""
+    masked = (mask_secrets(value) if isinstance(value, str) else value for value in values)
+    return dict(zip(_PARAMETERS, masked))  # noqa: B905 - most take fewer
 
 
 _MAX_GROUP_SIZE = 512

@@ -7,6 +7,7 @@ from typing import Any, Never
 import pytest
 
 from internal.agent.domain.errors import ModelError, ModelKeyRejected, ModelRejected
+from internal.agent.domain.secrets import MASK
 from internal.llm.errors import ProviderInfo
 from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
 
@@ -32,10 +33,10 @@ def test_a_key_is_shown_only_by_reveal() -> None:
     assert repr(ApiKey("")) != repr(key)
 
 
-def test_a_key_in_the_message_of_a_provider_is_masked() -> None:
-    assert ApiKey(CANARY).hide_in(f"{CANARY} is wrong") == "… is wrong"
-    assert ApiKey("").hide_in("unchanged") == "unchanged"
-    assert client_with(CANARY).hide_key_in(f"bad key {CANARY}") == "bad key …"
+def test_a_key_is_masked_in_errors() -> None:
+    ApiKey(CANARY)
+    error = ModelError(f"{CANARY} is wrong", detail=f"401 {CANARY}")
+    assert (str(error), error.detail) == (f"{MASK} is wrong", f"401 {MASK}")
 
 
 @pytest.mark.parametrize(

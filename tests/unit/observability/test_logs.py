@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from internal.observability.logs import REDACTED, LineFormatter, configure_logging
+from internal.agent.domain.secrets import MASK, register_secret
+from internal.observability.logs import LineFormatter, configure_logging
+
+CANARY = "sk-canary-7f3a"
 
 
 @pytest.fixture
@@ -16,7 +19,7 @@ def stream() -> Iterator[io.StringIO]:
     handlers, level = root.handlers[:], root.level
     buffer = io.StringIO()
     try:
-        configure_logging(buffer, ["sk-canary", ""])
+        configure_logging(buffer)
         yield buffer
     finally:
         root.handlers, root.level = handlers, level
@@ -34,12 +37,13 @@ def test_a_value_cannot_forge_a_line(stream: io.StringIO) -> None:
     assert "FORGED" in line
 
 
-def test_secrets_are_redacted_in_values_and_tracebacks(stream: io.StringIO) -> None:
+def test_secrets_are_masked_in_values_and_tracebacks(stream: io.StringIO) -> None:
     logger = logging.getLogger("internal.tests")
-    logger.info("x", extra={"key": "x sk-canary"})
-    logger.error("failed", exc_info=ValueError("sk-canary"))
-    assert "sk-canary" not in stream.getvalue()
-    assert stream.getvalue().count(REDACTED) == 2
+    register_secret(CANARY)
+    logger.info("x", extra={"key": f"x {CANARY}"})
+    logger.error("failed", exc_info=ValueError(CANARY))
+    assert CANARY not in stream.getvalue()
+    assert stream.getvalue().count(MASK) == 2
     assert stream.getvalue().splitlines()[-1].startswith("ValueError")
 
 
@@ -52,4 +56,4 @@ def test_libraries_log_from_warning_on(stream: io.StringIO) -> None:
 
 def test_an_empty_value_is_quoted() -> None:
     record = logging.makeLogRecord({"msg": "x", "levelname": "INFO", "n": ""})
-    assert LineFormatter([]).format(record).endswith("INFO x n=''")
+    assert LineFormatter().format(record).endswith("INFO x n=''")

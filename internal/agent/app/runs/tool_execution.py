@@ -19,6 +19,7 @@ from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.secrets import StreamMask, mask_secrets
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
@@ -40,13 +41,14 @@ class ToolOutputStream:
         self._k = 0
         self._emitted = 0
         self._pieces: list[str] = []
+        self._mask = StreamMask()
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, text: str) -> None:
         """Add output. Output beyond the limit is ignored."""
         if not text or self._emitted > MAX_PROGRESS_CHARACTERS:
             return
-        self._pieces.append(text[:MAX_PROGRESS_CHARACTERS])
+        self._pieces.append(self._mask.feed(text[:MAX_PROGRESS_CHARACTERS]))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(PROGRESS_INTERVAL_SECONDS if self._k else 0, self._flush)
@@ -54,6 +56,7 @@ class ToolOutputStream:
     def close(self) -> None:
         """Emit the remaining output and ignore all later output."""
         if self._timer is not None:
+            self._pieces.append(self._mask.flush())
             self._timer.cancel()
             self._flush()
         self._emitted = MAX_PROGRESS_CHARACTERS + 1
@@ -171,6 +174,7 @@ class ToolExecutor:
                 outcome = await self._call(context, turn.config, call)
             except ToolError as failure:
                 error = str(failure)
+            outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
             outcome = await self._attach_long_text(context.ids.session_id, outcome)
             duration_ms = round((self._clock.monotonic() - started_at) * 1000)
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from internal.agent.domain import ids
 from internal.agent.domain.events.types import EVENTS, Event, NodeKind
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.secrets import mask_secrets_in_json
 from internal.agent.domain.tasks import Run
 
 VERSION = 1
@@ -86,8 +87,8 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_envelope(envelope: WorkflowEventEnvelope) -> bytes:
-    """Return the envelope as UTF-8 JSON on one line."""
-    return _encoder.encode(envelope)
+    """Return the envelope as UTF-8 JSON on one line, with every secret masked."""
+    return mask_secrets_in_json(_encoder.encode(envelope))
 
 
 INNER_EVENTS = frozenset(event.name for event in EVENTS if event.inner)

@@ -111,7 +111,8 @@ async def _answer(lark: LarkServices, request: Request, work: Handler) -> Respon
     app_id, body = "", b""
     try:
         body = await read_body(request)
-        _raise_fault(fault)
+        sent = request.headers.get("authorization", "") + body.decode(errors="replace")
+        _raise_fault(fault, sent)
         app, done = work(body)
         app_id = "" if app is None else app.app_id
         response, code = _success_response(done), 0
@@ -139,13 +140,15 @@ async def _answer(lark: LarkServices, request: Request, work: Handler) -> Respon
     return response
 
 
-def _raise_fault(fault: AnswerFault | None) -> None:
+def _raise_fault(fault: AnswerFault | None, sent: str) -> None:
     """Raise the error of a fault that prevents the call."""
     match None if fault is None else fault.kind:
         case "rate_limit":
             raise rate_limited(fault.seconds if fault else 0)
         case "code":
             raise LarkError(fault.code if fault else 0, "fault switch")
+        case "quote":
+            raise LarkError(fault.code if fault else 0, f"not accepted: {sent}")
         case "bad_gateway":
             raise LarkError(0, "")
         case _:
