@@ -152,6 +152,18 @@ def test_documents_name_files_that_exist() -> None:
     assert missing == []
 
 
+def test_documents_name_tests_that_exist() -> None:
+    code = "".join(path.read_text() for path in modules("tests"))
+    files = {path.name for path in modules("tests")}
+    missing = [
+        f"{text.name}: {name}"
+        for text in sorted((ROOT / "docs").rglob("*.md"))
+        for name in re.findall(r"`(test_\w+(?:\.py)?)`", text.read_text())
+        if name not in files and f"def {name}(" not in code
+    ]
+    assert missing == []
+
+
 def test_terms_of_the_glossary_exist_in_the_code() -> None:
     rows = (ROOT / "docs" / "glossary.md").read_text()
     terms = set(re.findall(r"`([A-Z]\w+)`", rows))
