@@ -27,6 +27,7 @@ from internal.i18n.chat import ChatPhrases, ChatTexts, approval_words, recovery_
 
 MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
 MAX_TITLE_LENGTH = 120
+_ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~&!"})
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-r?\d{1,6}")
 
 
@@ -225,6 +226,11 @@ class TextAnswers:
         return describe_late(current, message.actor.principal.id, message.phrases)
 
 
+def escape_markdown(text: str) -> str:
+    """Return Markdown that shows a text as it is."""
+    return text.translate(_ESCAPED_MARKDOWN)
+
+
 def short_id(name: str) -> str:
     """Return the end of an id, which is enough to name it in a chat."""
     return name[-SHORT_ID_LENGTH:]
@@ -280,7 +286,7 @@ def _format_list(open_: Sequence[QuestionRecord], phrases: ChatPhrases) -> str:
             "question_line",
             id=short_id(each.question.id),
             about=phrases(f"asked_about_{each.question.kind}"),
-            title=truncate_line(_title(each), MAX_TITLE_LENGTH),
+            title=escape_markdown(truncate_line(_title(each), MAX_TITLE_LENGTH)),
             until=format_time(each.expires),
         )
         for each in open_

@@ -14,6 +14,7 @@ from internal.channels.chat.answers import (
     CommandResult,
     MessageContext,
     TextAnswers,
+    escape_markdown,
     matches_id,
     short_id,
 )
@@ -131,7 +132,7 @@ class CommandHandlers:
         if not open_:
             return phrases("idle")
         run, task = active_run(open_)
-        summary = truncate_line(task.instruction, MAX_STATUS_LENGTH)
+        summary = escape_markdown(truncate_line(task.instruction, MAX_STATUS_LENGTH))
         status = phrases("status", status=phrases.status(run.status), task=summary)
         more = phrases("status_more", count=len(open_) - 1) if len(open_) > 1 else ""
         return f"{status}\n{more}".strip()
@@ -145,7 +146,7 @@ class CommandHandlers:
                 "task_line",
                 id=short_id(task.id),
                 status=phrases.status(task.status),
-                task=truncate_line(task.instruction, MAX_TASK_LENGTH),
+                task=escape_markdown(truncate_line(task.instruction, MAX_TASK_LENGTH)),
             )
             for task in tasks
         )

@@ -49,7 +49,6 @@ _STEP_MARKS = {
     "skipped": "-",
 }
 _TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗"}
-_ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~"})
 
 
 class _Payload(msgspec.Struct):
@@ -126,11 +125,9 @@ class RunProgress:
         return phrases(f"progress_{self.phase}")
 
     def lines(self, phrases: ChatPhrases) -> list[str]:
-        """Return the plan's steps, the newest tool calls and a wait for the model, as Markdown."""
+        """Return the plan's steps, the newest tool calls and a wait for the model."""
         steps = [
-            _STEP_MARKS[step.status]
-            + " "
-            + truncate_line(step.description, MAX_LINE_LENGTH).translate(_ESCAPED_MARKDOWN)
+            f"{_STEP_MARKS[step.status]} {truncate_line(step.description, MAX_LINE_LENGTH)}"
             for step in self._steps
         ]
         tools = [

@@ -111,7 +111,10 @@ class QuestionNotice(NamedTuple):
 
 
 class RunContent(NamedTuple):
-    """The progress of a run. `updates` counts earlier updates; no update follows a final one."""
+    """The progress of a run: a title and lines without markup.
+
+    `updates` counts earlier updates; no update follows a final one.
+    """
 
     phase: RunPhase
     title: str

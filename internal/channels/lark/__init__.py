@@ -2,6 +2,6 @@
 
 Reading order: `channel` (the transport and its composition), `connection` and `sdk` (the long
 connection), `events` (incoming messages), `card_actions` (clicks), `api` (REST), `replies` and
-`message_format` (outgoing messages), `question_card` and `question_form` (questions), `directory`
-(the bot's identity).
+`message_format` (outgoing messages), `lark_markdown` (Markdown of a model), `question_card` and
+`question_form` (questions), `directory` (the bot's identity).
 """

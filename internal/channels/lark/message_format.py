@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 
 from internal.channels.chat.transport import RunContent, RunPhase
 from internal.channels.lark.api import as_json
+from internal.channels.lark.lark_markdown import (
+    AnswerBlock,
+    as_card_markdown,
+    as_plain_text,
+    escape_active,
+    parse_markdown,
+)
+from internal.channels.lark.question_form import plain_text
 from internal.i18n.chat import ChatPhrases
 
 MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
 """Bytes of a card or post and of a text (Lark accepts 30 KB and 150 KB), tables in a card."""
-MAX_NESTING, MAX_COLUMNS = 8, 50
-"""Quotes and lists inside of each other, and columns of a table; Lark documents no limit."""
 _SUMMARY = 4 * 1024
-_TAG = re.compile(r"<(?=/?(?:at|person)\b)", re.IGNORECASE)
-_LABEL = re.compile(r"[^\]\n]*(?:\]\(?|\n|\Z)")  # of a link or image if it ends with "]("
-_TABLE = re.compile(r"^[ \t]*\|.*\n[ \t:|]*-[ \t:|-]*\n(?:^[ \t]*\|.*(?:\n|\Z))*", re.MULTILINE)
-_CONTAINER = r"(?:[ \t]*(?:>|(?:[-*+]|[0-9]{1,9}[.)])[ \t]))"
-_DEEP_LINE = re.compile(rf"^({_CONTAINER}{{{MAX_NESTING}}}){_CONTAINER}+", re.MULTILINE)
-_DEEP_ITEM = re.compile(
-    rf"^([ \t]{{{4 * MAX_NESTING}}})[ \t]+(?=[-*+>]|[0-9]{{1,9}}[.)])", re.MULTILINE
-)
 _SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
-_FENCED = re.compile(r"(^ {0,3}```.*?(?:^ {0,3}```[ \t]*$|\Z))", re.MULTILINE | re.DOTALL)
+
+PostElement = dict[str, str]
+"""An element of a rich text, such as `{"tag": "text", "text": "…"}`."""
 
 
 class MessagePart(NamedTuple):
@@ -46,19 +46,22 @@ Rendering = tuple[str, tuple[MessagePart, ...]]
 def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
     """Return the renderings of an answer, the best first; each is complete.
 
-    Mentions and images written by the model are shown as text.
+    Code is shown exactly. Everything else that would be active in Lark is shown as text: mentions,
+    images, and tags such as `<font>` and `<button>`. A link whose text names another host, or
+    nothing, shows its host.
     """
-    safe = limit_nesting(neutralize_markup(answer))
-    plain: Rendering = ("text", text_parts(safe, MAX_TEXT_BYTES))
-    if byte_length(as_json(as_json(markdown_card(safe)))) > MAX_RICH_BYTES:
-        return (("file", _file(safe, answer, phrases)), plain)
+    if byte_length(answer) > MAX_RICH_BYTES:
+        return _file_renderings(answer, phrases)
+    blocks = parse_markdown(answer)
+    few, none = as_card_markdown(blocks, MAX_TABLES), as_card_markdown(blocks, 0)
+    if byte_length(as_json(as_json(markdown_card(few)))) > MAX_RICH_BYTES:
+        return _file_renderings(answer, phrases)
     found: list[Rendering] = []
-    few = tables_as_code(safe, MAX_TABLES)
-    none = tables_as_code(safe, 0)
     found.append(("card", (MessagePart("interactive", as_json(markdown_card(few))),)))
     if none != few:
         found.append(("plain-card", (MessagePart("interactive", as_json(markdown_card(none))),)))
-    return (*found, ("post", (post_part(none),)), plain)
+    plain = text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)
+    return (*found, ("post", (post_part(_post_rows(blocks)),)), ("text", plain))
 
 
 def send_uuid(key: str, form: str, number: int) -> str:
@@ -66,55 +69,18 @@ def send_uuid(key: str, form: str, number: int) -> str:
     return hashlib.sha256(f"{key}\n{form}\n{number}".encode()).hexdigest()[:40]
 
 
-def markdown_card(text: str, title: str = "", colour: str = "") -> dict[str, Any]:
+def markdown_card(text: str) -> dict[str, Any]:
+    """Return a card with Markdown."""
+    return _card([{"tag": "markdown", "content": text}])
+
+
+def _card(elements: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return a card that can be patched."""
-    card: dict[str, Any] = {
+    return {
         "schema": "2.0",
         "config": {"update_multi": True, "width_mode": "fill"},
-        "body": {"elements": [{"tag": "markdown", "content": text}]},
+        "body": {"elements": list(elements)},
     }
-    if title:
-        card["header"] = {"title": {"tag": "plain_text", "content": title}, "template": colour}
-    return card
-
-
-def tables_as_code(text: str, max_tables: int) -> str:
-    """Return Markdown that keeps its first `max_tables` tables; others become code blocks.
-
-    So do tables of more than `MAX_COLUMNS` columns.
-    """
-    count = 0
-
-    def keep(found: re.Match[str]) -> str:
-        nonlocal count
-        count += 1
-        is_kept = count <= max_tables and found[0].count("|", 0, found[0].find("\n")) <= MAX_COLUMNS
-        return found[0] if is_kept else f"```\n{found[0].rstrip()}\n```\n"
-
-    parts = enumerate(_FENCED.split(text))  # odd ones are fenced
-    return "".join(part if number % 2 else _TABLE.sub(keep, part) for number, part in parts)
-
-
-def neutralize_markup(text: str) -> str:
-    """Return Markdown in which mentions and images are plain text."""
-
-    def without_image(label: re.Match[str]) -> str:
-        return label[0].replace("![", "[") if label[0].endswith("](") else label[0]
-
-    return _LABEL.sub(without_image, _TAG.sub("<\u200b", text))
-
-
-def limit_nesting(text: str) -> str:
-    """Return Markdown in which quotes and lists are at most `MAX_NESTING` levels deep.
-
-    The text of deeper ones is kept. Code blocks are not changed.
-    """
-
-    def limited(part: str) -> str:
-        return _DEEP_ITEM.sub(r"\1", _DEEP_LINE.sub(r"\1", part))
-
-    parts = enumerate(_FENCED.split(text))  # odd ones are fenced
-    return "".join(part if number % 2 else limited(part) for number, part in parts)
 
 
 def text_parts(text: str, max_bytes: int) -> tuple[MessagePart, ...]:
@@ -124,16 +90,32 @@ def text_parts(text: str, max_bytes: int) -> tuple[MessagePart, ...]:
     )
 
 
-def post_part(text: str) -> MessagePart:
-    """Return a rich text message with Markdown."""
-    content = [[{"tag": "md", "text": text}]]
-    return MessagePart("post", as_json({"zh_cn": {"title": "", "content": content}}))
+def post_part(rows: Sequence[Sequence[PostElement]]) -> MessagePart:
+    """Return a rich text message of these paragraphs."""
+    return MessagePart("post", as_json({"zh_cn": {"title": "", "content": rows}}))
 
 
-def _file(safe: str, answer: str, phrases: ChatPhrases) -> tuple[MessagePart, ...]:
-    notice = phrases("long_answer", head=tables_as_code(truncate_bytes(safe, _SUMMARY), 0))
+def _post_rows(blocks: Sequence[AnswerBlock]) -> list[list[PostElement]]:
+    """Return an answer as paragraphs; tables are code, since rich texts have none."""
+    return [
+        [
+            {"tag": "md", "text": escape_active(block.text)}
+            if block.kind == "text"
+            else {"tag": "code_block", "text": block.text}
+        ]
+        for block in blocks
+        if block.text.strip()
+    ]
+
+
+def _file_renderings(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
+    """Return the renderings of a long answer: a file after its beginning, and texts."""
+    head = _post_rows(parse_markdown(truncate_bytes(answer, _SUMMARY)))
+    notice = [{"tag": "md", "text": phrases("long_answer")}]
     content = answer.encode("utf-8", "replace")
-    return post_part(notice), MessagePart("file", "", (phrases("file_name"), content))
+    file = MessagePart("file", "", (phrases("file_name"), content))
+    plain = text_parts(escape_active(answer.replace("](", "] (")), MAX_TEXT_BYTES)
+    return (("file", (post_part([*head, notice]), file)), ("text", plain))
 
 
 def byte_length(text: str) -> int:
@@ -178,9 +160,11 @@ _COLORS: dict[RunPhase, str] = {
 def progress_card(content: RunContent) -> str:
     """Return the card as JSON."""
     body = "\n".join(content.lines) or content.phrases("progress_thinking")
-    return as_json(markdown_card(body, content.title, _COLORS[content.phase]))
+    title = {"tag": "plain_text", "content": content.title}
+    header = {"title": title, "template": _COLORS[content.phase]}
+    return as_json(_card([plain_text(body)]) | {"header": header})
 
 
 def progress_text(content: RunContent) -> str:
     """Return the text."""
-    return "\n".join([f"{PROGRESS_MARK} {content.title}", *content.lines])
+    return escape_active("\n".join([f"{PROGRESS_MARK} {content.title}", *content.lines]))

@@ -19,13 +19,14 @@ from internal.channels.chat.question_text import (
     is_allowed,
 )
 from internal.channels.lark.api import as_json
+from internal.channels.lark.lark_markdown import escape_active, fence
 from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
     MAX_TEXT_BYTES,
     MessagePart,
+    PostElement,
     Rendering,
     byte_length,
-    neutralize_markup,
     post_part,
     text_parts,
 )
@@ -45,12 +46,15 @@ QUESTION_MARK = "❓\u200b"
 _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
 """Characters of each text on a card; the largest limit that fits Lark's size limit is used."""
 _MAX_LINES, _UNLIMITED = 60, 10**9
+_ENDS_FENCES = "```"
+"""Code with these marks is shown as plain text: nothing in a call may end its code block."""
 _RISKS = frozenset({"read", "write", "exec", "net"})
 _OPEN_ID = re.compile(r"ou_[A-Za-z0-9_-]{1,80}")
+_MENTION = re.compile(r"<at id=(ou_[A-Za-z0-9_-]{1,80})></at>")
 _COLOURS = {"plan": "blue", "clarify": "turquoise", "approval": "orange", "recovery": "red"}
 
 
-RenderedT = TypeVar("RenderedT", dict[str, Any], str)
+RenderedT = TypeVar("RenderedT", dict[str, Any], str, list[list[PostElement]])
 
 
 class ContentBlock(NamedTuple):
@@ -94,17 +98,15 @@ def render_question(
     card, cut = _render_within_limit(partial(_card, record, phrases, app_id), phrases)
     parts = [MessagePart("interactive", as_json(card))]
     if cut:
-        whole = _blocks_markdown(
-            _content_blocks(
-                record, phrases, app_id, TextBudget(_UNLIMITED, phrases, unlimited=True)
-            )
-        )
+        budget = TextBudget(_UNLIMITED, phrases, unlimited=True)
+        whole = _file_text(_content_blocks(record, phrases, app_id, budget))
         file = (phrases("asked_file_name"), whole.encode("utf-8", "replace"))
         parts.append(MessagePart("file", "", file, spare=True))
+    rows, _ = _render_within_limit(partial(_post, record, phrases, app_id), phrases)
     text, _ = _render_within_limit(partial(_text, record, phrases, app_id), phrases)
     return (
         ("card", tuple(parts)),
-        ("post", (post_part(text),)),
+        ("post", (post_part(rows),)),
         ("text", text_parts(text, MAX_TEXT_BYTES)),
     )
 
@@ -118,8 +120,9 @@ def render_outcome(
     blocks = [ContentBlock("text", f"{QUESTION_MARK} {outcome}: {about}")]
     if (answer := _personal_answer(record)) is not None:
         blocks.append(_answerer_block(answer, app_id, phrases))
-    text = _blocks_markdown([*blocks, *_footer_blocks(record, phrases)])
-    return (("post", (post_part(text),)), ("text", text_parts(text, MAX_TEXT_BYTES)))
+    blocks += _footer_blocks(record, phrases)
+    text = _message_text(blocks)
+    return (("post", (post_part(_post_rows(blocks)),)), ("text", text_parts(text, MAX_TEXT_BYTES)))
 
 
 def _render_within_limit(
@@ -135,13 +138,24 @@ def _render_within_limit(
     return render(smallest), smallest.cut
 
 
+def _post(
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+) -> list[list[PostElement]]:
+    return _post_rows(_message_blocks(record, phrases, app_id, budget))
+
+
 def _text(record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget) -> str:
-    blocks = [
-        ContentBlock("text", _title(record, phrases)),
+    return _message_text(_message_blocks(record, phrases, app_id, budget))
+
+
+def _message_blocks(
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+) -> list[ContentBlock]:
+    return [
+        ContentBlock("text", f"{QUESTION_MARK} {_title(record, phrases)}"),
         *_content_blocks(record, phrases, app_id, budget),
         *_footer_blocks(record, phrases),
     ]
-    return f"{QUESTION_MARK} {_blocks_markdown(blocks)}"
 
 
 def _card(
@@ -318,28 +332,50 @@ def _element(block: ContentBlock) -> Element:
     match block.kind:
         case "trusted":
             return markdown(block.text)
-        case "code" | "diff":
-            return markdown(_fenced(block))
+        case "code" | "diff" if _ENDS_FENCES not in block.text:
+            return markdown(fence(block.text, _language(block)))
         case _:
             return plain_text(block.text, soft=block.kind == "remark")
 
 
-def _blocks_markdown(blocks: Sequence[ContentBlock]) -> str:
-    """Return the blocks as Markdown without working mentions or images."""
-    return "\n\n".join(_block_markdown(block) for block in blocks)
+def _post_rows(blocks: Sequence[ContentBlock]) -> list[list[PostElement]]:
+    """Return the blocks as paragraphs of a rich text."""
+    return [_post_row(block) for block in blocks]
 
 
-def _block_markdown(block: ContentBlock) -> str:
+def _post_row(block: ContentBlock) -> list[PostElement]:
     match block.kind:
         case "trusted":
-            return block.text.replace("<at id=", "<at user_id=")  # the syntax of texts
+            parts = enumerate(_MENTION.split(block.text))  # odd ones are open_ids
+            return [
+                {"tag": "at", "user_id": part} if number % 2 else {"tag": "text", "text": part}
+                for number, part in parts
+                if part
+            ]
         case "code" | "diff":
-            return _fenced(block)
+            return [{"tag": "code_block", "text": block.text}]
         case _:
-            return neutralize_markup(block.text)
+            return [{"tag": "text", "text": escape_active(block.text)}]
 
 
-def _fenced(block: ContentBlock) -> str:
-    """Return a code block that its content cannot close."""
-    code = neutralize_markup(block.text).replace("```", "`\u200b`\u200b`")
-    return f"```{'diff' if block.kind == 'diff' else ''}\n{code}\n```"
+def _message_text(blocks: Sequence[ContentBlock]) -> str:
+    """Return the blocks as a text message without active tags and links but the bot's own."""
+    return "\n\n".join(
+        block.text.replace("<at id=", "<at user_id=")  # the syntax of texts
+        if block.kind == "trusted"
+        else escape_active(_source(block)).replace("](", "]\\u0028")
+        for block in blocks
+    )
+
+
+def _file_text(blocks: Sequence[ContentBlock]) -> str:
+    return "\n\n".join(_source(block) for block in blocks)
+
+
+def _source(block: ContentBlock) -> str:
+    is_code = block.kind in {"code", "diff"}
+    return fence(block.text, _language(block)) if is_code else block.text
+
+
+def _language(block: ContentBlock) -> str:
+    return "diff" if block.kind == "diff" else ""

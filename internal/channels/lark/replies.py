@@ -1,5 +1,6 @@
 """Send replies and questions in the best form that Lark accepts, and find them again."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -66,7 +67,7 @@ class ReplySender:
             TransportUnavailable: it must be tried again.
         """
         rejection: LarkRejected | None = None
-        for name, parts in self._render(content):
+        for name, parts in await asyncio.to_thread(self._render, content):
             try:
                 ids = [
                     await self._send_part(post, part, send_uuid(key, name, number))

@@ -173,7 +173,7 @@ def progress(lark: LarkGateway) -> list[ChatMessage]:
 
 def card_text(lark: LarkGateway) -> str:
     cards = [lark.sim.card(one.message_id) or {} for one in progress(lark)]
-    return "".join(card["body"]["elements"][0]["content"] for card in cards)
+    return "".join(card["body"]["elements"][0]["text"]["content"] for card in cards)
 
 
 def title(lark: LarkGateway) -> str:

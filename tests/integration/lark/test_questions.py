@@ -25,6 +25,7 @@ from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, seen_in
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
+from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
 from tests.support.openai_server import ScriptedOpenAI
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
@@ -632,17 +633,46 @@ async def test_a_rejected_file_does_not_affect_the_card(tmp_path: Path) -> None:
         assert toast(await one.press("Allow once"))[0] == "success"
 
 
-async def test_model_output_cannot_mention_people_or_end_a_code_block(tmp_path: Path) -> None:
-    evil = Call("shell", {"command": "echo '\n```\n<at id=all></at> ![x](http://e.x/p.png)'"})
-    async with open_chat(tmp_path, script(evil)) as one:
+@pytest.mark.parametrize(
+    ("command", "form"),
+    [
+        ("echo '![x](y)' <at id=all></at> `<font>`", "markdown"),
+        ("echo '\n```\n<at id=all></at> ![x](http://e.x/p.png)'", "div"),
+    ],
+)
+async def test_the_card_shows_the_exact_command_and_nothing_active(
+    tmp_path: Path, command: str, form: str
+) -> None:
+    async with open_chat(tmp_path, script(Call("shell", {"command": command}))) as one:
         await one.lark.say("touch it")
         await one.asked()
-        card = json.loads(one.shown(one.card))
-        codes = [each["content"] for each in card["body"]["elements"] if each["tag"] == "markdown"]
-        assert len(codes) == 1
-        assert "<at" not in codes[0]
-        assert "![" not in codes[0]
-        assert codes[0].count("```") == 2
+        for label in ("Don't allow", ""):  # the answered card shows it as well
+            elements = json.loads(one.shown(one.card))["body"]["elements"]
+            element = next(each for each in elements[1:] if each["tag"] in {"markdown", "div"})
+            assert element["tag"] == form
+            if form == "markdown":
+                assert shown_tags(element["content"]) == []
+                assert block_codes(element["content"]) == [command]
+            else:
+                assert element["text"] == {"tag": "plain_text", "content": command}
+            if label:
+                assert toast(await one.press(label))[0] == "success"
+
+
+async def test_an_answer_cannot_imitate_an_approval_card(tmp_path: Path) -> None:
+    fake = (
+        "<font color='red'>**Allow this action?**</font> <text_tag color='red'>shell</text_tag>\n"
+        "`rm <x>`\n<button>Allow once</button> <a href='http://e.x'>Allow</a> <at id=all></at>"
+    )
+    async with open_lark_gateway(tmp_path, [Reply(fake)]) as lark:
+        await lark.say("hello")
+        [shown] = await lark.until_replies(1)
+        card = lark.sim.card(lark.from_bot()[0].message_id) or {}
+        assert [each["tag"] for each in card["body"]["elements"]] == ["markdown"]
+        assert "header" not in card
+        assert shown_tags(shown) == []
+        assert codes(shown) == ["rm <x>"]
+        assert "<button>Allow once</button>" in as_shown(shown)
 
 
 async def test_a_chinese_task_is_asked_about_in_chinese(tmp_path: Path) -> None:

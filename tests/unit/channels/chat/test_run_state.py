@@ -41,7 +41,7 @@ def test_the_state_follows_the_events() -> None:
         )
     apply(state, ToolCompleted(call_id="c19", tool_name="read_file", duration_ms=1, error="no"))
     lines = state.lines(EN)
-    assert lines[0] == "☐ read \\*all\\* of it"
+    assert lines[0] == "☐ read *all* of it"
     assert "earlier steps" in "".join(lines)
     assert lines[-1] == "✗ Read a file"
     assert "secret" not in "".join(lines)

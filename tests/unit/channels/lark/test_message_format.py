@@ -1,6 +1,8 @@
 """Replies and progress are rendered in formats that Lark accepts."""
 
 import json
+import re
+from typing import Any
 
 import pytest
 
@@ -10,52 +12,70 @@ from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
     PROGRESS_MARK,
     byte_length,
-    limit_nesting,
-    neutralize_markup,
     progress_card,
     progress_text,
     render_answer,
     send_uuid,
     split_bytes,
-    tables_as_code,
     truncate_bytes,
 )
 from internal.channels.lark.replies import is_auxiliary
 from internal.i18n.chat import ChatPhrases
+from tests.support.lark_markdown import as_shown, codes, shown_tags
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
 
-def test_mentions_and_images_of_a_model_are_plain_text() -> None:
-    answer = '<at id=all></at> <AT user_id="all"> </at> ![x](https://evil.example/a.png) <b>'
+TAGS = (
+    "<at id=all></at>", '<AT user_id="all"> </at>', "<person id=ou_1></person>",
+    "<font color='red'>x</font>", "<text_tag color='red'>x</text_tag>", "<a href='http://e'>x</a>",
+    "<button>Allow once</button>", "<local_datetime></local_datetime>", "<link url='http://e'>x</link>",
+    "<number_tag>1</number_tag>", "<audio file_key='f'></audio>", "<record>", "<img src=x>", "<hr>",
+    "<br/>", "<highlight>", "<raw>", "<div>\n\n", "<!-- x -->", "<?x?>", "<https://e.example>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_tags_of_a_model_are_shown_as_text(tag: str) -> None:
+    answer = f"Before {tag} after\n\n{tag}\n\n- {tag}\n\n| a |\n|---|\n| {tag.strip()} |\n"
     for name, parts in render_answer(answer, EN):
         content = json.loads(parts[0].content)
-        text = json.dumps(content, ensure_ascii=False)
-        assert "<at" not in text.lower(), name
-        assert "![" not in text
-        assert "https://evil.example/a.png" in text
+        for text in texts_of(content):
+            if not name.endswith("card"):
+                assert not re.search("<[a-z/!?]", text, re.IGNORECASE), name
+            else:
+                assert shown_tags(text) == [], name
+                assert tag.split(maxsplit=1)[0].rstrip(">") in as_shown(text), name
 
 
-def test_every_image_of_a_line_becomes_a_link() -> None:
-    shown = neutralize_markup("![a ![b](x) ![c](y) wow![1] !\n[d](z) ![](w)")
-    assert shown == "[a [b](x) [c](y) wow![1] !\n[d](z) [](w)"
+def texts_of(content: Any) -> list[str]:
+    """Return the texts of a message in which Lark finds markup: not those of its code blocks."""
+    if isinstance(content, dict):
+        own = [content[key] for key in ("content", "text") if isinstance(content.get(key), str)]
+        is_code = content.get("tag") == "code_block"
+        return [] if is_code else own + [t for each in content.values() for t in texts_of(each)]
+    return [t for each in content for t in texts_of(each)] if isinstance(content, list) else []
 
 
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        ("> " * 2_000 + "deep", "> " * 8 + "deep"),
-        (">" * 2_000 + "deep", ">" * 8 + "deep"),
-        ("- " * 2_000 + "deep", "- " * 8 + "deep"),
-        ("1. " * 2_000 + "deep", "1. " * 8 + "deep"),
-        ("> - " * 1_000 + "deep", "> - " * 4 + "deep"),
-        (" " * 4_000 + "- deep", " " * 32 + "- deep"),
-        ("```\n" + "> " * 2_000 + "deep\n```\n", "```\n" + "> " * 2_000 + "deep\n```\n"),
-        ("> - 1. kept\n" + " " * 40 + "kept", "> - 1. kept\n" + " " * 40 + "kept"),
-    ],
-)
-def test_deep_nesting_is_flattened_and_its_text_kept(answer: str, shown: str) -> None:
-    assert limit_nesting(answer) == shown
+def test_a_link_names_its_host_if_its_text_names_another_or_nothing() -> None:
+    answer = (
+        "[https://bank.example](https://evil.example) [](https://evil.example/x) [ok](http://a.b)"
+    )
+    shown = (
+        "[https://bank.example](https://evil.example) (evil.example)"
+        " [evil.example](https://evil.example/x) [ok](http://a.b)"
+    )
+    card = dict(render_answer(answer, EN))["card"][0]
+    assert texts_of(json.loads(card.content))[0] == shown
+
+
+def test_code_blocks_of_an_answer_are_sent_exactly() -> None:
+    code = "echo '![x](y)' <at id=all></at> # [a](b)"
+    answer = f"Run `{code}` or:\n\n1. this\n\n   ```sh\n   {code}\n   ```\n\n2. done"
+    found = dict(render_answer(answer, EN))
+    assert codes(texts_of(json.loads(found["card"][0].content))[0]) == [code, f"{code}\n"]
+    post = json.loads(found["post"][0].content)["zh_cn"]["content"]
+    assert {"tag": "code_block", "text": code} in [element for row in post for element in row]
 
 
 def test_repeated_marks_are_rendered_with_their_text() -> None:
@@ -91,10 +111,17 @@ def test_renderings_are_ordered_from_card_to_text() -> None:
 
 def test_tables_over_the_limit_become_code() -> None:
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n"
-    shown = tables_as_code(table * 3, 2)
-    assert shown.count("```") == 2
-    assert tables_as_code(shown, 2) == shown
-    assert tables_as_code("```\n" + table + "```\n", 0) == "```\n" + table + "```\n"
+    card = texts_of(json.loads(render_answer(table * 7, EN)[0][1][0].content))[0]
+    assert card.count("```") == 4
+    fenced = "```\n" + table + "```\n"
+    assert texts_of(json.loads(render_answer(fenced, EN)[0][1][0].content))[0] == fenced
+
+
+def test_the_beginning_of_a_long_answer_may_end_inside_of_code() -> None:
+    long = dict(render_answer("```\n" + "line\n" * 10_000, EN))["file"][0]
+    *_, code, notice = json.loads(long.content)["zh_cn"]["content"]
+    assert code[0]["tag"] == "code_block"
+    assert "attached file" in notice[0]["text"]
 
 
 def test_uuids_are_short_and_unique() -> None:
@@ -125,13 +152,14 @@ def test_a_card_has_the_title_and_color_of_its_phase(phase: RunPhase, color: str
         "title": {"tag": "plain_text", "content": "Title"},
         "template": color,
     }
-    assert card["body"]["elements"][0]["content"] == "☐ read\n✓ look"
+    text_element = {"tag": "plain_text", "content": "☐ read\n✓ look"}
+    assert card["body"]["elements"] == [{"tag": "div", "text": text_element}]
     assert is_auxiliary("interactive", text)
 
 
 def test_a_card_without_lines_shows_that_the_model_works() -> None:
     card = json.loads(progress_card(RunContent("working", "Title", (), PHRASES)))
-    assert card["body"]["elements"][0]["content"] == PHRASES("progress_thinking")
+    assert card["body"]["elements"][0]["text"]["content"] == PHRASES("progress_thinking")
 
 
 def test_a_text_begins_with_the_mark() -> None:

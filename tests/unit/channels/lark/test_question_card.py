@@ -1,6 +1,7 @@
 """Every question renders as a valid card with the right content."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -18,10 +19,13 @@ from internal.agent.domain.questions import (
     QuestionRecord,
     QuestionStatus,
 )
+from internal.agent.domain.text import escape_invisible
 from internal.channels.chat.question_text import describe_late, describe_outcome, format_time
+from internal.channels.lark.lark_markdown import fence
 from internal.channels.lark.question_card import question_card, render_outcome, render_question
 from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark.cards.card_json import check_card
+from tests.support.lark_markdown import block_codes, codes, shown_tags
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 NAME = QuestionId("question-abc-1")
@@ -107,7 +111,7 @@ def test_every_open_question_is_a_valid_card(question: Question, words: ChatPhra
         if name == "card":
             card = json.loads(content)
             check_card(card)
-            assert all("<at" not in part for part in markdown_of(card))
+            assert all(shown_tags(part) == [] for part in markdown_of(card))
             assert card == question_card(asked(question), words, "a")
 
 
@@ -128,6 +132,46 @@ def test_every_closed_question_is_a_card_without_buttons(
     assert describe_late(closed, "lark:a:ou_1", EN)
     for _, parts in render_outcome(closed, EN, "a"):
         assert bytes_of(parts[0].content) < 30 * 1024
+
+
+SIGNS = (
+    *("`", "```", "~~~", "\n", " ", "\t", "'", '"', "\\", "\\u003c", "![x](y)", "[a](http://b)"),
+    *("<at id=all></at>", "</font>", "<b>", "&#60;", "$(x)", "| a |", "# ", "> ", "- ", "echo x"),
+    *("\u202e", "\u200b", "\x1b[0m", "\r", "\0", "e\u0301", "中"),
+)
+words = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=12) | st.lists(st.characters())
+commands = words.map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(command=commands, diff=commands, given_=st.none() | st.just(answer("reject")))
+def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None) -> None:
+    what, change = escape_invisible(command), escape_invisible(diff)
+    question = of("approval", calls=(call(1, what, diff=change),))
+    record = asked(question, "open" if given_ is None else "answered", given_)
+    expected = [what, change] if change else [what]
+    shown = {name: json.loads(parts[0].content) for name, parts in render_question(record, EN, "a")}
+    assert card_codes(shown["card"])[: len(expected)] == expected
+    assert card_codes(question_card(record, EN, "a"))[: len(expected)] == expected
+    elements = [element for row in shown["post"]["zh_cn"]["content"] for element in row]
+    assert [each["text"] for each in elements if each["tag"] == "code_block"] == expected
+    text = shown["text"]["text"]
+    assert not re.search(
+        "<[a-z/!?]|\\]\\(", text.replace("<at user_id=ou_2></at>", ""), re.IGNORECASE
+    )
+    assert fence(what) in text.replace("\\u003c", "<").replace("\\u0028", "(")
+
+
+def card_codes(card: dict[str, Any]) -> list[str]:
+    """Return what the elements after the first one of a card show."""
+    found: list[str] = []
+    for element in card["body"]["elements"][1:]:
+        if element["tag"] == "markdown":
+            assert len(codes(element["content"])) <= 1
+            found += block_codes(element["content"])
+        elif element["tag"] == "div":
+            found.append(element["text"]["content"])
+    return found
 
 
 def markdown_of(card: dict[str, Any]) -> list[str]:

@@ -1,0 +1,325 @@
+"""Markdown that a model wrote, in a form in which Lark shows code exactly and nothing is active.
+
+Cards (JSON 2.0) render CommonMark with tables and with tags of Lark, such as `<at>`, `<font>` and
+`<text_tag>`; `&#60;` is shown as `<`. Rich texts and texts know fewer signs and no entities.
+Source: open.feishu.cn, "Rich text (Markdown) component" and "Message content".
+"""
+
+import html
+import re
+import textwrap
+import unicodedata
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from internal.agent.domain.text import is_invisible
+
+MAX_NESTING, MAX_COLUMNS = 8, 50
+"""Quotes and lists inside of each other, and columns of a table; Lark documents no limit."""
+
+_CONTAINER = r"(?:[ \t]*(?:>|(?:[-*+]|[0-9]{1,9}[.)])[ \t]))"
+_DEEP_LINE = re.compile(rf"^({_CONTAINER}{{{MAX_NESTING}}}){_CONTAINER}+")
+_DEEP_ITEM = re.compile(rf"^([ \t]{{{4 * MAX_NESTING}}})[ \t]+(?=[-*+>]|[0-9]{{1,9}}[.)])")
+_MAX_PARSED_NESTING = 60  # levels of tokens, of which a list has two
+_NEWLINES = re.compile(r"\r\n?")
+_LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
+_TICKS = re.compile(r"`+")
+_BRACKETS = re.compile(r"\\.|[\[\]]", re.DOTALL)
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_DEFINITION = re.compile(r"[\s>*+\-\d.)]*\[(?:[^\[\]\\]|\\.)*\](?=:)", re.DOTALL)
+_TARGET = re.compile(
+    r"\(\s*(?P<url>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)"
+    r"(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)"
+)
+_HOST = r"(?:[\w-]+\.)+[^\W\d_]{2,63}"
+_CLAIMED_HOST = re.compile(rf"(?:://(?:[^/\s@]*@)?|\b(?=www\.))({_HOST})")
+_ADDRESS = re.compile(rf"({_HOST})(?::\d+)?(?:[/?#]\S*)?")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_MARKS = re.compile(r"[*_~`\\!\[\]]")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_UNUSUAL = re.compile(r"[^\w.:\[\]/-]")
+_MAX_SHOWN_TARGET = 80
+
+_blocks = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
+_blocks.enable("table").disable(["reference", "inline"])
+
+
+class AnswerBlock(NamedTuple):
+    """A part of a text: code, a table, or everything between them.
+
+    `text` is the code, the source of the table, or the source of other text in which links name
+    their target. `card` is Markdown for a card.
+    """
+
+    kind: Literal["text", "table", "code"]
+    text: str
+    card: str
+    language: str = ""
+
+
+def parse_markdown(text: str) -> list[AnswerBlock]:
+    """Return the blocks of a text. Code is kept exactly; images become links, tags plain text.
+
+    Code inside of lists and quotes moves out of them, since Lark wants it at the start of a line.
+    """
+    source = _move_code_out(limit_nesting(_NEWLINES.sub("\n", text)))
+    lines, tokens = source.split("\n"), _blocks.parse(source)
+    marked = _mark_lines(lines, tokens)
+    found: list[AnswerBlock] = []
+    done = 0
+
+    def add(kind: Literal["text", "table"], start: int, end: int) -> None:
+        if start < end:
+            plain, card = ("\n".join(part) for part in zip(*marked[start:end], strict=True))
+            text = "\n".join(lines[start:end]) if kind == "table" else plain
+            found.append(AnswerBlock(kind, text, card))
+
+    for token in tokens:
+        if token.map is None or token.level or token.type not in {"fence", "table_open"}:
+            continue
+        start, end = token.map
+        add("text", done, start)
+        if token.type == "fence":
+            code, language = token.content.removesuffix("\n"), token.info.strip()
+            found.append(AnswerBlock("code", code, fence(code, language), language))
+        else:
+            add("table", start, end)
+        done = end
+    add("text", done, len(lines))
+    return found
+
+
+def as_card_markdown(blocks: Iterable[AnswerBlock], max_tables: int) -> str:
+    """Return Markdown for a card with at most `max_tables` tables; others become code.
+
+    So do tables of more than `MAX_COLUMNS` columns.
+    """
+    parts: list[str] = []
+    for block in blocks:
+        is_kept = block.kind != "table" or (
+            max_tables > 0 and block.text.count("|", 0, block.text.find("\n")) <= MAX_COLUMNS
+        )
+        parts.append(block.card if is_kept else fence(block.text))
+        max_tables -= block.kind == "table"
+    return "\n".join(parts)
+
+
+def as_plain_text(blocks: Iterable[AnswerBlock]) -> str:
+    """Return the text for a text message, in which Lark interprets tags and links only."""
+    return escape_active(
+        "\n".join(
+            fence(block.text, block.language)
+            if block.kind == "code"
+            else block.text.replace("](", "] (")
+            for block in blocks
+        )
+    )
+
+
+def fence(code: str, language: str = "") -> str:
+    """Return a code block that shows the code exactly and that its content cannot end."""
+    longest = max((len(run) for run in _TICKS.findall(code)), default=0)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}{language}\n{code}\n{ticks}" if code else f"{ticks}{language}\n{ticks}"
+
+
+def escape_active(text: str) -> str:
+    r"""Return a text in which Lark finds no tag outside of cards: `<at>` is shown as `\u003cat>`.
+
+    Rich texts and texts have no entities; this is how invisible characters are escaped as well.
+    """
+    return _TAG.sub(r"\\u003c", text)
+
+
+def limit_nesting(text: str) -> str:
+    """Return Markdown in which quotes and lists are at most `MAX_NESTING` levels deep.
+
+    The text of deeper ones is kept. Code blocks are not changed.
+    """
+    lines = text.split("\n")
+    limited = [_DEEP_ITEM.sub(r"\1", _DEEP_LINE.sub(r"\1", line)) for line in lines]
+    if limited == lines:
+        return text
+    for token in _code_tokens(_blocks.parse(text)):
+        start, end = token.map or (0, 0)
+        limited[start:end] = lines[start:end]
+    return "\n".join(limited)
+
+
+def _code_tokens(tokens: Sequence[Token]) -> list[Token]:
+    return [token for token in tokens if token.type in {"fence", "code_block"}]
+
+
+def _move_code_out(text: str) -> str:
+    """Return the text with every code block as a fence at the start of a line."""
+    lines, parts = text.split("\n"), list[str]()
+    done, is_nested = 0, False
+    for token in _code_tokens(_blocks.parse(text)):
+        start, end = token.map or (0, 0)
+        parts += _between(lines[done:start], is_nested=is_nested)
+        language = next(iter(token.info.split()), "")
+        code = token.content.removesuffix("\n")
+        parts.append(fence(code, language if _LANGUAGE.fullmatch(language) else ""))
+        done, is_nested = end, token.level > 0
+    return "\n".join([*parts, *_between(lines[done:], is_nested=is_nested)])
+
+
+def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
+    """Return the lines between code; after nested code they would be indented too far."""
+    if not lines:
+        return []
+    text = "\n".join(lines)
+    return [textwrap.dedent(text) if is_nested else text]
+
+
+def _mark_lines(lines: Sequence[str], tokens: Sequence[Token]) -> list[tuple[str, str]]:
+    """Return each line as it is written outside of cards and in cards."""
+    rows = {
+        number
+        for token in tokens
+        if token.type == "table_open" and token.map is not None
+        for number in range(*token.map)
+    }
+    found = [
+        _mark_row(line) if number in rows else _mark(line, []) for number, line in enumerate(lines)
+    ]
+    for token in tokens:
+        if token.type == "inline" and token.map is not None and token.map[0] not in rows:
+            start, end = token.map
+            text = "\n".join(lines[start:end])
+            plain, card = _mark(text, _code_spans(text))
+            found[start:end] = zip(plain.split("\n"), card.split("\n"), strict=True)
+    return found
+
+
+def _mark_row(row: str) -> tuple[str, str]:
+    """Mark the cells of a row; a code span ends with its cell."""
+    cells = [_mark(cell, _code_spans(cell)) for cell in _CELL_END.split(row)]
+    plain, card = zip(*cells, strict=True)
+    return "|".join(plain), "|".join(card)
+
+
+Edit = tuple[int, int, str]
+"""The start and the end of a part of a text, and what replaces it."""
+
+
+def _mark(text: str, spans: Sequence[Edit]) -> tuple[str, str]:
+    """Return a text with marked links, and the same with escaped tags; `spans` are its code."""
+    if "<" not in text and "](" not in text and "]:" not in text:
+        return text, text
+    links = _link_edits(text, spans)
+    if definition := _DEFINITION.match(text):
+        links.append((definition.end(), definition.end(), " "))
+    return _apply(text, links), _apply(text, [*links, *_tag_edits(text, spans)])
+
+
+def _apply(text: str, edits: Sequence[Edit]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end, replacement in sorted(edits):
+        parts += [text[done:start], replacement]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _code_spans(text: str) -> list[Edit]:
+    """Return the inline code of a paragraph, by the rules of CommonMark."""
+    runs = list(_TICKS.finditer(text))
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for run in runs:
+        by_length[len(run[0])].append(run.start())
+    found: list[Edit] = []
+    done = 0
+    for run in runs:
+        start, end = run.span()
+        if start < done:
+            continue
+        start += _is_escaped(text, start, done)
+        closers = by_length[end - start]
+        number = bisect_right(closers, end - 1)
+        if start < end and number < len(closers):
+            done = closers[number] + end - start
+            found.append((start, done, ""))
+    return found
+
+
+def _is_escaped(text: str, position: int, since: int) -> bool:
+    """Return True for an odd number of backslashes in front of a character."""
+    before = text[since:position]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
+def _tag_edits(text: str, spans: Sequence[Edit]) -> list[Edit]:
+    """Return the edits that show every `<` outside of code as itself."""
+    found: list[Edit] = []
+    for start, end in _outside(text, spans):
+        position = text.find("<", start, end)
+        while position >= 0:
+            escaped = _is_escaped(text, position, start)
+            found.append((position - escaped, position + 1, "&#60;"))
+            position = text.find("<", position + 1, end)
+    return found
+
+
+def _outside(text: str, spans: Sequence[Edit]) -> list[tuple[int, int]]:
+    """Return the parts of a text that are not code."""
+    starts = [0, *(end for _, end, _ in spans)]
+    return list(zip(starts, [*(start for start, _, _ in spans), len(text)], strict=True))
+
+
+def _link_edits(text: str, spans: Sequence[Edit]) -> list[Edit]:
+    """Return the edits that make images links and name the targets of misleading links."""
+    found: list[Edit] = []
+    open_: list[int] = []
+    for start, end in _outside(text, spans):
+        for bracket in _BRACKETS.finditer(text, start, end):
+            position = bracket.start()
+            if bracket[0] == "[":
+                open_.append(position)
+            elif bracket[0] == "]" and open_:
+                opener = open_.pop()
+                if text.startswith("(", position + 1):
+                    found += _judge_link(text, opener, position)
+    return found
+
+
+def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
+    """Return the edits of one link; a target that is no web address is shown as text."""
+    target = _TARGET.match(text, closer + 1)
+    url = "" if target is None else html.unescape(_ESCAPED.sub(r"\1", target["url"]))
+    scheme = _SCHEME.match(url)
+    if target is None or (scheme is not None and scheme[1].lower() not in {"http", "https"}):
+        return [(closer + 1, closer + 1, " ")]
+    label, host = text[opener + 1 : closer], _host(url)
+    marks = len(text[:opener]) - len(text[:opener].rstrip("!"))
+    found: list[Edit] = [(opener - marks, opener, "")] if marks else []
+    if all(is_invisible(char) for char in html.unescape(_MARKS.sub("", label))):
+        return [*found, (closer, closer, host)]
+    if any(claimed != host.removeprefix("www.") for claimed in _claimed_hosts(label)):
+        return [*found, (target.end(), target.end(), f" ({host})")]
+    return found
+
+
+def _host(url: str) -> str:
+    """Return the host of a web address, or the beginning of another target."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        host = None
+    return _UNUSUAL.sub("", host or url)[:_MAX_SHOWN_TARGET]
+
+
+def _claimed_hosts(label: str) -> set[str]:
+    """Return the hosts that the text of a link names."""
+    shown = unicodedata.normalize("NFKC", html.unescape(_MARKS.sub("", label))).strip().lower()
+    shown = shown.replace("\u3002", ".")
+    address = _ADDRESS.fullmatch(shown)
+    hosts = {*_CLAIMED_HOST.findall(shown), *([address[1]] if address else [])}
+    return {host.removeprefix("www.") for host in hosts}

@@ -1,0 +1,162 @@
+"""Markdown of a model: code is shown exactly, nothing else is active."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from internal.channels.lark.lark_markdown import (
+    as_card_markdown,
+    escape_active,
+    fence,
+    limit_nesting,
+    parse_markdown,
+)
+from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags, written_blocks
+
+MAX_TABLES = 1_000
+pieces = st.sampled_from(
+    [
+        *("`", "``", "```", "~~~", "\n", "\n\n", "    ", "  ", "- ", "1. ", "> ", "|", "|---|\n"),
+        *("<at id=all>", "</at>", "<b>", "<!--", "<https://e.x>", "![", "[", "](", ")", "]:", "\\"),
+        *("<a href='", "'>", '"', "http://e.x", "(", "!", "#", "*", "_", "&#60;", "<", "x y", "--"),
+    ]
+)
+answers = st.lists(pieces, max_size=25).map("".join)
+
+
+def in_card(text: str) -> str:
+    return as_card_markdown(parse_markdown(text), MAX_TABLES)
+
+
+@settings(max_examples=400, deadline=None)
+@given(answers)
+def test_nothing_of_an_answer_is_active(answer: str) -> None:
+    assert shown_tags(in_card(answer)) == []
+
+
+@settings(max_examples=400, deadline=None)
+@given(answers)
+def test_code_blocks_are_kept_exactly(answer: str) -> None:
+    assert block_codes(in_card(answer)) == written_blocks(limit_nesting(answer))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(exclude_characters="`\r\n\0"), min_size=1, max_size=60))
+def test_inline_code_is_kept_exactly(code: str) -> None:
+    for text in (f"a `{code}` <b>", f"- ``{code}`` <b>", f"# `{code}`"):
+        assert codes(in_card(text)) == codes(text.replace("<b>", ""))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(exclude_characters="\r\0")) | answers)
+def test_a_fence_shows_its_code_exactly(code: str) -> None:
+    assert codes(fence(code)) == [f"{code}\n" if code else ""]
+    assert codes(f"text\n{fence(code, 'sh')}\ntext") == [f"{code}\n" if code else ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "card"),
+    [
+        ("1 < 2 <at id=all></at>", "1 &#60; 2 &#60;at id=all>&#60;/at>"),
+        (r"\<b> \\<i>", r"&#60;b> \\&#60;i>"),
+        ("`<a>` <b>", "`<a>` &#60;b>"),
+        ("``a`<b>`` \\`<c>`", "``a`<b>`` \\`&#60;c>`"),
+        ("| ` | <at> ` |\n|---|---|", "| ` | &#60;at> ` |\n|---|---|"),
+        ("- a\n  ```sh\n  <b>\n  ```\n  c", "- a\n```sh\n<b>\n```\nc"),
+        ("> ```\n> <b>\n> ```", "```\n<b>\n```"),
+        ("~~~~ py x=<y>\n```\n~~~~", "````py\n```\n````"),
+        ("``` <at>\nx\n```", "```\nx\n```"),
+        ("    <b>", "```\n<b>\n```"),
+        ("![a](img_v2_1) !![b](img_v2_2)", "[a](img_v2_1) [b](img_v2_2)"),
+        ("[a [b](x) ![](w)", "[a [b](x) [w](w)"),
+        ("wow![1] !", "wow![1] !"),
+        ("[x]: http://e.x\n\n[x]", "[x] : http://e.x\n\n[x]"),
+        ("[x](javascript:a) [y](tel://1)", "[x] (javascript:a) [y] (tel://1)"),
+        ("[x](<http://e.x>)", "[x] (&#60;http://e.x>)"),
+    ],
+)
+def test_text_outside_of_code_is_shown_as_it_is(text: str, card: str) -> None:
+    assert in_card(text) == card
+
+
+@pytest.mark.parametrize(
+    ("link", "host"),
+    [
+        ("[https://good.x.com](https://evil.com/a)", "evil.com"),
+        ("[good.com](http://evil.com)", "evil.com"),
+        ("[**good.com**](http://evil.com)", "evil.com"),
+        ("[see https://good.com](http://evil.com)", "evil.com"),
+        ("[good.com](https://good.com@evil.com)", "evil.com"),
+        ("[good&#46;com](https://evil.com)", "evil.com"),
+        ("[good.com](https://evil&#46;com)", "evil.com"),
+        ("[\uff47ood.com](https://evil.com)", "evil.com"),
+        ("[`good.com`](https://evil.com)", "evil.com"),
+        ("![good.com](https://evil.com)", "evil.com"),
+    ],
+)
+def test_a_link_to_another_host_than_its_text_names_shows_it(link: str, host: str) -> None:
+    assert in_card(link).endswith(f" ({host})")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "[good.com](https://www.good.com/x)",
+        "[docs](https://a.b/c)",
+        "[a](b.md)",
+        "[1.5](http://e.x)",
+    ],
+)
+def test_other_links_are_kept(link: str) -> None:
+    assert in_card(link) == link
+
+
+@pytest.mark.parametrize("label", ["", " ", "\u200b", "**", "&#8203;"])
+def test_a_link_without_text_shows_its_host(label: str) -> None:
+    assert "evil.com](https://evil.com/a)" in in_card(f"[{label}](https://evil.com/a)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("> " * 2_000 + "deep", "> " * 8 + "deep"),
+        (">" * 2_000 + "deep", ">" * 8 + "deep"),
+        ("- " * 2_000 + "deep", "- " * 8 + "deep"),
+        ("1. " * 2_000 + "deep", "1. " * 8 + "deep"),
+        ("> - " * 1_000 + "deep", "> - " * 4 + "deep"),
+        (" " * 4_000 + "- deep", " " * 4_000 + "- deep"),  # indented code
+        ("- a\n" + " " * 4_000 + "- deep", "- a\n" + " " * 32 + "- deep"),
+        ("```\n" + "> " * 2_000 + "deep\n```\n", "```\n" + "> " * 2_000 + "deep\n```\n"),
+        ("~~~\n" + "> " * 2_000 + "deep\n~~~\n", "~~~\n" + "> " * 2_000 + "deep\n~~~\n"),
+        ("> - 1. kept\n" + " " * 40 + "kept", "> - 1. kept\n" + " " * 40 + "kept"),
+    ],
+)
+def test_deep_nesting_is_flattened_and_its_text_kept(answer: str, shown: str) -> None:
+    assert limit_nesting(answer) == shown
+
+
+def test_tags_outside_of_cards_are_shown_as_escapes() -> None:
+    assert escape_active("a < b <at user_id='all'></at>") == (
+        r"a < b \u003cat user_id='all'>\u003c/at>"
+    )
+
+
+MARKS = ("[", "![", "`", "<at ", "|-\n", "> ", "](", "[a](b", "\\", "```\n")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_the_time_grows_with_the_length_only(mark: str) -> None:
+    def seconds(count: int) -> float:
+        begun = time.process_time()
+        in_card(mark * (count // len(mark)))
+        return time.process_time() - begun
+
+    seconds(1_000)
+    assert seconds(28_000) < max(0.5, 40 * seconds(2_800))
+
+
+def test_a_card_shows_what_was_written() -> None:
+    text = "Use <button>Allow once</button> & `x<y>` \\<i>"
+    assert as_shown(in_card(text)) == "Use <button>Allow once</button> & x<y> <i>"
