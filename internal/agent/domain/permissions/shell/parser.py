@@ -35,6 +35,7 @@ _ANY_BLANKS = re.compile(rb"[ \t]*")
 _SPACE = re.compile(rb"[ \t\n]*")
 _NAMED_DESCRIPTOR = re.compile(rb"\{\w+\}")
 _MAX_DESCRIPTOR_BYTES = 64
+_NUMBER_AT_END = re.compile(rb"(?:^|[\s;&|(){}<>])\d+$")
 _DIGITS = frozenset(
     b"%d" % digit for digit in range(10)
 )  # a POSIX shell reads two digits as a word
@@ -162,6 +163,8 @@ class _Reader:
         children = node.children
         if children and not self._is_covered(node, children):
             self._add_problem("the parser skipped a part of it")
+        if node.type in _REDIRECTS and self._follows_number(node):
+            self._add_problem("a redirection is ambiguous")
         if handler := self._handlers.get(node.type):
             handler(node)
         else:
@@ -297,6 +300,8 @@ class _Reader:
             self.parts.append(ParsedCommand(following))
             words = words[: -len(following)]
         duplicates = operator.type in {">&", "<&"} and _is_descriptor(words)
+        if operator.type == ">&" and not duplicates:  # bash expands the word twice
+            self._add_problem("the target of >& is a number; write > FILE 2>&1")
         if words and not duplicates:
             self.parts.append(Redirect(operator.type != "<", words[0]))
 
@@ -305,6 +310,12 @@ class _Reader:
         brace = self.raw.rfind(b"{", max(start - _MAX_DESCRIPTOR_BYTES, 0), start)
         if brace < 0 or _NAMED_DESCRIPTOR.fullmatch(self.raw, brace, start):
             self._add_problem("a redirection sets a variable")
+
+    def _follows_number(self, redirect: Node) -> bool:
+        """Return True if the shell reads the word before a redirection as its descriptor."""
+        start = redirect.start_byte
+        before = self.raw[max(start - _MAX_DESCRIPTOR_BYTES, 0) : start]
+        return bool(_NUMBER_AT_END.search(before))
 
     def _byte_before(self, node: Node) -> bytes:
         """Return the byte before a node, empty at the beginning."""
