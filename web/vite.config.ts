@@ -22,6 +22,18 @@ function compressed(): Plugin {
   };
 }
 
+/** Leave out what icons do not need in production: React keys, and a read that prevents inlining. */
+function smallIcons(): Plugin {
+  return {
+    name: 'larkspur-small-icons',
+    apply: 'build',
+    transform(code, id) {
+      if (!/[\\/]lucide-react[\\/]dist[\\/]esm[\\/]icons[\\/]/.test(id)) return undefined;
+      return code.replace('__iconData.node;', '').replace(/, key: "\w+"/g, '');
+    },
+  };
+}
+
 const ON_DEMAND_LIBRARIES = /[\\/](virtua|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/]shortcuts)/;
 const DECISION =
@@ -34,7 +46,7 @@ function isShared(id: string): boolean {
 }
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), compressed()],
+  plugins: [react(), tailwindcss(), smallIcons(), compressed()],
   build: {
     outDir: '../internal/channels/web/dist',
     emptyOutDir: true,

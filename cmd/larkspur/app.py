@@ -392,12 +392,12 @@ def _memory_transport(
         gateway=gateway,
         broadcaster=services.broadcaster,
         defaults=services.defaults,
-        token=token,
+        token=lambda: token,
         settings=settings,
         health=health,
         version=VERSION,
         clock=services.clock,
-        logins=Logins(token),
+        logins=Logins(),
         page=Page(b"", {}),
     )
     return MemoryTransport(

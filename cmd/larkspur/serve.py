@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -73,7 +74,7 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
         database_lock(database, process) as has_lock,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, token, simulator_notice, has_lock=has_lock))
+        runner.run(_serve(loaded, simulator_notice, has_lock=has_lock))
     return OK
 
 
@@ -205,7 +206,7 @@ def _checked_credential(given: str | None, default: str) -> str:
     return text
 
 
-async def _serve(loaded: Loaded, token: str, simulator_notice: str, *, has_lock: bool) -> None:
+async def _serve(loaded: Loaded, simulator_notice: str, *, has_lock: bool) -> None:
     stopping = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
@@ -221,7 +222,7 @@ async def _serve(loaded: Loaded, token: str, simulator_notice: str, *, has_lock:
             _gateway_lock(services).hold(
                 services.process, loaded.settings.database.path, has_lock=has_lock
             ),
-            _running_channels(loaded, services, token) as server,
+            _running_channels(loaded, services) as server,
         ):
             _announce(loaded, server, simulator_notice)
             await stopping.wait()
@@ -240,17 +241,27 @@ def _gateway_lock(services: GatewayServices) -> GatewayLock:
 
 
 @asynccontextmanager
-async def _running_channels(
-    loaded: Loaded, services: GatewayServices, token: str
-) -> AsyncGenerator[WebServer]:
+async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
     titles = titles_by_tool((*(tool.spec for tool in TOOLS), *CONTROL_SPECS))
     texts = ChatTexts(loaded.settings.ui.language, titles)
     app = ChatApp(services.gateway, services.defaults, services.clock, texts, services.supervisor)
     channels = create_channels(app, loaded.settings.channels)
+    token = home.LocalToken(loaded.home)
     server = WebServer(_web_services(loaded, services, token, channels))
-    check = services.supervisor.repeat("file descriptors", _check_spare_descriptors, interval=1.0)
-    async with background_task(check), asyncio.TaskGroup() as tasks:
+
+    async def check_token() -> None:
+        try:
+            token.read()
+        except HomeError as error:
+            raise LarkspurError(str(error)) from error
+
+    repeat = partial(services.supervisor.repeat, interval=1.0)
+    async with (
+        background_task(repeat("file descriptors", _check_spare_descriptors)),
+        background_task(repeat("local token", check_token)),
+        asyncio.TaskGroup() as tasks,
+    ):
         dispatching = tasks.create_task(services.dispatcher.run(services.coordinator))
         tasks.create_task(server.serve(services.supervisor))
         await server.ready()
@@ -281,18 +292,21 @@ def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:
 
 
 def _web_services(
-    loaded: Loaded, services: GatewayServices, token: str, channels: Sequence[ChatChannel]
+    loaded: Loaded,
+    services: GatewayServices,
+    token: home.LocalToken,
+    channels: Sequence[ChatChannel],
 ) -> WebServices:
     return WebServices(
         gateway=services.gateway,
         broadcaster=services.broadcaster,
         defaults=services.defaults,
-        token=token,
+        token=token.read,
         settings=loaded.settings.server,
         health=GatewayHealth(services, channels).report,
         version=VERSION,
         clock=services.clock,
-        logins=Logins(token, loaded.home / "logins.json"),
+        logins=Logins(loaded.home / "logins.json"),
     )
 
 

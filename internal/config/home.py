@@ -148,6 +148,28 @@ def read_token(home: Path) -> str:
     return token
 
 
+class LocalToken:
+    """The local token of a home folder, also after its file was replaced."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._token = ""
+        self._version: tuple[int, ...] = ()
+
+    def read(self) -> str:
+        """Return the token that the file contains now; it is opened only after it has changed.
+
+        Raises:
+            HomeError: see `read_token`. A token that was read before is not used anymore.
+        """
+        version = _version_of(self._home / "token")
+        if version == () or version != self._version:
+            self._version = ()
+            self._token = read_token(self._home)
+            self._version = version
+        return self._token
+
+
 def write_address(home: Path, address: GatewayAddress) -> None:
     """Store the address of this gateway atomically.
 
@@ -209,6 +231,23 @@ def _parse_address(text: str) -> tuple[GatewayAddress, str] | None:
         for found, kind in zip(address, GatewayAddress.__annotations__.values(), strict=True)
     )
     return (address, birth) if sound and isinstance(birth, str) and address.pid > 0 else None
+
+
+def _version_of(path: Path) -> tuple[int, ...]:
+    """Return numbers that change with a file or its permissions; none if they are unknown."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return ()
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_mode,
+        found.st_uid,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
 
 
 def _read_private(path: Path) -> str | None:

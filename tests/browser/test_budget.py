@@ -17,7 +17,7 @@ MAX_CHUNKS = {
     "decision": 9_000,
     "dialogs": 4_000,
     "login": 2_000,
-    "uploads": 1_000,
+    "files": 1_000,
     "virtual_rows": 5_000,
     "welcome": 2_000,
     "zh": 3_000,

@@ -225,10 +225,10 @@ def test_files_are_attached_to_a_message(serve: Serve, enter: Open, tmp_path: Pa
     status(page, "completed")
     thread = page.get_by_test_id("thread")
     with page.expect_download() as download:
-        thread.get_by_role("link", name="Download numbers.csv").click()
+        thread.get_by_role("button", name="Download numbers.csv").click()
     assert Path(download.value.path()).read_text() == "a,b\n1,2\n"
     page.get_by_role("tab", name="Files").click()
-    expect(page.get_by_role("tabpanel").get_by_role("link")).to_have_count(2)
+    expect(page.get_by_role("tabpanel").get_by_role("button")).to_have_count(2)
     accessible(page)
     rows = gateway.events(session_of(page))
     given = rows[0]["event"]["payload"]["attachments"]

@@ -30,7 +30,7 @@ class GatewaySession:
 
     def connect(self) -> None:
         """Give the session its services."""
-        endpoint = HttpEndpoint(self._server.url, "token")
+        endpoint = HttpEndpoint(self._server.url, lambda: "token")
         self.session.set_services(
             ReplServices(
                 client=GatewayClient(ThreadedHttpTransport(endpoint, lambda: None)),

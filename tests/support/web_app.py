@@ -152,12 +152,12 @@ async def open_backend(
             gateway=gateway,
             broadcaster=broadcaster,
             defaults=defaults(),
-            token=TOKEN,
+            token=lambda: TOKEN,
             settings=server_settings(settings),
             health=current_health,
             version="1.2.3",
             clock=clock,
-            logins=Logins(TOKEN, folder / "logins.json"),
+            logins=Logins(folder / "logins.json"),
             page=page,
             timeouts=timeouts,
         )
@@ -197,7 +197,7 @@ async def serve(services: WebServices) -> AsyncGenerator[tuple[WebServer, HttpCl
         running = tasks.create_task(server.serve(Supervisor(services.clock)))
         await server.ready()
         try:
-            yield server, HttpClient(server.address.host, server.address.port, services.token)
+            yield server, HttpClient(server.address.host, server.address.port, services.token())
         finally:
             if not running.done():
                 await server.stop()

@@ -69,12 +69,12 @@ async def open_working_web_app(
             gateway=app.gateway,
             broadcaster=app.broadcaster,
             defaults=app.defaults,
-            token=TOKEN,
+            token=lambda: TOKEN,
             settings=server_settings(settings),
             health=report_healthy,
             version="1.2.3",
             clock=app.clock,
-            logins=Logins(TOKEN, home / "logins.json"),
+            logins=Logins(home / "logins.json"),
             page=NOT_BUILT,
         )
         async with serve(services) as (_, client):

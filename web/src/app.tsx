@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Suspense, useEffect, useRef, useState } from 'react';
 import { useLocation, useRoute } from 'wouter';
-import { api, ApiError } from './api/client';
+import { api, ApiError, hasStatus } from './api/client';
 import { onLogin } from './api/login';
 import { Composer } from './components/composer/composer';
 import { DecisionBar } from './components/decision/decision_bar';
@@ -62,7 +62,7 @@ export function App() {
     reloadSession();
     void queries.invalidateQueries();
   };
-  const isUnauthorized = me.error instanceof ApiError && me.error.status === 401;
+  const isUnauthorized = hasStatus(me.error, 401);
   if (isUnauthorized && !me.data) {
     return (
       <Suspense fallback={null}>

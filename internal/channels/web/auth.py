@@ -1,7 +1,10 @@
-"""Browser logins: one-time codes, and the cookies that they are exchanged for.
+"""Browser logins: one-time codes, and the secrets that they are exchanged for.
 
-A cookie is a random value of 256 bits. Only its HMAC, keyed with the local token, is stored:
-the file does not contain valid cookies, and a new local token ends all logins.
+A login has a cookie, which is a random value of 256 bits, and a login key. Browsers send the cookie
+to every port of the host, so that another server can learn it; the key is known to the pages of one
+origin only, and both are required. The key is the HMAC of origin and cookie, and only another HMAC
+of the cookie is stored. Both are keyed with the local token: the file contains nothing that logs
+in, and a new local token ends all logins.
 """
 
 import hashlib
@@ -12,6 +15,7 @@ import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 CODE_TTL_SECONDS = 300.0
 MAX_CODES = 16
@@ -55,35 +59,58 @@ class OneTimeCodes:
         return is_valid
 
 
+def token_id(token: str) -> str:
+    """Return a value that identifies a local token and does not reveal it."""
+    return _hmac(token, "token")
+
+
+def _login_id(token: str, cookie: str) -> str:
+    return _hmac(token, f"login {cookie}")
+
+
+def _login_key(token: str, cookie: str, origin: str) -> str:
+    return _hmac(token, f"key {origin} {cookie}")
+
+
+def _hmac(token: str, text: str) -> str:
+    return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+class LoginSecrets(NamedTuple):
+    """The secrets of a login: `cookie` for the browser, `key` for the pages of one origin."""
+
+    cookie: str
+    key: str
+
+
 class Logins:
     """The valid logins, stored in a file or, without a path, in memory."""
 
-    def __init__(
-        self, token: str, path: Path | None = None, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: Path | None = None, now: Callable[[], float] = time.time) -> None:
         self.codes = OneTimeCodes()
-        self._key = token.encode()
         self._path = path
         self._now = now
         self._expiry = self._read()
 
-    def create(self) -> str:
-        """Log in the local owner and return the value of the cookie, valid for 30 days.
+    def create(self, token: str, origin: str) -> LoginSecrets:
+        """Log in the local owner, who has this token, for 30 days on the pages of an origin.
 
         Raises:
             OSError: The login cannot be stored.
         """
-        value = secrets.token_urlsafe(32)
+        cookie = secrets.token_urlsafe(32)
         now = self._now()
         valid = {login_id: expiry for login_id, expiry in self._expiry.items() if expiry > now}
         for old in sorted(valid, key=valid.__getitem__)[: max(0, len(valid) - MAX_LOGINS + 1)]:
             del valid[old]
-        self._store({**valid, self.login_id(value): now + LOGIN_TTL_SECONDS})
-        return value
+        self._store({**valid, _login_id(token, cookie): now + LOGIN_TTL_SECONDS})
+        return LoginSecrets(cookie, _login_key(token, cookie, origin))
 
-    def login_id(self, cookie: str) -> str:
-        """Return the ID under which the login of a cookie is stored."""
-        return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest()
+    def find(self, sent: LoginSecrets, token: str, origin: str) -> str | None:
+        """Return the ID of the login with these secrets, None unless both are valid."""
+        login_id, key = _login_id(token, sent.cookie), _login_key(token, sent.cookie, origin)
+        has_key = hmac.compare_digest(key.encode(), sent.key.encode())
+        return login_id if has_key and self.is_valid(login_id) else None
 
     def is_valid(self, login_id: str) -> bool:
         """Return True if the login exists and has not expired."""

@@ -12,10 +12,12 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Bye, Heartbeat
 from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.web import sse
+from internal.channels.web.auth import token_id
 from internal.channels.web.endpoints import StreamRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.http_protocol import TRANSPORT_KEY, AsgiTransport, StreamTransport
 from internal.channels.web.middleware import CONTEXT_KEY, ResponseSender
+from internal.channels.web.requests import RequestContext
 from internal.channels.web.services import WebServices
 
 MAX_TICK_SECONDS = 1.0
@@ -31,10 +33,10 @@ class OpenStream:
         transport: StreamTransport,
         sender: ResponseSender,
         *,
-        login_id: str,
+        context: RequestContext,
     ) -> None:
         self.request = request
-        self.login_id = login_id
+        self.context = context
         self.opened = asyncio.get_running_loop().time()
         self.last_heartbeat = self.opened
         self._transport = transport
@@ -124,7 +126,7 @@ class EventStreams:
     ) -> None:
         """Serve a stream until it ends or the client disconnects."""
         transport = scope.get("state", {}).get(TRANSPORT_KEY) or AsgiTransport(sender.send)
-        stream = OpenStream(request, transport, sender, login_id=scope[CONTEXT_KEY].login_id)
+        stream = OpenStream(request, transport, sender, context=scope[CONTEXT_KEY])
         await stream.start()
         self._open[stream] = None
         try:
@@ -137,7 +139,10 @@ class EventStreams:
             del self._open[stream]
 
     async def keep_alive(self, supervisor: Supervisor) -> None:
-        """Send heartbeats, advance cursors past filtered events and end old streams, forever."""
+        """Send heartbeats, advance cursors past filtered events and end old streams, forever.
+
+        Streams whose credentials were revoked are ended within `MAX_TICK_SECONDS`.
+        """
         max_seconds = self._services.settings.stream_max_seconds
         heartbeat_seconds = self._services.timeouts.heartbeat_seconds
         interval = min(MAX_TICK_SECONDS, heartbeat_seconds / 4, max_seconds / 4)
@@ -146,14 +151,23 @@ class EventStreams:
     async def _tick(self) -> None:
         now, heartbeat = asyncio.get_running_loop().time(), self._heartbeat()
         max_seconds = self._services.settings.stream_max_seconds
+        valid_token_id = self._valid_token_id()
         for stream in [stream for stream in self._open if stream.is_idle]:
-            if now - stream.opened >= max_seconds or self._is_logged_out(stream):
+            if now - stream.opened >= max_seconds or self._is_revoked(stream, valid_token_id):
                 await stream.end()
             elif frames := self._due_frames(stream, now, heartbeat):
                 await stream.write(frames)
 
-    def _is_logged_out(self, stream: OpenStream) -> bool:
-        return stream.login_id != "" and not self._services.logins.is_valid(stream.login_id)
+    def _valid_token_id(self) -> str | None:
+        try:
+            return token_id(self._services.local_token())
+        except HttpError:
+            return None
+
+    def _is_revoked(self, stream: OpenStream, valid_token_id: str | None) -> bool:
+        context, logins = stream.context, self._services.logins
+        is_logged_out = context.login_id != "" and not logins.is_valid(context.login_id)
+        return is_logged_out or context.token_id != valid_token_id
 
     def _due_frames(self, stream: OpenStream, now: float, heartbeat: bytes) -> bytes:
         frames = b""

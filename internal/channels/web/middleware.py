@@ -19,7 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.web.auth import Logins
+from internal.channels.web.auth import LoginSecrets, token_id
 from internal.channels.web.errors import HttpError, error_response, to_http_error
 from internal.channels.web.http_protocol import SECURITY_HEADERS
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
@@ -30,6 +30,8 @@ CONTEXT_KEY = "larkspur.context"
 """Key in the ASGI scope under which a route finds its `RequestContext`."""
 SENDER_KEY = "larkspur.sender"
 """Key in the ASGI scope under which a route finds its `ResponseSender`."""
+LOGIN_KEY_HEADER = b"x-larkspur-login-key"
+"""Header in which the page sends the login key; other origins cannot send it."""
 LINGER_TIMEOUT_SECONDS = 2.0
 MAX_BUCKETS = 4096
 CONTENT_TOO_LARGE = 413
@@ -61,8 +63,7 @@ class RequestMiddleware:
             OriginCheck(settings),
         )
         self._checks: tuple[RequestCheck, ...] = (
-            TokenAuthentication(services.token),
-            CookieAuthentication(services.logins, settings),
+            Authentication(services),
             RateLimiter(settings, services.clock.monotonic),
             require_principal,
         )
@@ -199,48 +200,58 @@ class OriginCheck:
         raise HttpError(403, "foreign_origin", "Pages of other origins cannot change anything.")
 
 
-class TokenAuthentication:
-    """Authenticates the local owner by the local token."""
+class Authentication:
+    """Authenticates the local owner: by the local token, or by the secrets of a browser login."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
+    def __init__(self, services: WebServices) -> None:
+        self._services = services
+        self._cookie_prefix = f"{cookie_name(services.settings)}="
 
     def __call__(self, context: RequestContext) -> None:
-        """Set the principal if there is exactly one Authorization header and it is valid."""
-        values = context.headers(b"authorization")
-        if len(values) != 1:
+        """Set the principal of the request, or the rejection of its credentials."""
+        try:
+            token = self._services.local_token()
+        except HttpError as error:
+            context.rejection = error
             return
-        scheme, _, token = values[0].partition(b" ")
-        if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
-            context.principal = LOCAL_OWNER
+        if _has_token(context, token) or self._has_login(context, token):
+            context.principal, context.token_id = LOCAL_OWNER, token_id(token)
 
-
-class CookieAuthentication:
-    """Authenticates the local owner by the cookie of a browser login."""
-
-    def __init__(self, logins: Logins, settings: ServerSettings) -> None:
-        self._logins = logins
-        self._prefix = f"{cookie_name(settings)}="
-
-    def __call__(self, context: RequestContext) -> None:
-        """Set the principal if there is exactly one cookie of this server and it is valid.
+    def _has_login(self, context: RequestContext, token: str) -> bool:
+        """Check cookie and login key, each of which must be sent exactly once.
 
         Unsafe methods also need an Origin header, which every browser sends.
         """
-        if context.principal is not None:
-            return
         header = b";".join(context.headers(b"cookie")).decode("latin-1")
         cookies = [cookie.strip() for cookie in header.split(";")]
         own = [
-            cookie.removeprefix(self._prefix)
+            cookie.removeprefix(self._cookie_prefix)
             for cookie in cookies
-            if cookie.startswith(self._prefix)
+            if cookie.startswith(self._cookie_prefix)
         ]
-        if len(own) != 1 or not (context.method in SAFE_METHODS or context.headers(b"origin")):
-            return
-        login_id = self._logins.login_id(own[0])
-        if self._logins.is_valid(login_id):
-            context.principal, context.login_id = LOCAL_OWNER, login_id
+        keys = [value.decode("latin-1") for value in context.headers(LOGIN_KEY_HEADER)]
+        if not own and not keys:
+            return False
+        context.rejection = _unauthorized(
+            "This browser is not logged in at this address. Open a new link of `larkspur serve`."
+        )
+        if len(own) != 1 or len(keys) != 1:
+            return False
+        if not (context.method in SAFE_METHODS or context.headers(b"origin")):
+            return False
+        sent, origin = LoginSecrets(own[0], keys[0]), page_origin(context, self._services.settings)
+        login_id = self._services.logins.find(sent, token, origin)
+        context.login_id = login_id or ""
+        return login_id is not None
+
+
+def _has_token(context: RequestContext, token: str) -> bool:
+    """Return True if there is exactly one Authorization header and it contains the token."""
+    values = context.headers(b"authorization")
+    if len(values) != 1:
+        return False
+    scheme, _, sent = values[0].partition(b" ")
+    return scheme.lower() == b"bearer" and hmac.compare_digest(sent.strip(), token.encode())
 
 
 class RateLimiter:
@@ -284,13 +295,24 @@ class RateLimiter:
 def require_principal(context: RequestContext) -> None:
     """Reject an unauthenticated request unless the route is public."""
     if context.principal is None and not context.is_public:
-        raise HttpError(
-            401,
-            "unauthorized",
+        raise context.rejection or _unauthorized(
             "Missing or invalid credentials. Send the header Authorization: Bearer with the content"
-            " of the file token in the Larkspur home directory.",
-            {"www-authenticate": "Bearer"},
+            " of the file token in the Larkspur home directory."
         )
+
+
+def _unauthorized(message: str) -> HttpError:
+    return HttpError(401, "unauthorized", message, {"www-authenticate": "Bearer"})
+
+
+def page_origin(context: RequestContext, settings: ServerSettings) -> str:
+    """Return the origin of the pages that this server serves at the host of a request.
+
+    Browsers send no Origin with most requests to the own origin, so it follows from the Host.
+    """
+    host = context.headers(b"host")[0].decode("latin-1").lower()
+    public_url = settings.public_url or ""
+    return origin_of(public_url) if host == _authority(public_url) else f"http://{host}"
 
 
 def origin_of(url: str) -> str:
@@ -330,7 +352,10 @@ def _authority(url: str) -> str:
 
 
 def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
-    """Return the CORS policy: exact origins, fixed methods and headers; None without origins."""
+    """Return the CORS policy: exact origins, fixed methods and headers; None without origins.
+
+    Pages of other origins authenticate with the token: they cannot send the login key.
+    """
     if not settings.allowed_origins:
         return None
     return CORSMiddleware(

@@ -28,14 +28,18 @@ class RequestContext:
         request_id: Identifies the request in the response headers, errors and the log.
         is_public: The route does not require authentication.
         principal: The authenticated principal, if any.
+        token_id: The local token that authenticated the request, or that was valid at the login.
         login_id: The login that authenticated the request; empty unless by cookie.
+        rejection: Why the credentials of the request were rejected, if they were.
     """
 
     scope: Scope
     request_id: str
     is_public: bool
     principal: Principal | None = None
+    token_id: str = ""
     login_id: str = ""
+    rejection: HttpError | None = None
 
     @property
     def method(self) -> str:

@@ -13,7 +13,9 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
+from internal.channels.web.errors import HttpError
 from internal.channels.web.static_page import Page, read_page
+from internal.config.home import HomeError
 from internal.config.server import ServerSettings
 
 
@@ -67,16 +69,20 @@ class WebTimeouts:
 class WebServices:
     """Application services and settings that the web channel uses.
 
-    A request that carries `token` acts as the local owner.
+    A request that carries the local token acts as the local owner.
+
+    Attributes:
+        token: Returns the local token that is valid now. Raises HomeError if there is none.
 
     Raises:
-        WebServerError: `token` is blank.
+        WebServerError: The token is blank.
+        HomeError: The token cannot be used.
     """
 
     gateway: Gateway
     broadcaster: EventBroadcaster
     defaults: TaskDefaults
-    token: str
+    token: Callable[[], str]
     settings: ServerSettings
     health: Callable[[], Awaitable[Health]]
     version: str
@@ -86,5 +92,23 @@ class WebServices:
     timeouts: WebTimeouts = WebTimeouts()
 
     def __post_init__(self) -> None:
-        if not self.token.strip():
+        if not self.token().strip():
             raise WebServerError("The local token is blank. The web server needs one to start.")
+
+    def local_token(self) -> str:
+        """Return the local token that is valid now.
+
+        Raises:
+            HttpError: It cannot be used, so that no credentials are accepted.
+        """
+        try:
+            token = self.token()
+        except HomeError:
+            token = ""
+        if not token.strip():
+            raise HttpError(
+                503,
+                "token_unusable",
+                "The file with the local token cannot be used. Run `larkspur doctor` for details.",
+            )
+        return token

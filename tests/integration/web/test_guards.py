@@ -8,6 +8,7 @@ import pytest
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.routes.table import PAGES, ROUTES
 from internal.channels.web.static_page import Asset, Page
+from tests.support.browser_login import log_in
 from tests.support.http_client import Reply, StreamRefused, read_reply
 from tests.support.web_app import TOKEN, WebApp, open_web_app
 
@@ -63,6 +64,35 @@ async def test_a_missing_blank_or_wrong_token_is_rejected(app: WebApp, endpoint:
         assert reply.error["code"] == "unauthorized"
         assert reply.headers["www-authenticate"] == "Bearer"
         assert TOKEN not in reply.body.decode()
+
+
+@pytest.mark.parametrize("endpoint", CLOSED, ids=name)
+async def test_a_cookie_without_its_login_key_is_rejected(app: WebApp, endpoint: Endpoint) -> None:
+    login, other = await log_in(app), await log_in(app)
+    for key in (None, "", other.key, login.key[:-1], f"{login.key}x", login.cookie, "\xff"):
+        sent = login.headers(app.client, **{"x-larkspur-login-key": key})
+        for cookies in (login.cookie, f"{login.cookie}; a=b"):
+            reply = await app.client.request(
+                endpoint.method, endpoint.path, headers={**sent, "cookie": cookies}
+            )
+            assert (reply.status, reply.error["code"]) == (401, "unauthorized"), key
+            assert "not logged in" in reply.error["message"]
+    without_cookie = login.headers(app.client, cookie=None)
+    reply = await app.client.request(endpoint.method, endpoint.path, headers=without_cookie)
+    assert reply.status == 401
+
+
+async def test_the_login_key_is_accepted_only_once_and_only_as_a_header(app: WebApp) -> None:
+    login = await log_in(app)
+    assert (await app.client.get("/api/me", login.headers(app.client))).status == 200
+    bare = login.headers(app.client, **{"x-larkspur-login-key": None})
+    parameter = await app.client.get(f"/api/me?x-larkspur-login-key={login.key}", bare)
+    assert parameter.status == 401
+    cookies = {**bare, "cookie": f"{login.cookie}; x-larkspur-login-key={login.key}"}
+    assert (await app.client.get("/api/me", cookies)).status == 401
+    head = app.client.head("GET", "/api/me", login.headers(app.client)).removesuffix(b"\r\n")
+    doubled = head + f"x-larkspur-login-key: {login.key}\r\n\r\n".encode()
+    assert (await app.client.exchange(doubled)).status == 401
 
 
 @pytest.mark.parametrize("endpoint", [one for one in CLOSED if one in CHANGING], ids=name)
@@ -179,7 +209,13 @@ async def test_duplicate_authorization_and_host_headers_are_rejected(app: WebApp
 
 async def test_event_streams_pass_the_same_checks(app: WebApp) -> None:
     run = await app.task()
-    for headers, status in (({"authorization": None}, 401), ({"host": "evil.example"}, 421)):
+    login = await log_in(app)
+    bare = login.headers(app.client, **{"x-larkspur-login-key": None})
+    for headers, status in (
+        ({"authorization": None}, 401),
+        (bare, 401),
+        ({"host": "evil.example"}, 421),
+    ):
         with pytest.raises(StreamRefused) as refused:
             async with app.client.stream(f"session_id={run.session_id}", headers):
                 pass

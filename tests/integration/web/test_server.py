@@ -28,12 +28,12 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
         gateway=app.gateway,
         broadcaster=app.broadcaster,
         defaults=defaults(),
-        token=token,
+        token=lambda: token,
         settings=server_settings(settings),
         health=report_healthy,
         version="1.2.3",
         clock=SystemClock(),
-        logins=Logins(token),
+        logins=Logins(),
     )
 
 

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from internal.channels.web.static_page import read_page
-from tests.support.http_client import HttpClient, Reply
-from tests.support.web_app import WebApp, open_web_app
-
-NOBODY = {"authorization": None}
+from tests.support.browser_login import NOBODY, log_in
+from tests.support.web_app import open_web_app
 
 
 def built(folder: Path) -> Path:
@@ -23,23 +21,6 @@ def built(folder: Path) -> Path:
     (assets / "index-3c4d.css").write_text("style")
     (assets / "index-1a2b.js.map").write_text("no part of the page")
     return folder / "dist"
-
-
-def cookie_of(reply: Reply) -> str:
-    return reply.headers["set-cookie"].partition(";")[0]
-
-
-async def log_in(app: WebApp) -> str:
-    """Use a fresh link; return the cookie as a browser sends it."""
-    link = (await app.client.post("/api/links", {})).json()["url"]
-    code = {"code": link.partition("#code=")[2]}
-    reply = await app.client.post("/api/login", code, NOBODY)
-    assert reply.status == 204
-    return cookie_of(reply)
-
-
-def with_cookie(cookie: str, client: HttpClient, **more: str) -> dict[str, str | None]:
-    return {**NOBODY, "cookie": cookie, "origin": f"http://127.0.0.1:{client.port}", **more}
 
 
 async def test_a_page_that_is_not_built_is_reported(tmp_path: Path) -> None:
@@ -93,14 +74,19 @@ async def test_a_code_is_exchanged_for_an_http_only_cookie(tmp_path: Path) -> No
         assert link.startswith(f"http://127.0.0.1:{port}/#code=")
         code = {"code": link.partition("#code=")[2]}
         reply = await app.client.post("/api/login", code, NOBODY)
-        assert reply.status == 204
+        assert reply.status == 200
+        assert set(reply.json()) == {"key"}
+        assert reply.headers["cache-control"] == "no-store"
         said = reply.headers["set-cookie"]
         assert said.startswith(f"larkspur-{port}=")
         assert {"httponly", "samesite=lax", "path=/"} <= {
             part.strip().lower() for part in said.split(";")
         }
         assert "secure" not in said.lower()
-        me = await app.client.get("/api/me", {**NOBODY, "cookie": f"a=b; {cookie_of(reply)}"})
+        cookie = said.partition(";")[0]
+        assert reply.json()["key"] not in said
+        login = {"cookie": f"a=b; {cookie}", "x-larkspur-login-key": reply.json()["key"]}
+        me = await app.client.get("/api/me", {**NOBODY, **login})
         assert me.json()["id"] == "local"
         again = await app.client.post("/api/login", code, NOBODY)
         assert (again.status, again.error["code"]) == (403, "bad_code")
@@ -118,34 +104,82 @@ async def test_a_cookie_set_over_https_is_secure(tmp_path: Path) -> None:
 
 async def test_a_cookie_without_an_origin_cannot_change_anything(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
-        cookie = await log_in(app)
-        bare = {**NOBODY, "cookie": cookie}
+        login = await log_in(app)
+        bare = login.headers(app.client, origin=None)
         assert (await app.client.post("/api/sessions", {}, bare)).status == 401
-        own = with_cookie(cookie, app.client)
+        own = login.headers(app.client)
         assert (await app.client.post("/api/sessions", {}, own)).status == 201
-        foreign = with_cookie(cookie, app.client, origin="http://evil.example")
+        foreign = login.headers(app.client, origin="http://evil.example")
         assert (await app.client.post("/api/sessions", {}, foreign)).status == 403
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "{cookie}x", "{cookie}; {cookie}", "\xff"])
 async def test_any_other_cookie_is_rejected(tmp_path: Path, wrong: str) -> None:
     async with open_web_app(tmp_path) as app:
-        cookie = await log_in(app)
-        sent = wrong.format(cookie=cookie)
-        assert (await app.client.get("/api/me", {**NOBODY, "cookie": sent})).status == 401
+        login = await log_in(app)
+        sent = login.headers(app.client, cookie=wrong.format(cookie=login.cookie))
+        assert (await app.client.get("/api/me", sent)).status == 401
 
 
 async def test_a_login_survives_a_restart_and_ends_with_the_logout(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
-        port, cookie = app.client.port, await log_in(app)
+        port, login = app.client.port, await log_in(app)
     async with open_web_app(tmp_path, port=port) as app:
-        own = with_cookie(cookie, app.client)
+        own = login.headers(app.client)
         run = await app.task()
-        stream = {**NOBODY, "cookie": cookie}
-        async with app.client.stream(f"session_id={run.session_id}", stream) as frames:
+        async with app.client.stream(f"session_id={run.session_id}", own) as frames:
             assert (await app.client.post("/api/logout", {}, own)).status == 204
             await frames.until("bye")
-        assert (await app.client.get("/api/me", {**NOBODY, "cookie": cookie})).status == 401
+        assert (await app.client.get("/api/me", own)).status == 401
+
+
+async def test_a_second_login_has_secrets_of_its_own(tmp_path: Path) -> None:
+    async with open_web_app(tmp_path) as app:
+        first, second = await log_in(app), await log_in(app)
+        assert len({*first, *second}) == 4
+        for login in (first, second):
+            assert (await app.client.get("/api/me", login.headers(app.client))).status == 200
+        mixed = first._replace(key=second.key).headers(app.client)
+        assert (await app.client.get("/api/me", mixed)).status == 401
+        assert (await app.client.post("/api/logout", {}, first.headers(app.client))).status == 204
+        assert (await app.client.get("/api/me", first.headers(app.client))).status == 401
+        assert (await app.client.get("/api/me", second.headers(app.client))).status == 200
+
+
+async def test_a_login_is_valid_at_one_address_only(tmp_path: Path) -> None:
+    async with open_web_app(tmp_path, public_url="https://agent.example") as app:
+        port = app.client.port
+        hosts = {
+            f"127.0.0.1:{port}": f"http://127.0.0.1:{port}",
+            f"localhost:{port}": f"http://localhost:{port}",
+            "agent.example": "https://agent.example",
+        }
+        for host, origin in hosts.items():
+            login = await log_in(app, host=host, origin=origin)
+            for other, other_origin in hosts.items():
+                sent = login.headers(app.client, host=other, origin=other_origin)
+                expected = (200, 201) if other == host else (401, 401)
+                read = await app.client.get("/api/me", sent)
+                made = await app.client.post("/api/sessions", {}, sent)
+                assert (read.status, made.status) == expected
+
+
+async def test_a_page_of_an_allowed_origin_cannot_use_a_login(tmp_path: Path) -> None:
+    async with open_web_app(tmp_path, allowed_origins=("http://127.0.0.1:5173",)) as app:
+        login = await log_in(app)
+        other = login.headers(app.client, origin="http://127.0.0.1:5173")
+        asks = {
+            "x-larkspur-login-key": None,
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "content-type,x-larkspur-login-key",
+        }
+        preflight = await app.client.request("OPTIONS", "/api/tasks", headers={**other, **asks})
+        assert preflight.status == 401
+        allowed = {**asks, "access-control-request-headers": "content-type,authorization"}
+        preflight = await app.client.request("OPTIONS", "/api/tasks", headers={**other, **allowed})
+        assert preflight.status == 200
+        assert "x-larkspur-login-key" not in preflight.headers["access-control-allow-headers"]
+        assert "access-control-allow-credentials" not in preflight.headers
 
 
 async def test_failed_codes_are_rate_limited(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from internal.config.home import (
     GatewayAddress,
     HomeError,
+    LocalToken,
     ensure_token,
     find_gateway,
     locate,
@@ -149,6 +150,30 @@ def test_concurrent_creators_of_the_token_get_the_same_one(home: Path) -> None:
         tokens = set(pool.map(race, range(crowd)))
     assert tokens == {read_token(home)}
     assert [path.name for path in home.iterdir()] == ["token"]
+
+
+def test_a_replaced_token_is_read_and_the_old_one_forgotten(home: Path) -> None:
+    token = LocalToken(home)
+    with pytest.raises(HomeError, match="no local token"):
+        token.read()
+    first = ensure_token(home)
+    assert token.read() == token.read() == first
+    path, second = home / "token", "s" * 64
+    path.write_text(second + "\n")
+    assert token.read() == second
+    path.chmod(0o640)
+    with pytest.raises(HomeError, match="accessible to other users"):
+        token.read()
+    path.chmod(0o600)
+    assert token.read() == second
+    path.write_text("")
+    for _ in range(2):
+        with pytest.raises(HomeError, match="blank or malformed"):
+            token.read()
+    path.unlink()
+    with pytest.raises(HomeError, match="no local token"):
+        token.read()
+    assert ensure_token(home) == token.read() != second
 
 
 def test_a_missing_token_is_reported(home: Path) -> None:

@@ -1,8 +1,10 @@
 /** The HTTP API client. Responses have the types of the server; every failure is an ApiError. */
+import { storage } from '../state/preferences';
 import type {
   Attachment,
   HttpErrorBody,
   EventsPage,
+  LoginView,
   MeView,
   QuestionsPage,
   QuestionView,
@@ -15,35 +17,51 @@ import type {
 
 export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionView };
 
-/** A request failed; `status` is 0 if the server was not reached. */
+/** A request failed; `status` is 0, and there is no message, if the server was not reached. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
-    readonly code: string,
     message: string,
   ) {
     super(message);
   }
 }
 
-async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  let response: Response;
-  try {
-    response = await fetch(path, {
-      method,
-      credentials: 'same-origin',
-      ...(body === undefined
-        ? {}
-        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-    });
-  } catch {
-    throw new ApiError(0, 'unreachable', '');
-  }
-  if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
+/** Return true if a request failed with this status. */
+export function hasStatus(error: unknown, status: number): boolean {
+  return error instanceof ApiError && error.status === status;
+}
+
+const LOGIN_KEY = 'larkspur.login';
+let loginKey: string | null = null;
+
+/**
+ * Keep the login key, which the server requires in addition to the cookie: the browser sends the
+ * cookie to all ports of the host, and keeps local storage for one origin. Without local storage the
+ * login lasts as long as the page.
+ */
+export function setLoginKey(key: string | null): void {
+  loginKey = key;
+  storage.write(LOGIN_KEY, key);
+}
+
+/** Send a request with the login. Failures are ApiErrors. */
+export async function send(path: string, options: RequestInit = {}): Promise<Response> {
+  const key = storage.read(LOGIN_KEY) ?? loginKey ?? '';
+  const headers = { 'content-type': 'application/json', 'x-larkspur-login-key': key };
+  const response = await fetch(path, { headers, ...options }).catch(() => {
+    throw new ApiError(0, '');
+  });
+  if (response.ok) return response;
   const { error } = (await response.json().catch(() => ({
-    error: { code: 'unknown', message: response.statusText },
+    error: { message: response.statusText },
   }))) as HttpErrorBody;
-  throw new ApiError(response.status, error.code, error.message);
+  throw new ApiError(response.status, error.message);
+}
+
+async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const response = await send(path, { method, body: JSON.stringify(body) });
+  return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
 export interface AttachmentInput {
@@ -77,7 +95,7 @@ const task = (id: string) => `/api/tasks/${encodeURIComponent(id)}`;
 
 export const api = {
   me: () => request<MeView>('GET', '/api/me'),
-  login: (code: string) => request<void>('POST', '/api/login', { code }),
+  login: (code: string) => request<LoginView>('POST', '/api/login', { code }),
   logout: () => request<void>('POST', '/api/logout', {}),
   sessions: (cursor?: string) =>
     request<SessionsPage>('GET', `/api/sessions?limit=100${cursor ? `&cursor=${cursor}` : ''}`),

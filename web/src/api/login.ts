@@ -1,5 +1,5 @@
 /** Login by a one-time code, from the address of the page or entered by the user. */
-import { api } from './client';
+import { api, setLoginKey } from './client';
 import { reloadSession } from '../state/session_store';
 
 const channel = new BroadcastChannel('larkspur.login');
@@ -19,13 +19,15 @@ export async function logInFromAddress(): Promise<void> {
 /** Log in, in all tabs of this browser. */
 export async function logIn(code: string): Promise<void> {
   // the user may enter the whole link
-  await api.login(code.trim().replace(/^.*#code=/, ''));
-  channel.postMessage('in');
+  const { key } = await api.login(code.trim().replace(/^.*#code=/, ''));
+  setLoginKey(key);
+  channel.postMessage(key);
 }
 
 /** Call `listener` when another tab logs in; return a function that stops this. */
 export function onLogin(heard: () => void): () => void {
-  const hear = () => {
+  const hear = ({ data }: MessageEvent<string>) => {
+    setLoginKey(data);
     reloadSession();
     heard();
   };

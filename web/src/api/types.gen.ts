@@ -101,6 +101,11 @@ export interface LinkView {
   seconds: number;
 }
 
+/** The login key, which each request must carry together with the cookie. */
+export interface LoginView {
+  key: string;
+}
+
 /** The authenticated principal, and the default provider and model. */
 export interface MeView {
   id: string;

@@ -1,7 +1,7 @@
 /** Answers to questions: what is sent to the server, and sending it. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError, type AnswerInput } from '../api/client';
+import { api, hasStatus, type AnswerInput } from '../api/client';
 import { useMessages } from '../i18n/catalog';
 import type { ApprovalItem } from '../stream/events';
 import { QUESTIONS_KEY, useAnswerNotices } from './open_questions';
@@ -53,9 +53,8 @@ export function useAnswer(id: string) {
       useAnswerNotices.setState(({ done }) => ({ done: new Set([...done, id]) }));
     } catch (error) {
       useAnswerNotices.setState(({ own }) => ({ own: new Set([...own].filter((known) => known !== id)) }));
-      const { status, message } = error instanceof ApiError ? error : { status: 0, message: '' };
-      if (status === 401) useSessionStore.setState({ loggedOut: true });
-      else setFailure(status === 0 ? t.unreachable : message);
+      if (hasStatus(error, 401)) useSessionStore.setState({ loggedOut: true });
+      else setFailure((error as Error).message || t.unreachable);
     }
     setBusy(false);
     void queries.invalidateQueries({ queryKey: QUESTIONS_KEY });

@@ -1,6 +1,6 @@
 /** The session shown in this tab: its stored events in pages, then live ones once per frame. */
 import { create } from 'zustand';
-import { api, ApiError } from '../api/client';
+import { api, hasStatus } from '../api/client';
 import type { Envelope } from '../stream/events';
 import { markGaps, reduceEvents } from './event_reducer';
 import { EMPTY, isAfterCursor, type Row, type State } from './session_state';
@@ -49,7 +49,7 @@ const stream = new SharedStream({
       await api.me();
       return true;
     } catch (error) {
-      return !(error instanceof ApiError && error.status === 401);
+      return !hasStatus(error, 401);
     }
   },
 });
@@ -112,15 +112,15 @@ function checkSession(): void {
   const { session } = get();
   if (session === null) return;
   api.session(session).catch((error: unknown) => {
-    if (session !== get().session || !(error instanceof ApiError) || error.status !== 404) return;
+    if (session !== get().session || !hasStatus(error, 404)) return;
     set({ phase: 'missing', lostSince: null });
     stream.watch(null);
   });
 }
 
 function handleLoadError(error: unknown, session: string): void {
-  if (error instanceof ApiError && error.status === 401) set({ loggedOut: true, phase: 'failed' });
-  else if (error instanceof ApiError && error.status === 404) set({ phase: 'missing' });
+  if (hasStatus(error, 401)) set({ loggedOut: true, phase: 'failed' });
+  else if (hasStatus(error, 404)) set({ phase: 'missing' });
   else {
     set({ phase: 'failed', lostSince: get().lostSince ?? Date.now() });
     setTimeout(() => {

@@ -1,5 +1,5 @@
 /** The event types under the names that the page uses. */
-import { CONTROLS, EVENTS, type Payloads } from './events.gen';
+import type { Payloads } from './events.gen';
 
 export type {
   ApprovalItem,
@@ -18,7 +18,3 @@ export type {
 export type Status = Payloads['workflow.lifecycle.updated']['status'];
 export type StopReason = Payloads['workflow.result.final']['stop_reason'];
 export type Complexity = Payloads['workflow.plan.updated']['complexity'];
-
-/** All event names: EventSource delivers only events with a listener. */
-export const EVENT_NAMES = EVENTS;
-export const CONTROL_NAMES = CONTROLS;

@@ -1,10 +1,11 @@
 /**
- * An EventSource that reconnects forever: with its own cursor, watchdog and backoff.
+ * An event stream that reconnects forever: with its own cursor, watchdog and backoff.
  *
- * The browser's reconnection is not used, as it neither detects dead connections nor reconnects at
- * once when the machine wakes up.
+ * The browser's EventSource is not used: it cannot send the login key, does not detect dead
+ * connections and does not reconnect at once when the machine wakes up.
  */
-import { CONTROL_NAMES, EVENT_NAMES } from './events';
+import { ApiError, send } from '../api/client';
+import { eventParser, type ServerEvent } from './event_parser';
 
 export interface Frame {
   name: string;
@@ -26,7 +27,8 @@ const SILENCE_TIMEOUT_MS = 40_000;
 const MAX_RETRY_MS = 30_000;
 
 export class ReconnectingStream {
-  private source: EventSource | null = null;
+  /** Ends the open connection; null while there is none. */
+  private connection: AbortController | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private watchdog: ReturnType<typeof setInterval> | undefined;
   private lastFrameAt = 0;
@@ -42,7 +44,7 @@ export class ReconnectingStream {
     document.addEventListener('visibilitychange', this.reconnectIfVisible);
     addEventListener('pageshow', this.reconnectIfVisible);
     addEventListener('online', this.reconnectNow);
-    this.open();
+    void this.open();
   }
 
   close(): void {
@@ -52,43 +54,48 @@ export class ReconnectingStream {
     document.removeEventListener('visibilitychange', this.reconnectIfVisible);
     removeEventListener('pageshow', this.reconnectIfVisible);
     removeEventListener('online', this.reconnectNow);
-    this.closeSource();
+    this.disconnect();
   }
 
-  private open(): void {
-    this.closeSource();
+  private async open(): Promise<void> {
+    this.disconnect();
     this.lastFrameAt = Date.now();
-    const source = new EventSource(this.address(this.cursor));
-    this.source = source;
-    for (const name of [...EVENT_NAMES, ...CONTROL_NAMES]) {
-      source.addEventListener(name, (event) => this.handle(source, name, event));
-    }
-    source.addEventListener('error', () => {
-      if (source === this.source) void this.fail(source.readyState === EventSource.CLOSED);
+    const connection = new AbortController();
+    const { signal } = connection;
+    this.connection = connection;
+    const parse = eventParser((event) => {
+      try {
+        if (!signal.aborted) this.handle(event);
+      } catch (error) {
+        reportError(error); // the next events are handled
+      }
     });
+    let rejected = false;
+    try {
+      const { body } = await send(this.address(this.cursor), { signal });
+      await readText(body, parse);
+    } catch (error) {
+      rejected = error instanceof ApiError && error.status > 0;
+    }
+    if (!signal.aborted) void this.fail(rejected);
   }
 
-  private handle(source: EventSource, name: string, event: MessageEvent<string>): void {
-    if (source !== this.source) return;
+  private handle(event: ServerEvent): void {
+    const { name, id } = event;
     this.lastFrameAt = Date.now();
-    if (event.lastEventId !== '') this.cursor = event.lastEventId;
-    let data: unknown;
-    try {
-      data = JSON.parse(event.data);
-    } catch {
-      return; // a frame that was cut: what it held comes again behind the cursor
-    }
+    if (id !== '') this.cursor = id;
+    const data: unknown = JSON.parse(event.data);
     if (name === 'connected') {
       this.failures = 0;
       this.events.connected(true);
     }
     if (name === 'stream.reset') this.cursor = '';
-    this.events.frame({ name, id: event.lastEventId, data });
+    this.events.frame({ name, id, data });
     if (name === 'bye') this.retry((data as { retry: number }).retry);
   }
 
   private async fail(rejected: boolean): Promise<void> {
-    this.closeSource();
+    this.disconnect();
     this.events.connected(false);
     // proxies reject requests while the server is down, so only the server's answer ends retries
     if (rejected && !(await this.events.rejected())) this.close();
@@ -99,27 +106,38 @@ export class ReconnectingStream {
   }
 
   private retry(wait: number): void {
-    this.closeSource();
+    this.disconnect();
     clearTimeout(this.timer);
-    if (!this.closed) this.timer = setTimeout(() => this.open(), wait);
+    if (!this.closed) this.timer = setTimeout(() => void this.open(), wait);
   }
 
-  private closeSource(): void {
-    this.source?.close();
-    this.source = null;
+  private disconnect(): void {
+    this.connection?.abort();
+    this.connection = null;
   }
 
   private readonly checkSilence = (): void => {
-    if (this.source !== null && Date.now() - this.lastFrameAt > SILENCE_TIMEOUT_MS) void this.fail(false);
+    if (this.connection !== null && Date.now() - this.lastFrameAt > SILENCE_TIMEOUT_MS) void this.fail(false);
   };
 
   private readonly reconnectIfVisible = (): void => {
     if (document.visibilityState !== 'visible') return;
-    if (this.source === null) this.reconnectNow();
+    if (this.connection === null) this.reconnectNow();
     else this.checkSilence();
   };
 
   private readonly reconnectNow = (): void => {
-    if (this.source === null) this.retry(0);
+    if (this.connection === null) this.retry(0);
   };
+}
+
+async function readText(body: ReadableStream<BufferSource> | null, take: (text: string) => void): Promise<void> {
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) return;
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- one piece after the other
+    const { done, value } = await reader.read();
+    if (done) return;
+    take(value);
+  }
 }

@@ -1,25 +1,63 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { olderCursor } from '../../src/stream/shared_stream';
+import { setLoginKey } from '../../src/api/client';
 import { ReconnectingStream, type Frame } from '../../src/stream/reconnecting_stream';
 
-/** An EventSource whose server is the test. */
-class Source extends EventTarget {
-  static readonly CLOSED = 2;
-  static opened: Source[] = [];
-  readyState = 1;
-  constructor(readonly url: string) {
-    super();
-    Source.opened.push(this);
+/** A request for the stream, which the test answers. */
+class Request {
+  static opened: Request[] = [];
+  readonly headers: Record<string, string>;
+  readonly signal: AbortSignal;
+  /** Set when the browser has stopped reading. */
+  cancelled = false;
+  private body!: ReadableStreamDefaultController<Uint8Array>;
+  private respond!: (response: Response) => void;
+  private refuse!: (error: Error) => void;
+  readonly response = new Promise<Response>((resolve, reject) => {
+    [this.respond, this.refuse] = [resolve, reject];
+  });
+
+  constructor(
+    readonly url: string,
+    options: RequestInit,
+  ) {
+    this.headers = options.headers as Record<string, string>;
+    this.signal = options.signal as AbortSignal;
+    Request.opened.push(this);
+    this.signal.addEventListener('abort', () => {
+      this.cancelled = true;
+      const error = new DOMException('aborted', 'AbortError');
+      this.refuse(error);
+      this.body?.error(error);
+    });
   }
-  close(): void {
-    this.readyState = 2;
+
+  /** Answer with the next bytes of a stream. */
+  write(text: string): void {
+    if (this.body === undefined) {
+      const body = new ReadableStream<Uint8Array>({ start: (made) => void (this.body = made) });
+      this.respond(new Response(body));
+    }
+    if (!this.cancelled) this.body.enqueue(new TextEncoder().encode(text));
   }
-  send(name: string, data: unknown, lastEventId = ''): void {
-    this.dispatchEvent(new MessageEvent(name, { data: JSON.stringify(data), lastEventId }));
+
+  send(name: string, data: unknown, id = ''): void {
+    this.write(`${id && `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
   }
-  break(readyState: number): void {
-    this.readyState = readyState;
-    this.dispatchEvent(new Event('error'));
+
+  /** Lose the connection. */
+  break(): void {
+    if (this.body === undefined) this.refuse(new TypeError('network error'));
+    else this.body.error(new TypeError('network error'));
+  }
+
+  end(): void {
+    this.write('');
+    this.body.close();
+  }
+
+  reject(status: number): void {
+    this.respond(new Response('{"error": {"message": "no"}}', { status }));
   }
 }
 
@@ -28,12 +66,14 @@ let connected: boolean[] = [];
 let mayRetry = true;
 let stream: ReconnectingStream;
 
-const source = () => Source.opened.at(-1) as Source;
+const request = () => Request.opened.at(-1) as Request;
+/** Let everything that was sent be read. */
+const read = () => vi.advanceTimersByTimeAsync(1);
 
 beforeEach(() => {
   vi.useFakeTimers();
-  vi.stubGlobal('EventSource', Source);
-  [Source.opened, frames, connected, mayRetry] = [[], [], [], true];
+  vi.stubGlobal('fetch', (url: string, options: RequestInit) => new Request(url, options).response);
+  [Request.opened, frames, connected, mayRetry] = [[], [], [], true];
   stream = new ReconnectingStream(
     (cursor) => `/api/sse?after=${cursor}`,
     {
@@ -52,11 +92,12 @@ afterEach(() => {
 });
 
 test('reconnects at once with its cursor after the first failure', async () => {
-  source().send('connected', {});
-  source().send('workflow.input.received', { seq: 1 }, 'abcdef-7');
-  source().break(0);
+  request().send('connected', {});
+  request().send('workflow.input.received', { seq: 1 }, 'abcdef-7');
+  await read();
+  request().break();
   await vi.advanceTimersByTimeAsync(10);
-  expect(Source.opened.map((one) => one.url)).toEqual([
+  expect(Request.opened.map((one) => one.url)).toEqual([
     '/api/sse?after=abcdef-1',
     '/api/sse?after=abcdef-7',
   ]);
@@ -65,71 +106,112 @@ test('reconnects at once with its cursor after the first failure', async () => {
 
 test('retries forever, with delays of up to half a minute', async () => {
   for (let n = 0; n < 20; n += 1) {
-    source().break(0);
+    request().break();
     // oxlint-disable-next-line no-await-in-loop -- one failure after the other
     await vi.advanceTimersByTimeAsync(38_000);
-    expect(Source.opened).toHaveLength(n + 2);
+    expect(Request.opened).toHaveLength(n + 2);
   }
-  source().break(0);
+  request().break();
   await vi.advanceTimersByTimeAsync(15_000);
-  expect(Source.opened).toHaveLength(21);
+  expect(Request.opened).toHaveLength(21);
 });
 
 test('replaces a silent connection', async () => {
-  source().send('connected', {});
+  request().send('connected', {});
   await vi.advanceTimersByTimeAsync(30_000);
-  source().send('hb', { t: '', head: '' });
+  request().send('hb', { t: '', head: '' });
   await vi.advanceTimersByTimeAsync(38_000);
-  expect(Source.opened).toHaveLength(1);
+  expect(Request.opened).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(Source.opened).toHaveLength(2);
+  expect(Request.opened).toHaveLength(2);
 });
 
 test('reconnects at once when the page becomes visible or the network returns', async () => {
   for (let n = 0; n < 6; n += 1) {
-    source().break(0);
+    request().break();
     // oxlint-disable-next-line no-await-in-loop -- one failure after the other
     await vi.advanceTimersByTimeAsync(38_000);
   }
-  source().break(0);
+  request().break();
   await vi.advanceTimersByTimeAsync(1);
-  const before = Source.opened.length;
+  const before = Request.opened.length;
   dispatchEvent(new Event('online'));
   await vi.advanceTimersByTimeAsync(1);
-  expect(Source.opened).toHaveLength(before + 1);
+  expect(Request.opened).toHaveLength(before + 1);
 });
 
 test('reconnects after the delay given by the server', async () => {
-  source().send('bye', { retry: 2000 });
+  request().send('bye', { retry: 2000 });
   await vi.advanceTimersByTimeAsync(1_900);
-  expect(Source.opened).toHaveLength(1);
+  expect(Request.opened).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(200);
-  expect(Source.opened).toHaveLength(2);
+  expect(Request.opened).toHaveLength(2);
 });
 
 test('stops only when it is rejected permanently', async () => {
-  source().break(Source.CLOSED);
+  request().reject(401);
   await vi.advanceTimersByTimeAsync(10);
-  expect(Source.opened).toHaveLength(2);
+  expect(Request.opened).toHaveLength(2);
   mayRetry = false;
-  source().break(Source.CLOSED);
+  request().reject(401);
   await vi.advanceTimersByTimeAsync(120_000);
-  expect(Source.opened).toHaveLength(2);
+  expect(Request.opened).toHaveLength(2);
 });
 
-test('drops its cursor on a reset and ignores closed sources', async () => {
-  source().send('stream.reset', { reason: 'gone', earliest: '', head: '' });
+test('drops its cursor on a reset and ignores closed connections', async () => {
+  request().send('stream.reset', { reason: 'gone', earliest: '', head: '' });
+  await read();
   expect(stream.cursor).toBe('');
-  const left = source();
-  left.break(0);
-  await vi.advanceTimersByTimeAsync(10);
+  const left = request();
+  left.send('bye', { retry: 0 });
   left.send('workflow.input.received', { seq: 1 }, 'abcdef-9');
-  expect(frames.map((frame) => frame.name)).toEqual(['stream.reset']);
+  await vi.advanceTimersByTimeAsync(10);
+  expect(frames.map((frame) => frame.name)).toEqual(['stream.reset', 'bye']);
+  expect(stream.cursor).toBe('');
+  expect(Request.opened).toHaveLength(2);
+  expect(left.cancelled).toBe(true);
 });
 
-test('an invalid frame is ignored', () => {
-  source().dispatchEvent(new MessageEvent('hb', { data: '{' }));
-  expect(frames).toEqual([]);
+test('an event that cannot be handled is reported, and the next ones are handled', async () => {
+  const reported = vi.fn<(error: unknown) => void>();
+  vi.stubGlobal('reportError', reported);
+  request().write('event: hb\ndata: {\n\n');
+  request().send('hb', {}, 'abcdef-8');
+  await read();
+  expect(reported).toHaveBeenCalledOnce();
+  expect(frames.map((frame) => frame.name)).toEqual(['hb']);
+  expect(Request.opened).toHaveLength(1);
+});
+
+test('sends the login key that is stored at that time', async () => {
+  setLoginKey('first');
+  request().break();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(request().headers['x-larkspur-login-key']).toBe('first');
+  localStorage.clear();
+  setLoginKey(null);
+  request().break();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(request().headers['x-larkspur-login-key']).toBe('');
+});
+
+test('a closed stream has ended its request, before and after the response', async () => {
+  request().send('connected', {});
+  await read();
+  stream.close();
+  expect(request().cancelled).toBe(true);
+  dispatchEvent(new Event('online'));
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(Request.opened).toHaveLength(1);
+  expect(connected).toEqual([true]);
+});
+
+test('reconnects when the response ends', async () => {
+  request().send('connected', {});
+  request().end();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(Request.opened).toHaveLength(2);
+  expect(connected).toEqual([true, false]);
 });
 
 test('the older of two cursors is where a stream starts', () => {

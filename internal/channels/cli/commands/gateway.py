@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from internal.channels.cli.application import TransportWork
@@ -36,7 +37,7 @@ def find_gateway(args: Namespace) -> RunningGateway | None:
     """
     home = home_folder.locate()
     if args.server is not None:
-        endpoint = HttpEndpoint(args.server, home_folder.read_token(home))
+        endpoint = HttpEndpoint(args.server, _local_token(home))
         if not endpoint.answers():
             raise CliExit(CONFIG, f"No gateway answers at {endpoint.url}.")
         return RunningGateway(endpoint, lambda: None)
@@ -46,7 +47,9 @@ def find_gateway(args: Namespace) -> RunningGateway | None:
 
     def find() -> HttpEndpoint | None:
         address = home_folder.find_gateway(home)
-        return None if address is None else HttpEndpoint(address.url, home_folder.read_token(home))
+        if address is None:
+            return None
+        return HttpEndpoint(address.url, home_folder.LocalToken(home).read)
 
     return None if local is None else RunningGateway(local, find)
 
@@ -128,8 +131,15 @@ def _local_endpoint(
     if args.config is not None:
         print_error("The gateway has its own settings: working in this process with --config.")
         return None
-    endpoint = HttpEndpoint(address.url, home_folder.read_token(home_folder.locate()))
+    endpoint = HttpEndpoint(address.url, _local_token(home_folder.locate()))
     if not endpoint.answers():
         print_error(f"The gateway at {endpoint.url} does not answer: working in this process.")
         return None
     return endpoint
+
+
+def _local_token(home: Path) -> Callable[[], str]:
+    """Return a function that reads the token; raise HomeError now if that is impossible."""
+    token = home_folder.LocalToken(home)
+    token.read()
+    return token.read

@@ -15,6 +15,7 @@ from internal.channels.cli.transports.interface import (
     Unreachable,
     drive,
 )
+from internal.config.home import HomeError
 
 RESPONSE_TIMEOUT_SECONDS = 30.0
 HEALTH_TIMEOUT_SECONDS = 2.0
@@ -29,19 +30,19 @@ _ERROR_STATUS = 400
 class HttpEndpoint:
     """The address and token of one gateway.
 
-    Every request uses a new connection, so none can be stale.
+    Every request uses a new connection and reads the token, so that neither can be stale.
+
+    Args:
+        url: the address of the gateway.
+        token: returns the local token, or raises HomeError.
 
     Raises:
         CliExit: the address cannot be used.
     """
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: Callable[[], str]) -> None:
         self.url = url.rstrip("/")
-        self._headers = {
-            "Authorization": f"Bearer {token}",
-            "Accept": "application/json",
-            "User-Agent": USER_AGENT,
-        }
+        self._token = token
         try:
             parts = urlsplit(self.url)
             self._host, self._port = parts.hostname or "", parts.port
@@ -69,7 +70,7 @@ class HttpEndpoint:
 
     def stream(self, path: str, last_id: str) -> Iterator[bytes]:
         """Yield the bytes of an event stream; see `Transport.stream`."""
-        headers = {**self._headers, "Accept": "text/event-stream"}
+        headers = {**self._headers(), "Accept": "text/event-stream"}
         if last_id:
             headers["Last-Event-ID"] = last_id
         with closing(self._open(STREAM_TIMEOUT_SECONDS)) as connection:
@@ -92,13 +93,25 @@ class HttpEndpoint:
         timeout_seconds: float = RESPONSE_TIMEOUT_SECONDS,
     ) -> Response:
         more: Mapping[str, str] = {} if body is None else {"Content-Type": "application/json"}
+        headers = self._headers()
         with closing(self._open(timeout_seconds)) as connection:
             try:
-                connection.request(method, self._path + path, body, {**self._headers, **more})
+                connection.request(method, self._path + path, body, {**headers, **more})
                 response = connection.getresponse()
                 return Response(response.status, response.read())
             except (OSError, http.client.HTTPException) as error:
                 raise Unreachable(_reason(error)) from None
+
+    def _headers(self) -> dict[str, str]:
+        try:
+            token = self._token()
+        except HomeError as error:
+            raise Unreachable(str(error).rstrip(".")) from None
+        return {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/json",
+            "User-Agent": USER_AGENT,
+        }
 
     def _open(self, timeout_seconds: float) -> http.client.HTTPConnection:
         return self._connect(self._host, self._port, timeout=timeout_seconds)

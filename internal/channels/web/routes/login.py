@@ -1,8 +1,7 @@
-"""Routes for login: a one-time code is exchanged for an HttpOnly cookie."""
+"""Routes for login: a one-time code is exchanged for an HttpOnly cookie and a login key."""
 
 import math
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.responses import Response
@@ -11,17 +10,21 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.channels.web.auth import CODE_TTL_SECONDS, LOGIN_TTL_SECONDS
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
-from internal.channels.web.middleware import cookie_name, origin_of
-from internal.channels.web.requests import RequestContext
+from internal.channels.web.middleware import cookie_name, page_origin
 from internal.channels.web.schemas import EmptyRequest, RequestModel
 from internal.channels.web.services import WebServices
-from internal.config.server import ServerSettings
 
 
 class LoginRequest(RequestModel, frozen=True):
     """A one-time code."""
 
     code: str
+
+
+class LoginView(msgspec.Struct, frozen=True):
+    """The login key, which each request must carry together with the cookie."""
+
+    key: str
 
 
 class LinkView(msgspec.Struct, frozen=True):
@@ -32,7 +35,8 @@ class LinkView(msgspec.Struct, frozen=True):
 
 
 async def log_in(request: ApiRequest[EmptyRequest, LoginRequest]) -> Response:
-    """Exchange a one-time code for a login cookie."""
+    """Exchange a one-time code for a login cookie and a login key."""
+    token = request.services.local_token()
     codes = request.services.logins.codes
     if wait := math.ceil(codes.retry_after()):
         message = f"Too many invalid codes. Try again in {wait} s."
@@ -44,12 +48,14 @@ async def log_in(request: ApiRequest[EmptyRequest, LoginRequest]) -> Response:
             "This code is invalid, expired or already used. Create a new link.",
         )
     try:
-        value = request.services.logins.create()
+        login = request.services.logins.create(token, _page_origin(request))
     except OSError as error:
         raise StoreUnavailable(
             "The login could not be stored. Check the Larkspur home directory."
         ) from error
-    return _with_cookie(request, value, LOGIN_TTL_SECONDS)
+    response = Response(msgspec.json.encode(LoginView(login.key)), media_type="application/json")
+    _set_cookie(request, response, login.cookie, LOGIN_TTL_SECONDS)
+    return response
 
 
 async def log_out(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
@@ -60,7 +66,9 @@ async def log_out(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
         raise StoreUnavailable(
             "The logout could not be stored. Check the Larkspur home directory."
         ) from error
-    return _with_cookie(request, "", 0)
+    response = Response(status_code=204)
+    _set_cookie(request, response, "", 0)
+    return response
 
 
 async def create_link(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LinkView:
@@ -79,22 +87,18 @@ def one_time_link(services: WebServices) -> str:
     return f"{base.rstrip('/')}/#code={services.logins.codes.issue()}"
 
 
-def _with_cookie(request: ApiRequest[EmptyRequest, Any], value: str, max_age: int) -> Response:
-    settings = request.services.settings
-    response = Response(status_code=204)
+def _set_cookie(
+    request: ApiRequest[Any, Any], response: Response, value: str, max_age: int
+) -> None:
     response.set_cookie(
-        cookie_name(settings),
+        cookie_name(request.services.settings),
         value,
         max_age=max_age,
         httponly=True,
         samesite="lax",
-        secure=_is_https(settings, request.context),
+        secure=_page_origin(request).startswith("https:"),
     )
-    return response
 
 
-def _is_https(settings: ServerSettings, context: RequestContext) -> bool:
-    """Return True if the request was made to an https `server.public_url`."""
-    public = settings.public_url or ""
-    hosts = [host.decode("latin-1").lower() for host in context.headers(b"host")]
-    return origin_of(public).startswith("https:") and hosts == [urlsplit(public).netloc.lower()]
+def _page_origin(request: ApiRequest[Any, Any]) -> str:
+    return page_origin(request.context, request.services.settings)

@@ -26,7 +26,7 @@ from internal.channels.web.routes import (
     tasks,
     usage,
 )
-from internal.channels.web.routes.login import LinkView, LoginRequest
+from internal.channels.web.routes.login import LinkView, LoginRequest, LoginView
 from internal.channels.web.routes.people import (
     AuditQuery,
     AuditView,
@@ -155,8 +155,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "POST",
         "/api/login",
         login.log_in,
-        None,
-        204,
+        LoginView,
         body=LoginRequest,
         max_body_bytes=_CODE_BODY_BYTES,
         public=True,

@@ -22,7 +22,7 @@ def client(server: AnsweringServer) -> GatewayClient:
 
 
 def blocking(url: str) -> Transport:
-    return HttpTransport(HttpEndpoint(url, "t"), lambda: None)
+    return HttpTransport(HttpEndpoint(url, lambda: "t"), lambda: None)
 
 
 def test_stop_of_an_ended_task_is_not_an_error(server: AnsweringServer) -> None:
@@ -91,7 +91,9 @@ def test_response_with_missing_fields_is_an_error(server: AnsweringServer) -> No
 async def test_stream_continues_after_its_last_event(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (200, b"id: a-1\nevent: x\ndata: {}\n\nevent: hb\ndata: {}\n\n")
     server.answers["/health"] = (200, b"{}")
-    threaded = GatewayClient(ThreadedHttpTransport(HttpEndpoint(server.url, "t"), lambda: None))
+    threaded = GatewayClient(
+        ThreadedHttpTransport(HttpEndpoint(server.url, lambda: "t"), lambda: None)
+    )
     seen: list[StreamBatch] = []
     async with aclosing(threaded.watch("session-1")) as batches:
         async for batch in batches:
@@ -106,7 +108,9 @@ async def test_stream_continues_after_its_last_event(server: AnsweringServer) ->
 async def test_lost_connection_is_reported_once(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (200, b"")
     server.answers["/health"] = (200, b"")
-    threaded = GatewayClient(ThreadedHttpTransport(HttpEndpoint(server.url, "t"), lambda: None))
+    threaded = GatewayClient(
+        ThreadedHttpTransport(HttpEndpoint(server.url, lambda: "t"), lambda: None)
+    )
     batches = threaded.watch("session-1", give_up_seconds=0.6)
     assert not (await anext(batches)).is_connected
     with pytest.raises(GatewayUnreachable):

@@ -18,7 +18,7 @@ MADE = {"session_id": "session-1", "task_id": "task-1", "run_id": "run-1", "stat
 
 
 def run(server: AnsweringServer) -> int:
-    transport = HttpTransport(HttpEndpoint(server.url, "t"), lambda: None)
+    transport = HttpTransport(HttpEndpoint(server.url, lambda: "t"), lambda: None)
     client = GatewayClient(transport, retry_seconds=0.4)
     return drive(HeadlessRunner(client, Output(), reconnect_seconds=0.4).run(SHOT))
 

@@ -49,7 +49,7 @@ def client_of(server: AnsweringServer, *statuses: str) -> GatewayClient:
         "tasks": 1,
     }
     server.answers["/api/sessions"] = (200, json.dumps({"sessions": [session]}).encode())
-    return GatewayClient(HttpTransport(HttpEndpoint(server.url, "t"), lambda: None))
+    return GatewayClient(HttpTransport(HttpEndpoint(server.url, lambda: "t"), lambda: None))
 
 
 def test_task_of_a_session_is_the_oldest_active_one(server: AnsweringServer) -> None:

@@ -1,5 +1,6 @@
 """The checks of the middleware, as plain calls."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,13 +9,15 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.errors import HttpError
 from internal.channels.web.middleware import (
     MAX_BUCKETS,
+    Authentication,
     RateLimiter,
-    TokenAuthentication,
     own_hosts,
     own_origins,
+    page_origin,
     require_principal,
 )
 from internal.channels.web.requests import RequestContext
+from internal.channels.web.services import WebServices
 from internal.config.server import ServerSettings
 
 
@@ -61,8 +64,8 @@ def test_the_number_of_buckets_is_bounded() -> None:
     assert len(check._buckets) <= MAX_BUCKETS
 
 
-def test_only_the_exact_token_authenticates_the_owner() -> None:
-    check = TokenAuthentication("secret")
+async def test_only_the_exact_token_authenticates_the_owner(services: WebServices) -> None:
+    check = Authentication(replace(services, token=lambda: "secret"))
     for given in ("Bearer secret", "bearer  secret "):
         asked = request(authorization=given)
         check(asked)
@@ -84,3 +87,13 @@ def test_own_hosts_and_origins() -> None:
     assert "https://agent.example:8443" in own_origins(settings)
     assert "http://agent.example:8443" not in own_origins(settings)
     assert "127.0.0.1" not in own_hosts(ServerSettings(port=8420))
+
+
+def test_the_origin_of_a_page_follows_from_the_host() -> None:
+    settings = ServerSettings(port=8420, public_url="https://Agent.example/x")
+    for host, origin in (
+        ("127.0.0.1:8420", "http://127.0.0.1:8420"),
+        ("LocalHost:8420", "http://localhost:8420"),
+        ("agent.example", "https://agent.example"),
+    ):
+        assert page_origin(request(host=host), settings) == origin

@@ -9,7 +9,7 @@ import {
   type KeyboardEvent,
   type ReactNode,
 } from 'react';
-import { api, ApiError } from '../../api/client';
+import { api, hasStatus } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
@@ -73,10 +73,8 @@ export function Composer(props: {
         setFiles([]);
       } catch (error) {
         // the draft is kept; sent again with the same key, it creates no second task
-        if (error instanceof ApiError && error.status === 401) {
-          useSessionStore.setState({ loggedOut: true });
-        } else if (error instanceof ApiError && error.status === 0) setFailure(t.unreachable);
-        else setFailure((error as Error).message);
+        if (hasStatus(error, 401)) useSessionStore.setState({ loggedOut: true });
+        else setFailure((error as Error).message || t.unreachable);
       } finally {
         setBusy(false);
       }
@@ -228,7 +226,7 @@ export function Composer(props: {
 }
 
 async function uploadAll(files: readonly File[], t: Messages) {
-  const { upload } = await import('../../api/uploads');
+  const { upload } = await import('../../api/files');
   return Promise.all(files.map((file) => upload(file, t)));
 }
 
@@ -241,7 +239,7 @@ function useStop(task: string | undefined, onUnreachable: () => void): [boolean,
     // the run may have ended in the meantime
     if (task === undefined) return;
     api.stop(task).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 0) onUnreachable();
+      if (hasStatus(error, 0)) onUnreachable();
     });
   }, [onUnreachable, task]);
   useEffect(() => {

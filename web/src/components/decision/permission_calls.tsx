@@ -1,6 +1,6 @@
 import { useDecisionMessages } from '../../i18n/decision';
 import type { ApprovalItem } from '../../stream/events';
-import { FileLink } from '../thread/file_link';
+import { FileDownload } from '../thread/file_download';
 import { Key } from './choices';
 import { CodeText, Diff } from './code_text';
 
@@ -56,7 +56,7 @@ function CallText({ call }: { call: ApprovalItem }) {
       {call.whole && (
         <div className="mt-1 text-[13px] text-warn">
           {d.tooLong}
-          <FileLink file={call.whole} />
+          <FileDownload file={call.whole} />
         </div>
       )}
     </>

@@ -1,5 +1,4 @@
 import { useState, type FormEvent } from 'react';
-import { ApiError } from '../../api/client';
 import { logIn } from '../../api/login';
 import { useMessages } from '../../i18n/catalog';
 import { useLoginMessages } from '../../i18n/login';
@@ -17,8 +16,7 @@ export function Login({ small = false, onLoggedIn }: { small?: boolean; onLogged
       await logIn(code);
       onLoggedIn();
     } catch (error) {
-      const isReachable = error instanceof ApiError && error.status !== 0;
-      setFailure(isReachable ? error.message : t.unreachable);
+      setFailure((error as Error).message || t.unreachable);
     }
   };
 

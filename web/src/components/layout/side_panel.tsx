@@ -4,7 +4,7 @@ import { useSessionStore } from '../../state/session_store';
 import { isOver, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { FileLink } from '../thread/file_link';
+import { FileDownload } from '../thread/file_download';
 import { StatusIcon } from '../thread/status_icon';
 import { stepProgress, Steps } from '../thread/plan_steps';
 
@@ -119,7 +119,7 @@ function Files({ state }: { state: State }) {
     <ul className="-mx-2">
       {state.files.map((file) => (
         <li key={file.sha256 + file.name}>
-          <FileLink file={file} wide />
+          <FileDownload file={file} wide />
         </li>
       ))}
     </ul>

@@ -1,6 +1,6 @@
 import { Inbox, Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
 import { Link } from 'wouter';
-import { api, type SessionListItem } from '../../api/client';
+import { api, setLoginKey, type SessionListItem } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { setPreferences, usePreferences, type Theme } from '../../state/preferences';
 import { isOver } from '../../state/session_state';
@@ -121,6 +121,7 @@ function SessionLink(props: {
 
 async function logOut(): Promise<void> {
   await api.logout().catch(() => undefined);
+  setLoginKey(null);
   location.assign('/');
 }
 

@@ -13,7 +13,7 @@ import type {
 import { usePreferences } from '../../state/preferences';
 import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { FileLink } from './file_link';
+import { FileDownload } from './file_download';
 import { lazyComponent } from '../../lib/lazy';
 import { MarkdownView } from './markdown_view';
 import { NoteRow, ExpandableRow, StaticRow, Text, useFocus, type RowProps } from './row';
@@ -102,7 +102,7 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
           {line.attachments.length > 0 && (
             <div className="mt-2 flex flex-wrap gap-2">
               {line.attachments.map((file) => (
-                <FileLink key={file.sha256 + file.name} file={file} />
+                <FileDownload key={file.sha256 + file.name} file={file} />
               ))}
             </div>
           )}

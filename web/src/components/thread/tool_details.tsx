@@ -2,7 +2,7 @@ import { useState } from 'react';
 import type { ToolLine } from '../../state/session_state';
 import { formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { FileLink } from './file_link';
+import { FileDownload } from './file_download';
 
 /** The arguments, the output so far, and the result of a tool call. */
 export function ToolDetails({ line, output }: { line: ToolLine; output: string }) {
@@ -16,7 +16,7 @@ export function ToolDetails({ line, output }: { line: ToolLine; output: string }
       {line.attachments.length > 0 && (
         <div className="flex flex-wrap gap-2">
           {line.attachments.map((file) => (
-            <FileLink key={file.sha256 + file.name} file={file} />
+            <FileDownload key={file.sha256 + file.name} file={file} />
           ))}
         </div>
       )}

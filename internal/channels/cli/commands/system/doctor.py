@@ -99,9 +99,9 @@ def _home(home: Path) -> Check:
 
 
 def _token(home: Path) -> Check:
-    if not os.path.lexists(home / "token"):
-        return Check("token", "ok", "No local token yet; the first `larkspur serve` creates it.")
     try:
+        if not os.path.lexists(home / "token") and home_folder.find_gateway(home) is None:
+            return Check("token", "ok", "No local token yet; `larkspur serve` creates it.")
         home_folder.read_token(home)
     except HomeError as error:
         return Check("token", "fail", str(error))
@@ -115,7 +115,7 @@ def _gateway(home: Path) -> Check:
         return Check("gateway", "fail", str(error))
     if address is None:
         return Check("gateway", "ok", "No gateway runs; commands work in their own process.")
-    if HttpEndpoint(address.url, "").answers():
+    if HttpEndpoint(address.url, str).answers():
         model = f"{address.provider}, {address.model}"
         return Check("gateway", "ok", f"A gateway runs at {address.url} ({model}).")
     message = f"The gateway process {address.pid} does not answer at {address.url}."

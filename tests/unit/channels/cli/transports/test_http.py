@@ -12,7 +12,7 @@ from tests.support.http_answers import AnsweringServer
 def test_stream_is_requested_after_the_last_event(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (200, b"id: abc-7\nevent: x\ndata: {}\n\n")
     parser = StreamParser()
-    received = HttpEndpoint(server.url, "t").stream("/api/sse", "abc-6")
+    received = HttpEndpoint(server.url, lambda: "t").stream("/api/sse", "abc-6")
     frames = [frame for piece in received for frame in parser.feed(piece)]
     assert [(frame.id, frame.data) for frame in frames] == [("abc-7", b"{}")]
     assert server.asked == [("GET", "/api/sse", "abc-6")]
@@ -21,12 +21,12 @@ def test_stream_is_requested_after_the_last_event(server: AnsweringServer) -> No
 def test_refused_stream_has_its_response(server: AnsweringServer) -> None:
     server.answers["/api/sse"] = (404, b"{}")
     with pytest.raises(RefusedStream) as refused:
-        list(HttpEndpoint(server.url, "t").stream("/api/sse", ""))
+        list(HttpEndpoint(server.url, lambda: "t").stream("/api/sse", ""))
     assert refused.value.response == (404, b"{}")
 
 
 def test_closed_port_is_unreachable() -> None:
-    endpoint = HttpEndpoint("http://127.0.0.1:1", "t")
+    endpoint = HttpEndpoint("http://127.0.0.1:1", lambda: "t")
     assert not endpoint.answers()
     with pytest.raises(Unreachable):
         endpoint.request("GET", "/api/tasks")
@@ -39,5 +39,5 @@ def test_closed_port_is_unreachable() -> None:
 )
 def test_invalid_address_is_a_usage_error(url: str) -> None:
     with pytest.raises(CliExit) as exit_:
-        HttpEndpoint(url, "t")
+        HttpEndpoint(url, lambda: "t")
     assert exit_.value.code == 2

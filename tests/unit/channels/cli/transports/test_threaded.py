@@ -13,7 +13,7 @@ from tests.support.http_answers import AnsweringServer
 
 
 def transport_to(url: str) -> ThreadedHttpTransport:
-    return ThreadedHttpTransport(HttpEndpoint(url, "t"), lambda: None)
+    return ThreadedHttpTransport(HttpEndpoint(url, lambda: "t"), lambda: None)
 
 
 async def test_work_runs_in_another_thread() -> None:
@@ -40,7 +40,10 @@ async def test_refused_stream_raises_its_response(server: AnsweringServer) -> No
 
 async def test_reconnect_uses_the_new_address(server: AnsweringServer) -> None:
     server.answers["/health"] = (200, b"{}")
-    old, new = HttpEndpoint("http://127.0.0.1:1", "t"), HttpEndpoint(server.url, "t")
+    old, new = (
+        HttpEndpoint("http://127.0.0.1:1", lambda: "t"),
+        HttpEndpoint(server.url, lambda: "t"),
+    )
     transport = ThreadedHttpTransport(old, lambda: new)
     with pytest.raises(Unreachable):
         await transport.request("GET", "/health")

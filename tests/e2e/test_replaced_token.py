@@ -1,0 +1,129 @@
+"""Replacing the local token of a running gateway."""
+
+import asyncio
+import re
+import signal
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from internal.channels.cli.transports.http import HttpEndpoint
+from internal.config.home import LocalToken, read_token
+from tests.e2e.test_system_limits import ADDRESS, LARKSPUR
+from tests.support.http_client import HttpClient
+
+LOST, WORKS_AGAIN = "background task failed", "works again"
+
+
+class RunningGateway(NamedTuple):
+    client: HttpClient
+    log: asyncio.StreamReader
+
+    async def logged(self, text: str) -> str:
+        """Return the next line of the log with a text."""
+        async with asyncio.timeout(30):
+            while text not in (line := (await self.log.readline()).decode()):
+                assert line, "the gateway ended"
+        return line
+
+
+@asynccontextmanager
+async def gateway(environ: Mapping[str, str], home: Path) -> AsyncGenerator[RunningGateway]:
+    process = await asyncio.create_subprocess_exec(
+        *(LARKSPUR, "serve", "--port", "0"),
+        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
+        cwd=home.parent,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while not (found := ADDRESS.search((await process.stderr.readline()).decode())):
+                pass
+        client = HttpClient(found[1], int(found[2]), read_token(home))
+        yield RunningGateway(client, process.stderr)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+
+
+def replace_token(home: Path, token: str, mode: int = 0o600) -> None:
+    """Replace the token as an editor does."""
+    draft = home / "token.new"
+    draft.write_text(token)
+    draft.chmod(mode)
+    draft.replace(home / "token")
+
+
+async def larkspur(environ: Mapping[str, str], folder: Path, command: str) -> tuple[int, str]:
+    """Run a command; return its exit code and its output."""
+    process = await asyncio.create_subprocess_exec(
+        *(LARKSPUR, command),
+        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, output.decode()
+
+
+async def test_a_replaced_token_is_valid_at_once_and_the_old_one_ends(
+    environ: dict[str, str], home: Path
+) -> None:
+    async with gateway(environ, home) as running:
+        client = running.client
+        terminal = HttpEndpoint(f"http://{client.host}:{client.port}", LocalToken(home).read)
+        assert terminal.request("GET", "/api/me").status == 200
+        made = (await client.post("/api/tasks", {"task": "what is 6*7?"})).json()
+        async with client.stream(f"session_id={made['session_id']}") as stream:
+            await stream.until("workflow.result.final")
+            new = "n3w-" * 16
+            replace_token(home, new)
+            assert (await client.get("/api/me")).status == 401
+            async with asyncio.timeout(5):
+                await stream.until("bye")
+        by_new = {"authorization": f"Bearer {new}"}
+        assert (await client.get("/api/me", by_new)).status == 200
+        assert terminal.request("GET", "/api/me").status == 200
+        code, output = await larkspur(environ, home.parent, "tasks")
+        assert (code, "6*7" in output) == (0, True), output
+        assert (await client.get("/health", by_new)).json()["status"] == "ok"
+
+
+async def test_an_unusable_token_ends_all_access_until_it_is_repaired(
+    environ: dict[str, str], home: Path
+) -> None:
+    async with gateway(environ, home) as running:
+        client, token = running.client, running.client.token
+
+        async def expect_refusal(reason: str) -> None:
+            for sent in (f"Bearer {token}", "Bearer ", "Bearer", "Bearer short"):
+                reply = await client.get("/api/me", {"authorization": sent})
+                assert (reply.status, reply.error["code"]) == (503, "token_unusable"), sent
+                assert "larkspur doctor" in reply.error["message"]
+            line = await running.logged(LOST)
+            assert reason in line
+            assert token not in line
+            health = await client.get("/health")
+            assert (health.status, health.json()) == (503, {"status": "degraded"})
+            code, output = await larkspur(environ, home.parent, "doctor")
+            assert code == 3
+            assert re.search(f"fail +token: .*{reason}", output), output
+
+        for broken, mode, reason in (
+            ("", 0o600, "blank or malformed"),
+            (token, 0o640, "accessible to other users"),
+        ):
+            replace_token(home, broken, mode)
+            await expect_refusal(reason)
+            replace_token(home, token)
+            assert (await client.get("/api/me")).status == 200
+            await running.logged(WORKS_AGAIN)
+        (home / "token").chmod(0o644)
+        await expect_refusal("accessible to other users")
+        (home / "token").unlink()
+        code, output = await larkspur(environ, home.parent, "doctor")
+        assert (code, "There is no local token" in output) == (3, True), output
