@@ -143,9 +143,9 @@ def test_the_content_security_policy_forbids_inline_and_foreign_code(
           made.textContent = 'window.ran = 1';
           document.body.append(made);
           document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.ran = 1">');
+          return new Promise((done) => document.body.lastChild.addEventListener('error', done));
         }"""
     )
-    page.wait_for_load_state("networkidle")
     assert page.evaluate("window.ran") is None
 
 
