@@ -63,8 +63,7 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
         LarkspurError, HomeError: the gateway cannot start or continue.
     """
     home.prepare(loaded.home)
-    token = home.ensure_token(loaded.home)
-    register_secret(token)
+    register_secret(home.ensure_token(loaded.home))
     configure_logging()
     deny_process_inspection()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
@@ -247,7 +246,7 @@ async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncG
     texts = ChatTexts(loaded.settings.ui.language, titles)
     app = ChatApp(services.gateway, services.defaults, services.clock, texts, services.supervisor)
     channels = create_channels(app, loaded.settings.channels)
-    token = home.LocalToken(loaded.home)
+    token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))
     server = WebServer(_web_services(loaded, services, token, channels))
 
     async def check_token() -> None:

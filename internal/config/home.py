@@ -8,7 +8,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,10 +149,14 @@ def read_token(home: Path) -> str:
 
 
 class LocalToken:
-    """The local token of a home folder, also after its file was replaced."""
+    """The local token of a home folder, also after its file was replaced.
 
-    def __init__(self, home: Path) -> None:
+    `on_change` is called with each new token before it is returned for the first time.
+    """
+
+    def __init__(self, home: Path, on_change: Callable[[str], None] = lambda _token: None) -> None:
         self._home = home
+        self._on_change = on_change
         self._token = ""
         self._version: tuple[int, ...] = ()
 
@@ -166,6 +170,7 @@ class LocalToken:
         if version == () or version != self._version:
             self._version = ()
             self._token = read_token(self._home)
+            self._on_change(self._token)
             self._version = version
         return self._token
 

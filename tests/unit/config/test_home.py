@@ -153,7 +153,8 @@ def test_concurrent_creators_of_the_token_get_the_same_one(home: Path) -> None:
 
 
 def test_a_replaced_token_is_read_and_the_old_one_forgotten(home: Path) -> None:
-    token = LocalToken(home)
+    seen: list[str] = []
+    token = LocalToken(home, seen.append)
     with pytest.raises(HomeError, match="no local token"):
         token.read()
     first = ensure_token(home)
@@ -173,7 +174,9 @@ def test_a_replaced_token_is_read_and_the_old_one_forgotten(home: Path) -> None:
     path.unlink()
     with pytest.raises(HomeError, match="no local token"):
         token.read()
-    assert ensure_token(home) == token.read() != second
+    third = ensure_token(home)
+    assert token.read() == third != second
+    assert seen == [first, second, second, third]
 
 
 def test_a_missing_token_is_reported(home: Path) -> None:
