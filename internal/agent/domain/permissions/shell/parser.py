@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import msgspec
 import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node, Parser, Point, Tree
 
 from internal.agent.domain.permissions.shell.programs import changes_directory
 from internal.agent.domain.permissions.shell.words import (
@@ -28,6 +28,10 @@ from internal.agent.domain.text import find_invisible
 MAX_DEPTH = 60
 MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and blanks; beyond that the parser's error recovery takes seconds
+MAX_PARSER_READS = 4_000
+"""How often the parser may fetch 1 KB of the text: to look ahead, it may scan the rest each time."""
+
+_READ_BYTES = 1024
 _MARK = re.compile(r"[^\w\s]|\s+")
 _DELIMITER = re.compile(r"(\\?)(['\"]?)(\w+)\2")
 _BLANKS = re.compile(rb"[ \t]+")
@@ -97,9 +101,30 @@ def parse_script(text: str) -> Script:
     """Return the parts of a command text. Never raises; the time is linear in the length."""
     problem = _text_problem(text)
     raw = encode_for_parser(_truncate(text))
+    tree = _parse_tree(raw)
+    if tree is None:
+        return Script((), problem or "it is too complex to be checked")
     reader = _Reader(raw)
-    reader.read(Parser(_language()).parse(raw).root_node)
+    reader.read(tree.root_node)
     return Script(tuple(_mark_unknown_folders(reader.parts)), problem or reader.problem)
+
+
+def _parse_tree(raw: bytes) -> Tree | None:
+    """Return the parse tree, None if the parser scans the text too often."""
+    reads = 0
+
+    def read(offset: int, _: Point) -> bytes:
+        nonlocal reads
+        reads += 1
+        return raw[offset : offset + _READ_BYTES]
+
+    def is_over(_: int, __: bool) -> bool:  # noqa: FBT001  # the signature of the library
+        return reads > MAX_PARSER_READS
+
+    try:
+        return Parser(_language()).parse(read, progress_callback=is_over)
+    except ValueError:  # the progress callback ended it
+        return None
 
 
 def _mark_unknown_folders(parts: list[ParsedCommand | Redirect]) -> list[ParsedCommand | Redirect]:
