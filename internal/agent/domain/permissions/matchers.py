@@ -234,12 +234,13 @@ class _CommandMatcher:
             return MissingPermission(f"{label} cannot be checked: {script.problem}.")
         if not script.parts:
             return MissingPermission(f"{label} contains no command.")
+        rules = shell.AllowRules(allow)
         used: list[str] = []
         uncovered: list[shell.Part] = []
         for part in script.parts:
             if shell.needs_no_rule(part):
                 continue
-            rule = next((rule for rule in allow if shell.allows_part(rule, part)), None)
+            rule = rules.find(part)
             if rule is None:
                 uncovered.append(part)
             else:

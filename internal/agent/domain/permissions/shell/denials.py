@@ -21,6 +21,7 @@ from internal.agent.domain.permissions.shell.code_sources import (
 from internal.agent.domain.permissions.shell.parser import (
     MAX_BYTES,
     ParsedCommand,
+    ReadLimit,
     Redirect,
     Script,
     parse_script,
@@ -102,6 +103,8 @@ class Reach:
         self._starts: dict[str, list[_Start]] = {}
         self._globs: list[str] = []
         self._readers = (*self._names, *_CODE_READERS)
+        self._scripts: dict[str, Script] = {}
+        self._read_limit = ReadLimit()
         self._seen: set[tuple[str, bool, bool]] = set()
         self._inputs = 0
         self._embedded_bytes = 0
@@ -238,18 +241,23 @@ class Reach:
         if key in self._seen:
             return
         self._seen.add(key)
-        self._embedded_bytes += len(text)
-        if (
-            not depth
-            or len(self._seen) > MAX_EMBEDDED_TEXTS
-            or self._embedded_bytes > MAX_EMBEDDED_BYTES
-        ):
+        script = self._read(text) if depth else None
+        if script is None:
             self.is_unread = True
             return
-        script = parse_script(text)
         if script.problem and (is_shell or self._names_denied(text)):
             self.is_unread = True
         self._add(script, depth - 1, certain=certain)
+
+    def _read(self, text: str) -> Script | None:
+        """Return the parts of an embedded text, None beyond the limits."""
+        if text not in self._scripts:
+            self._embedded_bytes += len(text)
+            too_many = len(self._scripts) >= MAX_EMBEDDED_TEXTS
+            if too_many or self._embedded_bytes > MAX_EMBEDDED_BYTES:
+                return None
+            self._scripts[text] = parse_script(text, self._read_limit)
+        return self._scripts[text]
 
 
 def _name(pattern: CommandPattern) -> str:

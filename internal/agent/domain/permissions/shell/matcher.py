@@ -1,10 +1,12 @@
 """Match the parts of a shell command against allow patterns, and suggest rules for them."""
 
 import shlex
+from collections.abc import Sequence
 
 from internal.agent.domain.permissions.paths import allows_path, normalize_path
 from internal.agent.domain.permissions.rules import (
     CommandPattern,
+    Pattern,
     RedirectPattern,
     Rule,
     RuleError,
@@ -21,6 +23,12 @@ from internal.agent.domain.permissions.shell.words import Word
 from internal.agent.domain.permissions.targets import CommandTarget
 
 Part = ParsedCommand | Redirect
+MAX_COMPARISONS = 20_000
+"""Comparisons of a rule with a part of a command, for one command."""
+
+MAX_SUGGESTED_CHARS = 2_000
+"""No longer rule is offered to a person."""
+
 _SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 
 
@@ -31,6 +39,38 @@ def needs_no_rule(part: Part) -> bool:
     path = part.target.text
     is_inside = not part.writes and not part.folder_unknown and allows_path("**", path)
     return path in _SAFE_DEVICES or is_inside
+
+
+class AllowRules:
+    """Allow rules by the program that they name. After `MAX_COMPARISONS` no rule is found."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._compared = 0
+        self._by_program: dict[str, list[Rule]] = {}
+        self._others: list[Rule] = []
+        for rule in rules:
+            names = {_program(pattern) for pattern in rule.patterns or ()}
+            for name in names - {None}:
+                self._by_program.setdefault(str(name), []).append(rule)
+            if not names or None in names:
+                self._others.append(rule)
+
+    def find(self, part: Part) -> Rule | None:
+        """Return a rule that covers one part of a command, None if there is none."""
+        heads = {w.text for w in _heads(part)} if isinstance(part, ParsedCommand) else set()
+        rules = [*self._others, *(r for head in heads for r in self._by_program.get(head, ()))]
+        self._compared += len(rules)
+        if self._compared > MAX_COMPARISONS:
+            return None
+        return next((rule for rule in rules if allows_part(rule, part)), None)
+
+
+def _program(pattern: Pattern) -> str | None:
+    return pattern.words[0].text if isinstance(pattern, CommandPattern) else None
+
+
+def _heads(command: ParsedCommand) -> tuple[Word, ...]:
+    return (*command.words[:1], *unwrap(command.words)[:1])
 
 
 def allows_part(rule: Rule, part: Part) -> bool:
@@ -99,6 +139,8 @@ def suggest_rule(tool: str, part: Part) -> str:
         if not words or part.assignments or is_runner(program_name(words[0].text)):
             return ""
         text = f"{tool}({' '.join(map(_source, words))})"
+    if len(text) > MAX_SUGGESTED_CHARS:
+        return ""
     try:
         rule = parse_allow_rule(text, {tool: (CommandTarget(""),)})
     except RuleError:

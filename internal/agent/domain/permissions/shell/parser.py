@@ -8,7 +8,7 @@ every token are checked again; any doubt becomes `Script.problem`.
 import re
 from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import msgspec
 import tree_sitter_bash
@@ -28,11 +28,13 @@ from internal.agent.domain.text import find_invisible
 MAX_DEPTH = 60
 MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and blanks; beyond that the parser's error recovery takes seconds
+MAX_BARS = 1_000  # the recovery from an error after a pipeline takes quadratic time
 MAX_PARSER_READS = 4_000
-"""How often the parser may fetch 1 KB of the text: to look ahead, it may scan the rest each time."""
+"""How often the parser may fetch 1 KB of the text: it may scan all that follows for every token."""
 
 _READ_BYTES = 1024
 _MARK = re.compile(r"[^\w\s]|\s+")
+_BAR = re.compile(r"\|")
 _DELIMITER = re.compile(r"(\\?)(['\"]?)(\w+)\2")
 _BLANKS = re.compile(rb"[ \t]+")
 _ANY_BLANKS = re.compile(rb"[ \t]*")
@@ -97,11 +99,19 @@ def _language() -> Language:
     return Language(tree_sitter_bash.language())
 
 
-def parse_script(text: str) -> Script:
-    """Return the parts of a command text. Never raises; the time is linear in the length."""
-    problem = _text_problem(text)
-    raw = encode_for_parser(_truncate(text))
-    tree = _parse_tree(raw)
+class ReadLimit:
+    """How often the parser may still fetch a piece of a text; also shared by several texts."""
+
+    def __init__(self) -> None:
+        self.left = MAX_PARSER_READS
+
+
+def parse_script(text: str, limit: ReadLimit | None = None) -> Script:
+    """Return the parts of a command text. Never raises; the time is bounded by the limits above."""
+    readable = _truncate(text)
+    problem = _text_problem(text, readable)
+    raw = encode_for_parser(readable)
+    tree = _parse_tree(raw, limit or ReadLimit())
     if tree is None:
         return Script((), problem or "it is too complex to be checked")
     reader = _Reader(raw)
@@ -109,21 +119,19 @@ def parse_script(text: str) -> Script:
     return Script(tuple(_mark_unknown_folders(reader.parts)), problem or reader.problem)
 
 
-def _parse_tree(raw: bytes) -> Tree | None:
-    """Return the parse tree, None if the parser scans the text too often."""
-    reads = 0
+def _parse_tree(raw: bytes, limit: ReadLimit) -> Tree | None:
+    """Return the parse tree, None beyond the limit."""
 
     def read(offset: int, _: Point) -> bytes:
-        nonlocal reads
-        reads += 1
+        limit.left -= 1
         return raw[offset : offset + _READ_BYTES]
 
-    def is_over(_: int, __: bool) -> bool:  # noqa: FBT001  # the signature of the library
-        return reads > MAX_PARSER_READS
+    def is_over(_: int, __: bool) -> bool:  # the signature of the library
+        return limit.left < 0
 
     try:
         return Parser(_language()).parse(read, progress_callback=is_over)
-    except ValueError:  # the progress callback ended it
+    except ValueError:  # is_over ended it
         return None
 
 
@@ -384,9 +392,9 @@ def _leaves(node: Node) -> list[Node]:
     return leaves
 
 
-def _text_problem(text: str) -> str:
+def _text_problem(text: str, readable: str) -> str:
     """Return why a command text cannot be checked at all, or ""."""
-    if len(text.encode("utf-8", "replace")) > MAX_BYTES or _truncate(text) != text:
+    if readable != text or len(text.encode("utf-8", "replace")) > MAX_BYTES:
         return "it is too long to be checked"
     if char := find_invisible(text):
         return f"it contains the invisible character {char!a}"
@@ -398,10 +406,9 @@ def _text_problem(text: str) -> str:
 def _truncate(text: str) -> str:
     """Return the beginning of the text that can be parsed in bounded time, or all of it."""
     text = text[:MAX_BYTES]
-    for count, mark in enumerate(_MARK.finditer(text)):
-        if count == MAX_MARKS:
-            return text[: mark.start()]
-    return text
+    mark = next(islice(_MARK.finditer(text), MAX_MARKS, None), None)
+    bar = next(islice(_BAR.finditer(text), MAX_BARS, None), None)
+    return text[: min(found.start() if found else len(text) for found in (mark, bar))]
 
 
 def _is_heredoc_unambiguous(raw: bytes, node: Node, start: Node) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -512,3 +513,52 @@ def test_the_reason_detail_omits_what_the_call_shows(command: str, detail: str) 
     verdict = evaluate(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
     assert isinstance(verdict, ApprovalNeeded)
     assert verdict.reason_detail == detail
+
+
+WORST = [
+    "a;" * 3_999,
+    "rm;" * 3_999,
+    "a " * 3_999,
+    "a|" * 4_000,
+    "a\n" * 3_999,
+    "a #b\n" * 1_300,
+    "cat <<A\nx\nA\n" * 600,
+    "cat " + "<<A " * 1_300,
+    ">a " * 2_000,
+    "a >b;" * 1_300,
+    "sudo " * 3_999 + "x",
+    "eval " * 3_999 + "x",
+    "env " * 3_999 + "x",
+    "xargs ls " * 1_900,
+    "sudo " + "git -a " * 1_300,
+    "sudo " + "sh -c " * 1_300,
+    "sudo " + "'a,b=c' " * 600,
+    "sudo " + "$a, " * 1_300,
+    "sudo 'rm" + " a,rm" * 1_900 + "'",
+    "sudo " + "'form;$x' " * 600,
+    "sudo " + "/bin/r*x " * 900,
+    "echo " + '"$(' * 1_300,
+    "echo " + '"$(echo ' * 600 + "a" * 50_000 + ')"' * 600,
+    "echo " + "{" * 3_900 + "a" * 60_000,
+    "tar " + "I" * 60_000 + "!",
+    "find " + "--a " * 1_300,
+    "case a=(" * 1_000,
+    "select a=(" * 1_000,
+    "<" * 65_000,
+    "$" * 65_000,
+    "ls >" + "a/" * 2_000,
+    "ls " + ">a/b/c/d/e/f " * 300,
+]
+
+
+@pytest.mark.parametrize(
+    "command", WORST, ids=lambda text: text[:20].encode("unicode_escape").decode()
+)
+def test_the_worst_commands_are_judged_in_bounded_time(command: str) -> None:
+    programs = [f"shell(program{n} *)" for n in range(40)]
+    files = [f"shell(> **/secret{n}/*a*b*)" for n in range(8)]
+    rules = (*programs, *files, "shell(rm x *)", "shell(git push *)")
+    start = time.process_time()
+    shell(Policy(mode=Mode.FULL, deny=rules), command)
+    shell(Policy(allow=rules), command)
+    assert time.process_time() - start < 2.0  # measured: at most 0.3 s

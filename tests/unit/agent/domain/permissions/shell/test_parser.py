@@ -3,6 +3,7 @@
 import pytest
 
 from internal.agent.domain.permissions.shell.parser import (
+    MAX_BARS,
     MAX_BYTES,
     MAX_DEPTH,
     ParsedCommand,
@@ -75,6 +76,8 @@ def test_a_part_that_changes_the_shell_cannot_be_covered_by_a_rule(text: str) ->
         "a <<E\n$(x)\nE",
         "(" * (MAX_DEPTH + 2) + "a" + ")" * (MAX_DEPTH + 2),
         "a " * MAX_BYTES,
+        "a|" * (MAX_BARS + 1) + "a",
+        "case a=(" * 1_000,  # the parser scans the rest for each of them
         "a \u202eb",
         "a \x00b",
     ],
