@@ -11,7 +11,7 @@ from internal.simulators.lark.server import CONNECTION_KEY
 from internal.simulators.lark.services import LarkServices
 
 POLICY = (
-    "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none';"
+    "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none';"
     " frame-ancestors 'none'; object-src 'none'"
 )
 """Content security policy of the page: no inline scripts, foreign resources or frames."""

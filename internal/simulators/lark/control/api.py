@@ -1,12 +1,11 @@
 """The control API under `/_sim/`, for the page and for tests in another process.
 
-It can act as any simulated person, so requests need the key printed by the command: as
-`Authorization: Bearer`, or as the cookie set by `login`.
+It can act as any simulated person, so requests need the key printed by the command as
+`Authorization: Bearer`. It is not accepted as a cookie: browsers send those to all ports of a host.
 """
 
 import hmac
 from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 import msgspec
@@ -36,7 +35,7 @@ class ControlError(Exception):
 
 
 class ControlApi:
-    """The routes; all except `login` check the key."""
+    """The routes; all of them check the key."""
 
     def __init__(self, lark: LarkServices, key: str) -> None:
         self._lark = lark
@@ -45,19 +44,10 @@ class ControlApi:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            Route("/_sim/login", _protected(self._login, None), methods=["POST"]),
             Route("/_sim/changes", _protected(self._changes, self._key), methods=["GET"]),
             Route("/_sim/media/{key}", _protected(self._media, self._key), methods=["GET"]),
             Route("/_sim/{action}", _protected(self._act, self._key), methods=["POST"]),
         ]
-
-    async def _login(self, request: Request) -> Response:
-        given = await _read_request(request, dict[str, str])
-        if not _keys_match(given.get("key", ""), self._key):
-            raise ControlError(401, "Wrong key. Use the one that larkspur lark-sim printed.")
-        response = JSONResponse({})
-        response.set_cookie(_cookie_name(request), self._key, httponly=True, samesite="strict")
-        return response
 
     async def _changes(self, request: Request) -> Response:
         """Return what changed; wait for a change if there is none."""
@@ -91,12 +81,11 @@ class ControlApi:
 _UNSAFE = str.maketrans(dict.fromkeys('"\\\r\n\t', "_"))
 
 
-def _protected(handler: Handler, key: str | None) -> Handler:
+def _protected(handler: Handler, key: str) -> Handler:
     async def guarded(request: Request) -> Response:
         try:
             _check_origin(request)
-            if key is not None:
-                _check_key(request, key)
+            _check_key(request, key)
             return await handler(request)
         except ControlError as refused:
             return JSONResponse({"error": str(refused)}, refused.status)
@@ -118,28 +107,11 @@ def _check_origin(request: Request) -> None:
 
 
 def _check_key(request: Request, key: str) -> None:
-    cookie: SimpleCookie = SimpleCookie()
-    try:
-        cookie.load(request.headers.get("cookie", ""))
-    except CookieError:
-        cookie.clear()
-    kept = cookie.get(_cookie_name(request))
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if not given and kept is not None:
-        given = kept.value
-    if not _keys_match(given, key):
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), key.encode()):
         raise ControlError(
             401, "Open the address that larkspur lark-sim printed. It contains the key."
         )
-
-
-def _keys_match(given: str, key: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())
-
-
-def _cookie_name(request: Request) -> str:
-    """Return the cookie's name; browsers share cookies between all ports of a host."""
-    return f"larksim-{request.headers['host'].rpartition(':')[2]}"
 
 
 async def _read_request(request: Request, kind: Any) -> Any:

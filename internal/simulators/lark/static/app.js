@@ -223,7 +223,7 @@ byId("tools-toggle").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(!tools.hidden));
 });
 
-await login();
+login();
 follow(update, (sentence) => {
   if (sentence) notify(sentence, "error");
 });

@@ -1,6 +1,6 @@
 // Draws a card and reports clicks: the path to the element and the values entered.
 
-import { h } from "./dom.js";
+import { h, image } from "./dom.js";
 import { anchor, markdown } from "./markdown.js";
 
 const words = (text) => (typeof text === "string" ? text : (text?.content ?? ""));
@@ -144,16 +144,13 @@ function container(part, path, draw) {
   return h("div", { class: "container", tabIndex: 0, onclick: callback(part) ? click : null }, inner);
 }
 
-const image = (part) =>
-  h("img", { src: `/_sim/media/${encodeURIComponent(part.img_key ?? "")}`, alt: words(part.alt) || "image" });
-
 const PARTS = {
   markdown: texts,
   lark_md: texts,
   plain_text: plain,
   div,
   hr: () => h("hr"),
-  img: image,
+  img: (part) => image(part.img_key, words(part.alt) || "image"),
   button,
   form,
   input,

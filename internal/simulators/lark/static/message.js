@@ -1,7 +1,7 @@
 // Draws a message: sender, content, card, reactions and actions.
 
 import { drawCard } from "./card.js";
-import { h } from "./dom.js";
+import { download, h, image } from "./dom.js";
 import { anchor, markdown } from "./markdown.js";
 
 const EMOJI = { THUMBSUP: "👍", OK: "👌", HEART: "❤️", DONE: "✅", Typing: "⌨️", OnIt: "🫡", LAUGH: "😄", CLAP: "👏", CrossMark: "❌", THINKING: "🤔", EYES: "👀" };
@@ -34,7 +34,7 @@ function post(value, message) {
   const part = (one) => {
     if (one.tag === "a") return anchor(one.href ?? "", one.text ?? one.href);
     if (one.tag === "at") return h("span", { class: "at" }, `@${one.user_name ?? named(one.user_id ?? "", message)}`);
-    if (one.tag === "img") return image(one.image_key);
+    if (one.tag === "img") return image(one.image_key, "image");
     if (one.tag === "md") return h("div", {}, markdown(one.text));
     if (one.tag === "code_block") return h("pre", {}, h("code", {}, one.text));
     if (one.tag === "hr") return h("hr");
@@ -43,9 +43,6 @@ function post(value, message) {
   const rows = (value.content ?? []).map((row) => h("div", {}, row.map(part)));
   return [value.title ? h("p", { class: "heading" }, value.title) : null, rows];
 }
-
-const media = (key) => `/_sim/media/${encodeURIComponent(key ?? "")}`;
-const image = (key) => h("img", { src: media(key), alt: "image" });
 
 function card(message, handlers) {
   try {
@@ -65,11 +62,11 @@ function body(message, handlers) {
     case "post":
       return h("div", { class: "md" }, post(value, message));
     case "image":
-      return image(value.image_key);
+      return image(value.image_key, "image");
     case "file":
     case "audio":
     case "media":
-      return h("a", { class: "button", href: media(value.file_key), download: "" }, `⤓ ${value.file_name ?? "file"}`);
+      return download(value.file_key, value.file_name ?? "file");
     default:
       return h("p", { class: "hint" }, `[${message.msg_type}]`);
   }

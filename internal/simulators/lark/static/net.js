@@ -1,23 +1,37 @@
-// HTTP client of the simulator: login, actions and long polling.
+// HTTP client of the simulator: login, actions, files and long polling.
 
-const post = (path, body) =>
+const KEY = "larksim.key";
+const files = new Map();
+
+// Send a request with the key. It is not a cookie, which browsers send to all ports of the host.
+const request = (path, options = {}) =>
   fetch(path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
+    ...options,
+    headers: { "content-type": "application/json", authorization: `Bearer ${localStorage.getItem(KEY) ?? ""}` },
   });
 
-// Exchange the key in the URL for a cookie and remove it from the URL.
-export async function login() {
+// Keep the key in the URL and remove it from there.
+export function login() {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   if (!key) return;
   history.replaceState(null, "", "/");
-  await post("/_sim/login", { key });
+  localStorage.setItem(KEY, key);
+}
+
+// Return a URL of the content of a file, which is kept until the page is closed.
+export function media(key) {
+  if (!files.has(key)) files.set(key, load(key));
+  return files.get(key);
+}
+
+async function load(key) {
+  const answer = await request(`/_sim/media/${encodeURIComponent(key)}`);
+  return answer.ok ? URL.createObjectURL(await answer.blob()) : "";
 }
 
 // Perform an action; throws an Error with the server's message.
 export async function act(name, body = {}) {
-  const answer = await post(`/_sim/${name}`, body);
+  const answer = await request(`/_sim/${name}`, { method: "POST", body: JSON.stringify(body) });
   const said = await answer.json();
   if (!answer.ok) throw new Error(said.error);
   return said;
@@ -29,7 +43,7 @@ export async function follow(take, fail) {
   let log = 0;
   for (;;) {
     try {
-      const answer = await fetch(`/_sim/changes?since=${version}&log=${log}`);
+      const answer = await request(`/_sim/changes?since=${version}&log=${log}`);
       const said = await answer.json();
       if (!answer.ok) throw new Error(said.error);
       const restarted = said.version < version || said.log_number < log;

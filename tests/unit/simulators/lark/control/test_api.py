@@ -12,14 +12,13 @@ def client() -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=URL)
 
 
-async def test_every_route_except_login_needs_the_key() -> None:
+async def test_every_route_needs_the_key_as_a_header() -> None:
     async with client() as http:
         assert (await http.post("/_sim/drop", json={})).status_code == 401
         headers = {"authorization": "Bearer key"}
         assert (await http.post("/_sim/drop", json={}, headers=headers)).json() == {"dropped": 0}
-        assert (await http.post("/_sim/login", json={"key": "wrong"})).status_code == 401
-        assert (await http.post("/_sim/login", json={"key": "key"})).status_code == 200
-        assert (await http.post("/_sim/drop", json={})).status_code == 200  # by the cookie
+        cookie = {"cookie": "larksim-8430=key; key=key"}
+        assert (await http.post("/_sim/drop", json={}, headers=cookie)).status_code == 401
 
 
 async def test_cross_origin_requests_are_rejected() -> None:

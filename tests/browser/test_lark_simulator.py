@@ -1,0 +1,66 @@
+"""The chat page of the Lark simulator."""
+
+import base64
+import signal
+import subprocess
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.browser.gateway import LARKSPUR
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture
+def chat_page(environ: dict[str, str], tmp_path: Path) -> Generator[str]:
+    """The address that the simulator prints, with its key."""
+    with subprocess.Popen(
+        [LARKSPUR, "lark-sim", "--port", "0"],
+        env=environ,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        line = ""
+        while not line.startswith("chat page"):
+            line = process.stdout.readline()
+            assert line, "the simulator ended"
+        yield line.split()[2]
+        process.send_signal(signal.SIGTERM)
+
+
+def test_the_key_is_never_a_cookie_and_files_are_shown_with_it(
+    chat_page: str, context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    page = context().new_page()
+    page.goto(chat_page)
+    expect(page.locator("#chats button").first).to_be_visible()
+    page.locator("#chats button").first.click()
+    page.get_by_label("Message", exact=True).fill("good morning")
+    page.keyboard.press("Enter")
+    expect(page.locator("#messages").get_by_text("good morning")).to_be_visible()
+    (tmp_path / "dot.png").write_bytes(PICTURE)
+    (tmp_path / "notes.txt").write_text("three notes")
+    page.locator("#file").set_input_files(tmp_path / "dot.png")
+    picture = page.locator("#messages img")
+    expect(picture).to_be_visible()
+    page.wait_for_function("document.querySelector('#messages img').naturalWidth === 1")
+    page.locator("#file").set_input_files(tmp_path / "notes.txt")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="notes.txt").click()
+    assert download.value.path().read_text() == "three notes"
+    assert page.context.cookies() == []
+    assert "#" not in page.url
+    page.reload()
+    expect(page.locator("#chats button").first).to_be_visible()
+    page.evaluate("localStorage.clear()")
+    page.reload()
+    expect(page.get_by_role("status")).to_contain_text("It contains the key")
