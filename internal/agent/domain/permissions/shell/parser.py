@@ -285,6 +285,8 @@ class _Reader:
         if not self._gaps_match(leaves, _BLANKS):
             self._add_problem("the parser skipped a part of it")
         words = tuple(self._test_word(leaf) for leaf in leaves)
+        if words[0].text == "[" and any(leaf.type in {"<", ">"} for leaf in leaves):
+            self._add_problem("< and > in [ ] are redirections")
         no_rule = "" if words[0].text == "[" else f"{words[0].text} evaluates what it compares"
         self.parts.append(ParsedCommand(words, (), no_rule))
 

@@ -36,7 +36,7 @@ _QUOTED_END = re.compile(_QUOTED_TEXT.pattern + r"\$?")  # "foo$" ends in a doll
 _QUOTED_ESCAPE = re.compile(r'\\([$`"\\])')
 _BARE_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _SIMPLE_EXPANSION = re.compile(r"\$\w+|\$\{\w+\}|\$\(.*\)|`.*`", re.DOTALL)
-_GLOB = re.compile(r"[*?\[]|^~")
+_GLOB = re.compile(r"[*?\[]|^~|[=:]~")
 _UNKNOWN = "\0"  # marks an unknown value in a mask; a word never contains NUL
 _QUOTED_UNKNOWN = "\1"
 
@@ -155,6 +155,8 @@ def _string(node: Node) -> _Piece:
         start, end = expansion.start_byte - node.start_byte, expansion.end_byte - node.start_byte
         part = decode_from_parser(raw[at:start])
         is_consistent = is_consistent and bool(_QUOTED_TEXT.fullmatch(part))
+        if expansion.type == "expansion" and b"'" in (expansion.text or b""):
+            is_consistent = False  # inside double quotes they do not quote, but the parser says so
         value = _QUOTED_ESCAPE.sub(r"\1", part)
         simple = _SIMPLE_EXPANSION.fullmatch(node_source(expansion))
         texts.append(value)

@@ -50,6 +50,28 @@ def test_redirections_are_parts() -> None:
     assert sorted(redirects) == [(False, "in"), (True, "log"), (True, "out")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ a > out ]",
+        "[ a < b ]",
+        "a >&'out/$(b)'",
+        "a >&out",
+        "a 0>out",
+        "a 0<in",
+        "a 0<<<b",
+        """a "${b:-'$(c)'}\"""",
+    ],
+)
+def test_what_the_parser_reads_differently_than_the_shell_is_a_problem(text: str) -> None:
+    assert parse_script(text).problem
+
+
+@pytest.mark.parametrize("text", ["a >&2", "a >&-", "a 2>&1", "a 5 >out", "a2>out", '"${b:-c}"'])
+def test_similar_texts_are_no_problem(text: str) -> None:
+    assert parse_script(text).problem == ""
+
+
 def test_a_relative_path_is_unknown_after_a_change_of_directory() -> None:
     script = parse_script("cd /etc; ./run; a > out; b > /srv/out")
     redirects = {

@@ -28,6 +28,8 @@ def last_word(text: str) -> Word:
         ("a\\ b", "a b", "plain"),
         ("'*'", "*", "plain"),
         ("src/*.py", "src/*.py", "glob"),
+        ("k=~", "k=~", "glob"),
+        ("k='~'", "k=~", "plain"),
         ("~/x", "~/x", "glob"),
         ('"a-$X"', "a-", "open"),
         ("*", "*", "unknown"),
