@@ -63,7 +63,7 @@ floors:
 	$(REPORT) --fail-under=85 --skip-covered
 
 chaos: setup
-	$(PYTEST) $(WAITING) -m chaos tests/chaos tests/e2e
+	$(PYTEST) $(WAITING) -m chaos tests/chaos tests/e2e tests/integration/web
 
 # Without byte code start-up is measured several times too slow.
 bench: setup

@@ -9,7 +9,7 @@ import msgspec
 from internal.agent.app.events.subscription import Cursor, check_cursor
 from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
-from internal.agent.domain.errors import Forbidden, InvalidRequest, NotFound
+from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
@@ -99,7 +99,7 @@ class Queries:
         """Return tasks, newest first, starting after the task id `before`.
 
         Raises:
-            InvalidRequest: the task `before` does not exist or belongs to another person.
+            NotFound: the task `before` does not exist or belongs to another person.
         """
         who = _owner_filter(principal)
 
@@ -141,7 +141,7 @@ class Queries:
         """Return sessions, last active first, starting after the session id `before`.
 
         Raises:
-            InvalidRequest: the session `before` does not exist or belongs to another person.
+            NotFound: the session `before` does not exist or belongs to another person.
         """
         who = _owner_filter(principal)
 
@@ -262,7 +262,7 @@ class Queries:
         """Return questions of the principal's tasks, newest first, after the id `before`.
 
         Raises:
-            InvalidRequest: the question `before` does not exist or must not be seen.
+            NotFound: the question `before` does not exist or must not be seen.
         """
         who = _owner_filter(principal)
 
@@ -339,12 +339,12 @@ def _as_cursor(name: str, known: Read[object]) -> Read[None]:
     """Read the item after which a page starts.
 
     Raises:
-        InvalidRequest: there is no such item.
+        NotFound: there is no such item.
     """
     try:
         yield from known
     except NotFound as error:
-        raise InvalidRequest(f"The cursor {name[:80]} is invalid.") from error
+        raise NotFound(f"The cursor {name[:80]} does not exist.") from error
 
 
 def _owner_filter(principal: Principal) -> str | None:

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.rules import RuleText
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
@@ -27,14 +30,14 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     an approval are refused.
     """
 
-    workspace: str | None = None
+    workspace: Annotated[str, Meta(pattern=r"^/[^\x00]*$", max_length=4096)] | None = None
     permission_mode: Mode | None = None
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    allow: tuple[RuleText, ...] = ()
+    deny: tuple[RuleText, ...] = ()
     model: str | None = None
-    max_iterations: int | None = None
-    max_cost: float | None = None
-    timeout_seconds: float | None = None
+    max_iterations: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    max_cost: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0, le=7 * 24 * 3600)] | None = None
     approvals: bool = True
     plan_review: PlanReview | None = None
 
@@ -66,13 +69,12 @@ def build_run_spec(
     """Return the run spec of a task.
 
     Raises:
-        InvalidRequest: a value is out of range, a rule or a profile is unknown, or the model of a
+        InvalidRequest: a rule or a profile is unknown, or the model of a
             cost limit has no price.
         Forbidden: only the owner may choose a workspace, allow tools or widen the mode.
     """
     profile = _profile(defaults, profile_name or defaults.profile)
     _check_rights(options, principal)
-    _check_numbers(options)
     model = options.model or profile.model or defaults.model
     if options.max_cost is not None and defaults.prices.price(model) is None:
         raise InvalidRequest(
@@ -124,16 +126,6 @@ def _check_rights(options: TaskOptions, principal: Principal) -> None:
         raise Forbidden("Only the owner may choose a workspace or allow tools.")
     if options.permission_mode is not None and options.permission_mode not in UNPRIVILEGED_MODES:
         raise Forbidden(f"Only the owner may use the mode {options.permission_mode}.")
-
-
-def _check_numbers(options: TaskOptions) -> None:
-    for name, value, maximum in (
-        ("max_iterations", options.max_iterations, 10_000),
-        ("max_cost", options.max_cost, 1_000_000),
-        ("timeout_seconds", options.timeout_seconds, 7 * 24 * 3600),
-    ):
-        if value is not None and not 0 < value <= maximum:
-            raise InvalidRequest(f"{name} must be above 0 and at most {maximum:,}, not {value}.")
 
 
 def _limits(limits: RunLimits, options: TaskOptions) -> RunLimits:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule
+from internal.agent.domain.permissions.rules import RuleError, RuleText, parse_allow_rule
 from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS, PlanEdit
 from internal.agent.domain.questions import ApprovalItem, Decision, Grant, Question, QuestionKind
 
@@ -41,10 +41,10 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decision: Literal["approve", "edit", "reject", "text"]
     text: Annotated[str, Meta(max_length=MAX_ANSWER_CHARS)] = ""
     edit: PlanEdit | None = None
-    choices: tuple[int, ...] = ()
+    choices: tuple[Annotated[int, Meta(ge=1)], ...] = ()
     items: dict[str, bool] = {}
     grant: Grant = "once"
-    rules: Annotated[tuple[str, ...], Meta(max_length=_MAX_RULES)] = ()
+    rules: Annotated[tuple[RuleText, ...], Meta(max_length=_MAX_RULES)] = ()
 
 
 def normalize_answer(question: Question, answer: AnswerInput) -> AnswerInput:

@@ -29,7 +29,8 @@ class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A person's edit of a plan: 1 to 50 steps in order; `goal` "" keeps the goal."""
 
     steps: Annotated[
-        tuple[Annotated[str, Meta(max_length=MAX_STEP_CHARS)], ...], Meta(max_length=MAX_STEPS)
+        tuple[Annotated[str, Meta(pattern=r"\S", max_length=MAX_STEP_CHARS)], ...],
+        Meta(min_length=1, max_length=MAX_STEPS),
     ]
     goal: Annotated[str, Meta(max_length=MAX_STEP_CHARS)] = ""
 

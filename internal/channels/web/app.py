@@ -26,7 +26,7 @@ from internal.channels.web.requests import (
     read_body,
 )
 from internal.channels.web.routes.table import ROUTES
-from internal.channels.web.schemas import EmptyRequest, RequestModel, StopTaskRequest
+from internal.channels.web.schemas import RequestModel
 from internal.channels.web.services import WebServices
 
 MIN_COMPRESSED_BYTES = 2048
@@ -112,9 +112,7 @@ class Resource:
             max_bytes=min(endpoint.max_body_bytes, self._services.settings.max_body_bytes),
             timeout_seconds=self._services.timeouts.request_seconds,
         )
-        # a body without fields, and that of a stop, may be omitted
-        may_be_omitted = endpoint.body in {EmptyRequest, StopTaskRequest}
-        return decode_body(body or b"{}" if may_be_omitted else body, endpoint.body)
+        return decode_body(body or b"{}" if endpoint.may_omit_body else body, endpoint.body)
 
 
 def _response(endpoint: Endpoint, result: msgspec.Struct | Response | None) -> Response:

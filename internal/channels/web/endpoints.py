@@ -12,7 +12,7 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel
 from internal.channels.web.errors import HttpError
 from internal.channels.web.requests import RequestContext
-from internal.channels.web.schemas import EmptyRequest, RequestModel
+from internal.channels.web.schemas import EmptyRequest, RequestModel, StopTaskRequest
 from internal.channels.web.services import WebServices
 
 DEFAULT_MAX_BODY_BYTES = 16_384
@@ -67,6 +67,8 @@ class Endpoint:
     """An entry of the route table.
 
     Attributes:
+        errors: The statuses of its own errors; those of all endpoints are in `openapi`.
+        public_reply: What clients without authentication get instead of `reply`.
         max_body_bytes: A larger body is rejected unread; `server.max_body_bytes` if that is less.
         public: The endpoint does not require authentication.
     """
@@ -79,5 +81,12 @@ class Endpoint:
     query: type[RequestModel] = EmptyRequest
     body: type[RequestModel] = EmptyRequest
     media_type: str = "application/json"
+    errors: tuple[int, ...] = ()
+    public_reply: type[msgspec.Struct] | None = None
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     public: bool = False
+
+    @property
+    def may_omit_body(self) -> bool:
+        """Return True if a body without fields, or that of a stop, may be omitted."""
+        return self.body in {EmptyRequest, StopTaskRequest}

@@ -10,22 +10,37 @@ import msgspec
 from internal.agent.domain.events.schema import interfaces
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.errors import HttpErrorBody
-from internal.channels.web.schemas import EmptyRequest
+from internal.channels.web.schemas import EmptyRequest, Id, Number, Sha256
+
+Schema = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
 _NO_CONTENT = 204
+_COMMON_ERRORS = (400, 421, 429, 431, 500, 503, 504)
+_BODY_ERRORS = (403, 408, 413, 415)
+"""Of everything that can change something: pages of other origins, and unacceptable bodies."""
+_TEXT = {"schema": {"type": "string"}}
+_SECONDS = {"schema": {"type": "string", "pattern": "^[0-9]+$"}, "required": True}
+_ERROR_HEADERS = {401: {"WWW-Authenticate": _TEXT}, 429: {"Retry-After": _SECONDS}}
+_PATH_TYPES: dict[str, Any] = {"number": Number, "sha256": Sha256}
+"""Types of path parameters that are not IDs."""
+_LAST_EVENT_ID = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "The cursor of a client that reconnects; takes precedence over `after`.",
+}
 
 
-def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
+def document(endpoints: Sequence[Endpoint], version: str) -> Schema:
     """Return the OpenAPI 3.1 document of the endpoints."""
-    models: list[type[msgspec.Struct]] = [HttpErrorBody]
+    models: list[Any] = [HttpErrorBody]
     for endpoint in endpoints:
         models += [endpoint.body, endpoint.query]
-        models += [endpoint.reply] if endpoint.reply else []
+        models += [reply for reply in (endpoint.reply, endpoint.public_reply) if reply]
     distinct = tuple(dict.fromkeys(models))
     schemas, components = msgspec.json.schema_components(distinct, ref_template=_REFERENCE)
     references = dict(zip(distinct, schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, Schema] = {}
     for endpoint in endpoints:
         described = _operation(endpoint, references, components)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = described
@@ -35,6 +50,7 @@ def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
+            "responses": _error_responses(endpoints),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -49,35 +65,66 @@ def typescript(endpoints: Sequence[Endpoint]) -> str:
     return head + interfaces(components) + "\n"
 
 
+def error_statuses(endpoint: Endpoint) -> list[int]:
+    """Return the statuses of all errors that an endpoint may answer with."""
+    found = {*_COMMON_ERRORS, *endpoint.errors}
+    found |= set() if endpoint.public else {401}
+    found |= set() if endpoint.method == "GET" else set(_BODY_ERRORS)
+    found |= {404} if "{" in endpoint.path else set()
+    return sorted(found)
+
+
+def _error_responses(endpoints: Sequence[Endpoint]) -> Schema:
+    statuses = sorted({status for endpoint in endpoints for status in error_statuses(endpoint)})
+    schema = {"$ref": _REFERENCE.format(name=HttpErrorBody.__name__)}
+    return {
+        str(status): {
+            "description": http.HTTPStatus(status).phrase,
+            "headers": _ERROR_HEADERS.get(status, {}),
+            "content": {"application/json": {"schema": schema}},
+        }
+        for status in statuses
+    }
+
+
 def _operation(
-    endpoint: Endpoint,
-    references: dict[type[msgspec.Struct], dict[str, Any]],
-    components: dict[str, Any],
-) -> dict[str, Any]:
-    reply: dict[str, Any] = {"description": http.HTTPStatus(endpoint.status).phrase}
-    if endpoint.status != _NO_CONTENT:
-        schema = references[endpoint.reply] if endpoint.reply else {}
-        reply["content"] = {endpoint.media_type: {"schema": schema}}
-    error = {"application/json": {"schema": references[HttpErrorBody]}}
-    operation: dict[str, Any] = {
+    endpoint: Endpoint, references: dict[type[msgspec.Struct], Schema], components: Schema
+) -> Schema:
+    operation: Schema = {
         "operationId": endpoint.handler.__name__,
         "summary": (endpoint.handler.__doc__ or "").partition("\n")[0],
         "parameters": _parameters(endpoint, components),
-        "responses": {
-            str(endpoint.status): reply,
-            "default": {"description": "An error", "content": error},
-        },
-        "security": [{}] if endpoint.public else [{"token": []}],
+        "responses": _responses(endpoint, references),
+        "security": [{}, {"token": []}] if endpoint.public else [{"token": []}],
     }
-    if endpoint.body is not EmptyRequest:
+    if endpoint.method != "GET" and (
+        endpoint.method != "DELETE" or endpoint.body is not EmptyRequest
+    ):
         content = {"application/json": {"schema": references[endpoint.body]}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": not endpoint.may_omit_body, "content": content}
     return operation
 
 
-def _parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[dict[str, Any]]:
+def _responses(endpoint: Endpoint, references: dict[type[msgspec.Struct], Schema]) -> Schema:
+    responses: Schema = {
+        str(status): {"$ref": f"#/components/responses/{status}"}
+        for status in error_statuses(endpoint)
+    }
+    reply: Schema = {"description": http.HTTPStatus(endpoint.status).phrase}
+    if endpoint.status != _NO_CONTENT:
+        schema = references[endpoint.reply] if endpoint.reply else {}
+        reply["content"] = {endpoint.media_type: {"schema": schema}}
+    if endpoint.public_reply is not None:  # the health, which is also the body of a 503
+        models = (endpoint.reply, endpoint.public_reply, HttpErrorBody)
+        schema = {"anyOf": [references[model] for model in models if model]}
+        reply["content"] = {endpoint.media_type: {"schema": schema}}
+        responses["503"] = {**reply, "description": http.HTTPStatus(503).phrase}
+    return {str(endpoint.status): reply, **responses}
+
+
+def _parameters(endpoint: Endpoint, components: Schema) -> list[Schema]:
     path_parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": name, "in": "path", "required": True, "schema": _schema(_PATH_TYPES.get(name, Id))}
         for name in re.findall(r"{(\w+)}", endpoint.path)
     ]
     query = components[endpoint.query.__name__]["properties"]
@@ -85,4 +132,11 @@ def _parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[dict[str
         {"name": name, "in": "query", "required": False, "schema": schema}
         for name, schema in query.items()
     ]
-    return [*path_parameters, *query_parameters]
+    headers = []
+    if endpoint.media_type == "text/event-stream":
+        headers = [{**_LAST_EVENT_ID, "schema": query["after"]}]
+    return [*path_parameters, *query_parameters, *headers]
+
+
+def _schema(kind: Any) -> Schema:
+    return msgspec.json.schema(kind)

@@ -3,8 +3,9 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
 from internal.agent.app.task_options import TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message, Thinking
@@ -26,10 +27,25 @@ from internal.channels.web.services import HealthStatus
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
-MediaType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}$")]
-Title = Annotated[str, Meta(min_length=1, max_length=200)]
+_INSTRUCTION = {"minLength": 1, "maxLength": MAX_INSTRUCTION_CHARACTERS}
+Instruction = Annotated[str, Meta(extra_json_schema={**_INSTRUCTION, "not": {"pattern": r"^\s*$"}})]
+"""Checked by the gateway, for every channel and with messages for people."""
+_END = r"(?!\n)$"  # $ alone also matches before a line break at the end
+_NAME = "[A-Za-z0-9!#$&^_.+-]{1,64}"
+MediaType = Annotated[str, Meta(pattern=f"^{_NAME}/{_NAME}{_END}")]
+Sha256 = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{_END}")]
+AttachmentUri = Annotated[str, Meta(pattern=f"^attachment:[0-9a-f]{{64}}{_END}")]
+Number = Annotated[str, Meta(pattern=f"^[0-9]{{1,18}}{_END}")]
+"""Of the range of a 64-bit integer."""
+EventId = Annotated[str, Meta(pattern=f"^[0-9a-z]{{1,16}}-[0-9]{{1,18}}{_END}")]
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+Data = Annotated[bytes, Meta(extra_json_schema={"format": "byte", "pattern": _BASE64})]
+"""Decoded by msgspec, which refuses what the pattern in the schema does not match."""
+Title = Annotated[str, Meta(pattern=r"\S", max_length=200)]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+MAX_WATCHED_SESSIONS = 100
+WatchedSessions = Annotated[str, Meta(pattern=f"^[^,]*(,[^,]*){{0,{MAX_WATCHED_SESSIONS - 1}}}$")]
 
 
 class RequestModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,7 +61,7 @@ class CreateAttachmentRequest(RequestModel, frozen=True):
 
     name: Name
     media_type: MediaType
-    data: bytes
+    data: Data
 
 
 class AttachmentInput(RequestModel, frozen=True):
@@ -53,8 +69,8 @@ class AttachmentInput(RequestModel, frozen=True):
 
     name: Name
     media_type: MediaType
-    data: bytes | None = None
-    uri: str | None = None
+    data: Data | None = None
+    uri: AttachmentUri | None = None
 
 
 class CreateTaskRequest(RequestModel, frozen=True):
@@ -63,7 +79,7 @@ class CreateTaskRequest(RequestModel, frozen=True):
     `plan_review` overrides which plans need approval.
     """
 
-    task: str
+    task: Instruction
     session_id: Id | None = None
     profile: Name | None = None
     attachments: Annotated[tuple[AttachmentInput, ...], Meta(max_length=50)] = ()
@@ -75,7 +91,7 @@ class CreateTaskRequest(RequestModel, frozen=True):
 class SteerRequest(RequestModel, frozen=True):
     """A message for the active run."""
 
-    text: str
+    text: Instruction
     idempotency_key: Key | None = None
 
 
@@ -100,35 +116,42 @@ class UpdateSessionRequest(RequestModel, frozen=True):
 class TasksQuery(RequestModel, frozen=True):
     """Filters and page of a list of tasks. `cursor` is `next` of the previous page."""
 
-    session_id: Id | None = None
-    status: Status | None = None
+    session_id: Id | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
     limit: Limit = 50
-    cursor: Id | None = None
+    cursor: Id | UnsetType = UNSET
 
 
 class PageQuery(RequestModel, frozen=True):
     """A page of a list. `cursor` is `next` of the previous page."""
 
     limit: Limit = 50
-    cursor: Id | None = None
+    cursor: Id | UnsetType = UNSET
+
+
+class MessagesQuery(RequestModel, frozen=True):
+    """A page of messages. `cursor` is `next` of the previous page."""
+
+    limit: Limit = 50
+    cursor: Number | UnsetType = UNSET
 
 
 class EventsQuery(RequestModel, frozen=True):
     """Events after the ID `after`, of the comma-separated `types`."""
 
-    after: str | None = None
+    after: EventId | UnsetType = UNSET
     limit: Limit = 500
-    types: str | None = None
+    types: str | UnsetType = UNSET
 
 
 class StreamQuery(RequestModel, frozen=True):
     """The sessions of a stream: `session_id`, or `sessions` separated by commas, or `*`."""
 
-    session_id: Id | None = None
-    sessions: str | None = None
+    session_id: Id | UnsetType = UNSET
+    sessions: WatchedSessions | UnsetType = UNSET
     replay: Literal["session", "full", "none"] = "session"
-    after: str | None = None
-    debug: bool = False
+    after: EventId | UnsetType = UNSET
+    debug: Literal["0", "1", "false", "true"] = "false"
 
 
 class RunView(msgspec.Struct, frozen=True):

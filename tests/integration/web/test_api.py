@@ -103,7 +103,7 @@ async def test_task_pages_have_no_gaps_and_no_duplicates(app: WebApp) -> None:
     assert sorted(seen) == sorted(run.task_id for run in runs)
     cancelled = (await app.client.get("/api/tasks?status=cancelled")).json()["tasks"]
     assert [task["task_id"] for task in cancelled] == [runs[0].task_id]
-    assert (await app.client.get("/api/tasks?cursor=nowhere")).status == 400
+    assert (await app.client.get("/api/tasks?cursor=nowhere")).status == 404
 
 
 async def test_sessions_are_created_renamed_listed_and_deleted(app: WebApp) -> None:
@@ -135,7 +135,7 @@ async def test_sessions_are_created_renamed_listed_and_deleted(app: WebApp) -> N
     assert (deleted.status, deleted.body) == (204, b"")
     assert (await client.get(path)).status == 404
     assert (await client.get(f"/api/tasks/{run.task_id}")).status == 404
-    assert (await client.get("/api/sessions?cursor=nowhere")).status == 400
+    assert (await client.get("/api/sessions?cursor=nowhere")).status == 404
 
 
 async def test_message_pages_go_back_to_the_first_without_thinking(app: WebApp) -> None:
@@ -294,6 +294,7 @@ async def test_every_route_is_in_the_openapi_document(app: WebApp) -> None:
         "replay",
         "after",
         "debug",
+        "Last-Event-ID",
     ]
     assert "text/event-stream" in stream["responses"]["200"]["content"]
     for path in described["paths"].values():

@@ -283,15 +283,15 @@ ANY_KIND: list[tuple[object, str]] = [
     ({"decision": "edit", "edit": {"steps": ["a"], "version": 9}}, "version"),
 ]
 PLAN: list[tuple[object, str]] = [
-    ({"decision": "edit", "edit": {"steps": []}}, "1 to 50 steps"),
-    ({"decision": "edit", "edit": {"steps": ["a", " "]}}, "empty"),
+    ({"decision": "edit", "edit": {"steps": []}}, "$.edit.steps"),
+    ({"decision": "edit", "edit": {"steps": ["a", " "]}}, "$.edit.steps"),
     ({"decision": "edit", "edit": {"steps": ["a"] * 51}}, "$.edit.steps"),
     ({"decision": "edit", "edit": {"steps": ["x" * 4001]}}, "$.edit.steps"),
     ({"decision": "approve", "choices": [1]}, "choices"),
     ({"decision": "approve", "grant": "session"}, "grant"),
 ]
 WORDS: list[tuple[object, str]] = [
-    ({"decision": "text", "choices": [0]}, "option 0"),
+    ({"decision": "text", "choices": [0]}, "$.choices"),
     ({"decision": "text", "choices": [4]}, "1 to 3"),
     ({"decision": "text", "choices": [1, 2]}, "one option"),
     ({"decision": "edit"}, "Only a plan"),
@@ -484,7 +484,7 @@ async def test_question_pages_have_no_gaps_and_no_duplicates(home: Path) -> None
         )
         mine = await app.client.get(f"/api/questions?session_id={made[3].session_id}")
         assert [each["task_id"] for each in mine.json()["questions"]] == [made[3].task_id]
-        for query in ("cursor=nowhere", "status=asked", "limit=0", "limit=501", "kind=plan"):
+        for query in ("cursor=", "status=asked", "limit=0", "limit=501", "kind=plan"):
             assert (await app.client.get(f"/api/questions?{query}")).status == 400, query
         gone = await app.client.get("/api/questions?session_id=session-x")
         assert gone.json() == {"questions": [], "next": None}

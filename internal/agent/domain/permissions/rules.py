@@ -6,8 +6,10 @@ an address, a command for a command line. A pattern covers every target of its k
 
 import re
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, parse_script
@@ -24,6 +26,9 @@ from internal.agent.domain.permissions.targets import (
 from internal.agent.domain.text import find_invisible
 
 _INFO_OPTIONS = ("--version", "--help", "-V")
+_SCHEMA = {"pattern": r"^\s*[A-Za-z][A-Za-z0-9_.:-]*(\([\s\S]*\))?\s*$"}
+RuleText = Annotated[str, Meta(extra_json_schema=_SCHEMA)]
+"""A rule that is still to be parsed; its schema tells the shape, errors come from the parser."""
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_.:-]*)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HOST = re.compile(r"(?P<any>\*\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?")
 

@@ -59,10 +59,6 @@ async def _store(
     if item.uri is None or item.data is not None:
         raise InvalidRequest(f"{field} needs either data or uri.")
     sha256 = item.uri.removeprefix(_SCHEME)
-    if sha256 == item.uri or not _SHA256.fullmatch(sha256):
-        raise InvalidRequest(
-            f"{field}.uri must be attachment: followed by the SHA-256 of a stored file."
-        )
     try:
         content = await files.get_uploaded(sha256, principal)
     except NotFound as error:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from internal.agent.app.queries import QuestionView, question_view
 from internal.agent.app.runs.questions import Actor
@@ -16,10 +17,10 @@ from internal.channels.web.schemas import EmptyRequest, Id, Key, Limit, RequestM
 class QuestionsQuery(RequestModel, frozen=True):
     """Filters and page of a list of questions. `cursor` is `next` of the previous page."""
 
-    status: QuestionStatus | None = None
-    session_id: Id | None = None
+    status: QuestionStatus | UnsetType = UNSET
+    session_id: Id | UnsetType = UNSET
     limit: Limit = 50
-    cursor: Id | None = None
+    cursor: Id | UnsetType = UNSET
 
 
 class AnswerRequest(RequestModel, AnswerOfPerson, frozen=True):
@@ -40,9 +41,9 @@ async def list_questions(request: ApiRequest[QuestionsQuery, EmptyRequest]) -> Q
     query = request.query
     found = await request.services.gateway.queries.questions(
         request.principal,
-        status=query.status,
-        session_id=None if query.session_id is None else SessionId(query.session_id),
-        before=query.cursor,
+        status=query.status or None,
+        session_id=SessionId(query.session_id) if query.session_id else None,
+        before=query.cursor or None,
         limit=query.limit + 1,
     )
     views = [question_view(*one, _answerer(request)) for one in found[: query.limit]]

@@ -1,13 +1,12 @@
 """Routes for sessions, their messages and their events."""
 
-import re
 from operator import itemgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
-from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import SessionId
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
@@ -18,6 +17,7 @@ from internal.channels.web.schemas import (
     EventsPage,
     EventsQuery,
     MessagesPage,
+    MessagesQuery,
     PageQuery,
     SessionsPage,
     SessionView,
@@ -26,8 +26,6 @@ from internal.channels.web.schemas import (
     session_list_item,
     session_view,
 )
-
-_NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 
 async def create_session(request: ApiRequest[EmptyRequest, CreateSessionRequest]) -> SessionView:
@@ -42,7 +40,7 @@ async def list_sessions(request: ApiRequest[PageQuery, EmptyRequest]) -> Session
     """List sessions, most recently active first."""
     query = request.query
     sessions = await request.services.gateway.queries.sessions(
-        request.principal, before=query.cursor, limit=query.limit + 1
+        request.principal, before=query.cursor or None, limit=query.limit + 1
     )
     page = [session_list_item(summary) for summary in sessions[: query.limit]]
     return SessionsPage(page, page[-1].session_id if len(sessions) > query.limit else None)
@@ -68,14 +66,10 @@ async def delete_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Non
     await request.services.gateway.delete_session(_id(request), request.principal)
 
 
-async def list_messages(request: ApiRequest[PageQuery, EmptyRequest]) -> MessagesPage:
+async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> MessagesPage:
     """List the newest messages of a session, or those before a cursor, oldest first."""
     query = request.query
-    before = None
-    if query.cursor is not None:
-        if _NUMBER.fullmatch(query.cursor) is None:
-            raise InvalidRequest(f"The cursor {query.cursor[:80]} is invalid.")
-        before = int(query.cursor)
+    before = int(query.cursor) if query.cursor else None
     rows = await request.services.gateway.queries.messages(
         _id(request), request.principal, before=before, limit=query.limit + 1
     )
@@ -90,7 +84,7 @@ async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsP
     `types` filters within a page, so a page may be short or empty and still have a `next`.
     """
     query = request.query
-    after = None if query.after is None else parse_cursor(query.after)
+    after = parse_cursor(query.after) if query.after else None
     bounds, rows, reset_reason = await request.services.gateway.queries.events(
         _id(request), request.principal, after=after, limit=query.limit
     )
@@ -98,7 +92,7 @@ async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsP
         raise HttpError(
             410, "cursor_gone", "The cursor is not in the log anymore. Read from the beginning."
         )
-    types = None if query.types is None else frozenset(query.types.split(","))
+    types = None if query.types is UNSET else frozenset(query.types.split(","))
     return EventsPage(
         events=[
             EventItem(str(Cursor(bounds.epoch, row.position)), msgspec.Raw(row.json))
@@ -116,8 +110,5 @@ def _id(request: ApiRequest[Any, Any]) -> SessionId:
 
 
 def _title(title: str) -> str:
-    """Return a title on one line, without control characters."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in title).split())
-    if not line:
-        raise InvalidRequest("The title is empty.")
-    return line
+    """Return a title on one line, without control characters; "" if nothing else is in it."""
+    return " ".join("".join(c if c.isprintable() else " " for c in title).split())

@@ -43,7 +43,9 @@ from internal.channels.web.schemas import (
     EmptyRequest,
     EventsPage,
     EventsQuery,
+    HealthSummary,
     MessagesPage,
+    MessagesQuery,
     MeView,
     PageQuery,
     ProfilesView,
@@ -88,22 +90,38 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Submitted,
         201,
         body=CreateTaskRequest,
+        errors=(404, 409),
         max_body_bytes=_FILES_BODY_BYTES,
     ),
-    Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery),
+    Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery, errors=(404,)),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
-    Endpoint("POST", "/api/tasks/{task_id}/stop", tasks.stop_task, StopView, body=StopTaskRequest),
+    Endpoint(
+        "POST",
+        "/api/tasks/{task_id}/stop",
+        tasks.stop_task,
+        StopView,
+        body=StopTaskRequest,
+        errors=(409,),
+    ),
     Endpoint(
         "POST",
         "/api/tasks/{task_id}/steer",
         tasks.steer_task,
         Steered,
         body=SteerRequest,
+        errors=(409,),
         max_body_bytes=_MESSAGE_BODY_BYTES,
     ),
-    Endpoint("POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201),
     Endpoint(
-        "GET", "/api/questions", questions.list_questions, QuestionsPage, query=QuestionsQuery
+        "POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201, errors=(409,)
+    ),
+    Endpoint(
+        "GET",
+        "/api/questions",
+        questions.list_questions,
+        QuestionsPage,
+        query=QuestionsQuery,
+        errors=(404,),
     ),
     Endpoint("GET", _QUESTION, questions.show_question, QuestionView),
     Endpoint(
@@ -112,6 +130,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         questions.answer_question,
         QuestionView,
         body=AnswerRequest,
+        errors=(409,),
         max_body_bytes=_ANSWER_BODY_BYTES,
     ),
     Endpoint(
@@ -122,13 +141,31 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         201,
         body=CreateSessionRequest,
     ),
-    Endpoint("GET", "/api/sessions", sessions.list_sessions, SessionsPage, query=PageQuery),
+    Endpoint(
+        "GET", "/api/sessions", sessions.list_sessions, SessionsPage, query=PageQuery, errors=(404,)
+    ),
     Endpoint("GET", _SESSION, sessions.show_session, SessionView),
     Endpoint("PATCH", _SESSION, sessions.change_session, SessionView, body=UpdateSessionRequest),
-    Endpoint("DELETE", _SESSION, sessions.delete_session, None, 204),
-    Endpoint("GET", f"{_SESSION}/messages", sessions.list_messages, MessagesPage, query=PageQuery),
-    Endpoint("GET", f"{_SESSION}/events", sessions.list_events, EventsPage, query=EventsQuery),
-    Endpoint("GET", "/api/sse", events.watch_events, query=StreamQuery, media_type=_STREAM),
+    Endpoint("DELETE", _SESSION, sessions.delete_session, None, 204, errors=(409,)),
+    Endpoint(
+        "GET", f"{_SESSION}/messages", sessions.list_messages, MessagesPage, query=MessagesQuery
+    ),
+    Endpoint(
+        "GET",
+        f"{_SESSION}/events",
+        sessions.list_events,
+        EventsPage,
+        query=EventsQuery,
+        errors=(410,),
+    ),
+    Endpoint(
+        "GET",
+        "/api/sse",
+        events.watch_events,
+        query=StreamQuery,
+        media_type=_STREAM,
+        errors=(403, 404),
+    ),
     Endpoint(
         "POST",
         "/api/attachments",
@@ -142,15 +179,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET", "/api/attachments/{sha256}", attachments.download_attachment, media_type=_BYTES
     ),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
-    Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery),
-    Endpoint("GET", "/api/rules", people.list_rules, RulesView),
+    Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery, errors=(404,)),
+    Endpoint("GET", "/api/rules", people.list_rules, RulesView, errors=(403,)),
     Endpoint("DELETE", "/api/rules/{number}", people.remove_rule, None, 204),
     Endpoint(
         "POST", "/api/pairings", people.create_pairing, PairingCode, 201, body=CreatePairingRequest
     ),
-    Endpoint("GET", "/api/people", people.list_people, PeopleView),
+    Endpoint("GET", "/api/people", people.list_people, PeopleView, errors=(403,)),
     Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),
-    Endpoint("GET", "/api/audit", people.list_audit_entries, AuditView, query=AuditQuery),
+    Endpoint(
+        "GET", "/api/audit", people.list_audit_entries, AuditView, query=AuditQuery, errors=(403,)
+    ),
     Endpoint(
         "POST",
         "/api/login",
@@ -163,7 +202,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/api/logout", login.log_out, None, 204),
     Endpoint("POST", "/api/links", login.create_link, LinkView, 201),
     Endpoint("GET", "/api/me", meta.show_me, MeView),
-    Endpoint("GET", "/health", meta.show_health, Health, public=True),
+    Endpoint("GET", "/health", meta.show_health, Health, public_reply=HealthSummary, public=True),
     Endpoint("GET", "/api/openapi.json", show_openapi),
 )
 """The endpoints of the API."""

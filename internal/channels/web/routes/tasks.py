@@ -44,9 +44,9 @@ async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage
     query, queries = request.query, request.services.gateway.queries
     tasks = await queries.tasks(
         request.principal,
-        session_id=None if query.session_id is None else SessionId(query.session_id),
-        status=query.status,
-        before=query.cursor,
+        session_id=SessionId(query.session_id) if query.session_id else None,
+        status=query.status or None,
+        before=query.cursor or None,
         limit=query.limit + 1,
     )
     page = [task_view(task) for task in tasks[: query.limit]]

@@ -1,6 +1,7 @@
 """The route for token usage and cost."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.usage import UsageKey, UsageSum
@@ -12,7 +13,7 @@ class UsageQuery(RequestModel, frozen=True):
     """How usage is grouped, for which session, and the maximum number of groups."""
 
     by: UsageKey = "day"
-    session_id: Id | None = None
+    session_id: Id | UnsetType = UNSET
     limit: Limit = 50
 
 
@@ -28,7 +29,7 @@ async def list_usage(request: ApiRequest[UsageQuery, EmptyRequest]) -> UsageView
     found = await request.services.gateway.queries.usage(
         request.principal,
         query.by,
-        session_id=None if query.session_id is None else SessionId(query.session_id),
+        session_id=SessionId(query.session_id) if query.session_id else None,
         limit=query.limit,
     )
     return UsageView(found)

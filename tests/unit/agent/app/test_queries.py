@@ -10,7 +10,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.queries import MAX_TASK_CHARACTERS, Queries, question_view
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
-from internal.agent.domain.errors import Forbidden, InvalidRequest, NotFound
+from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Answer, Question, QuestionRecord
@@ -68,7 +68,7 @@ async def test_a_page_starts_after_a_known_item_of_the_principal(gateway: Gatewa
         (queries.sessions, made.session_id),
         (queries.questions, "question-1"),
     ):
-        with pytest.raises(InvalidRequest, match="cursor"):
+        with pytest.raises(NotFound, match="cursor"):
             await call(BOB, before=name)
 
 

@@ -113,13 +113,7 @@ def test_everybody_may_narrow_permissions(mode: Mode) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_iterations": 0}, "max_iterations must be above 0 and at most 10,000, not 0."),
-        ({"max_iterations": 10_001}, "not 10001"),
-        ({"max_cost": -0.1}, "max_cost must be above 0"),
-        ({"max_cost": 2_000_000}, "at most 1,000,000"),
-        ({"timeout_seconds": 0}, "timeout_seconds must be above 0 and at most 604,800"),
         ({"max_cost": 1.0, "model": "gpt-x"}, "max_cost needs a price for gpt-x: set llm.prices"),
-        ({"workspace": "work"}, "workspace must be an absolute path, not work."),
         ({"allow": ["shell("]}, "shell"),
         ({"deny": ["Not A Rule"]}, "Not A Rule"),
     ],
@@ -130,10 +124,19 @@ def test_invalid_values_are_rejected_by_name(options: dict[str, Any], sentence: 
     assert sentence in str(refused.value)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_nan_and_infinity_are_rejected(value: float) -> None:
-    with pytest.raises(InvalidRequest, match="max_cost must be above 0"):
-        build_run_spec(DEFAULTS, TaskOptions(max_cost=value), LOCAL_OWNER)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("max_iterations", [0, 10_001]),
+        ("max_cost", [0, -0.1, 2_000_000]),
+        ("timeout_seconds", [0, 604_801]),
+        ("workspace", ["", "work", "/a\0b", "/" * 4097]),
+    ],
+)
+def test_options_out_of_range_are_rejected_by_name(name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(msgspec.ValidationError, match=rf"\$\.{name}"):
+            run_spec(**{name: value})
 
 
 def test_the_workspace_of_the_settings_must_be_absolute() -> None:

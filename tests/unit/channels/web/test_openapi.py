@@ -29,3 +29,21 @@ def test_the_page_knows_every_event_and_control_frame(kind: type[Event | Control
     assert f"export interface {kind.__name__} {{" in text
     roster = text.partition("export const EVENTS")[2].partition("/**")[0]
     assert f'"{kind.name}"' in roster
+
+
+def test_every_status_is_described_with_its_body() -> None:
+    described = openapi.document(ENDPOINTS, "1.2.3")
+    for endpoint in ENDPOINTS:
+        responses = described["paths"][endpoint.path][endpoint.method.lower()]["responses"]
+        expected = {endpoint.status, *openapi.error_statuses(endpoint)}
+        assert set(responses) == {str(status) for status in expected}
+        for response in responses.values():
+            name = response.get("$ref", "").rpartition("/")[2]
+            assert not name or "content" in described["components"]["responses"][name]
+
+
+def test_query_parameters_are_never_null() -> None:
+    described = openapi.document(ENDPOINTS, "1.2.3")
+    for path in described["paths"].values():
+        for operation in path.values():
+            assert "null" not in str(operation["parameters"])
