@@ -14,7 +14,9 @@ BusyMode = Literal["steer", "queue", "interrupt"]
 class ChatAccess(Section):
     """Who may talk and who may operate in this channel: user ids, chat ids, or * for everyone."""
 
-    talk: tuple[Text, ...] = key(("*",), "Who may submit tasks; * is everyone who can see the app.")
+    talk: tuple[Text, ...] = key(
+        ("*",), "Who may submit tasks; * is everyone of the own organization who can see the app."
+    )
     operate: tuple[Text, ...] = key(
         (), "Who may answer questions and stop runs of others, besides paired operators."
     )

@@ -343,7 +343,9 @@ class ActionAnswers:
         *,
         phrases: ChatPhrases,
     ) -> ActionResult:
-        principal = await self._people.principal(action.user_id, action.chat_id)
+        principal = await self._people.principal(
+            action.user_id, action.chat_id, is_external=action.is_external
+        )
         actor = Actor(principal, self._transport.name, self._chat(action))
         if can_answer(record, actor):  # the name is stored with the answer
             actor = actor._replace(principal=await self._people.with_name(principal))

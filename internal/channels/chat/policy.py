@@ -1,6 +1,5 @@
 """Decide whether a message is processed: rules of the channel, rights of the sender."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -53,15 +52,21 @@ class SenderContext(NamedTuple):
     in_our_thread: bool = False
 
 
-def listed_rights(settings: ChatChannelSettings, user_id: str, chat_id: str) -> frozenset[Right]:
-    """Return the rights that the lists give a user; a group's list replaces the channel's."""
+def listed_rights(
+    settings: ChatChannelSettings, user_id: str, chat_id: str, *, is_external: bool = False
+) -> frozenset[Right]:
+    """Return the rights that the lists give a user; a group's list replaces the channel's.
+
+    A user of another organization has only those of entries with their own id.
+    """
     group, access = settings.group(chat_id), settings.access
     talk = access.talk if group.talk is None else group.talk
     operate = access.operate if group.operate is None else group.operate
     rights: set[Right] = set()
-    if _is_listed(user_id, chat_id, talk):
+    known = {user_id} if is_external else {user_id, chat_id, "*"}
+    if not known.isdisjoint(talk):
         rights.add("talk")
-    if _is_listed(user_id, chat_id, operate):
+    if not known.isdisjoint(operate):
         rights.add("operate")
     return frozenset(rights)
 
@@ -78,7 +83,9 @@ def check_message(
     if reason:
         return Ignored(reason)
     phrases = texts.phrases_for(text or "")
-    rights = listed_rights(settings, message.user_id, message.chat_id) | sender.granted
+    rights = sender.granted | listed_rights(
+        settings, message.user_id, message.chat_id, is_external=message.is_external
+    )
     principal = Principal(sender.principal_id, roles=rights)
     if not principal.may("talk") and not is_pairing(text or ""):
         return Reply(phrases("not_allowed"))
@@ -120,11 +127,10 @@ class ChatUsers:
         """Return the rights that a user has besides the lists; read from the store every time."""
         return await self._access.get_rights(self.principal_id(user_id))
 
-    async def principal(self, user_id: str, chat_id: str) -> Principal:
+    async def principal(self, user_id: str, chat_id: str, *, is_external: bool) -> Principal:
         """Return a user with the rights that they have in a chat now."""
-        rights = listed_rights(self._settings, user_id, chat_id) | await self.granted_rights(
-            user_id
-        )
+        listed = listed_rights(self._settings, user_id, chat_id, is_external=is_external)
+        rights = listed | await self.granted_rights(user_id)
         return Principal(self.principal_id(user_id), roles=rights)
 
     async def with_name(self, principal: Principal) -> Principal:
@@ -169,10 +175,6 @@ def _not_for_bot(
 
 def _group_policy(settings: ChatChannelSettings, chat_id: str) -> str:
     return settings.group(chat_id).policy or settings.group_policy
-
-
-def _is_listed(user_id: str, chat_id: str, names: Sequence[str]) -> bool:
-    return "*" in names or user_id in names or chat_id in names
 
 
 def _minutes_late(message: IncomingMessage, received: datetime) -> int:

@@ -62,6 +62,8 @@ class IncomingMessage(NamedTuple):
     quoted_id: str = ""
     thread_id: str = ""
     thread_root_id: str = ""
+    is_external: bool = False
+    """The sender belongs to another organization."""
 
 
 class RecalledMessage(NamedTuple):
@@ -87,6 +89,8 @@ class ChatAction(NamedTuple):
     chat_id: str
     message_id: str
     read_answer: Callable[[Question], AnswerInput | str]
+    is_external: bool = False
+    """The user belongs to another organization."""
 
 
 class TextContent(NamedTuple):

@@ -322,6 +322,12 @@ class LarkApi:
         data = await self._api.call(LarkRequest("GET", "/open-apis/bot/v3/info"))
         return _required_text(data.get("bot") or {}, "open_id")
 
+    async def tenant_key(self) -> str:
+        """Return the tenant in which the app is installed; requires a scope of its own."""
+        call = LarkRequest("GET", "/open-apis/tenant/v2/tenant/query")
+        data = await self._api.call(call, _CLICK_POLICY)
+        return _required_text(data.get("tenant") or {}, "tenant_key")
+
     async def name_of(self, open_id: str) -> str:
         """Return a person's name; requires a scope of its own."""
         path = f"/open-apis/contact/v3/users/{quote(open_id, safe='')}"

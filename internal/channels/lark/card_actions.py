@@ -27,8 +27,9 @@ CallbackResponse = dict[str, Any]
 """What Lark shows: a toast and optionally another card."""
 
 
-class _Ids(msgspec.Struct):
+class _Operator(msgspec.Struct):
     open_id: str = ""
+    tenant_key: str = ""
 
 
 class _Action(msgspec.Struct):
@@ -42,7 +43,7 @@ class _Where(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    operator: _Ids
+    operator: _Operator
     action: _Action
     context: _Where
 
@@ -50,6 +51,7 @@ class _Event(msgspec.Struct):
 class _Header(msgspec.Struct):
     event_type: str = ""
     event_id: str = ""
+    tenant_key: str = ""
 
 
 class _Envelope(msgspec.Struct):
@@ -90,7 +92,7 @@ class CardActionHandler:
         except msgspec.DecodeError as error:
             log.warning("malformed card action", extra={"reason": truncate_line(str(error), 200)})
             return self._toast("error", "click_malformed")
-        action = _read_action(event)
+        action = _read_action(event, header.tenant_key)
         result = self._malformed() if action is None else self._run(action)
         if result is None:
             return self._toast("error", "click_not_stored")
@@ -126,7 +128,7 @@ class CardActionHandler:
         return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
 
 
-def _read_action(event: _Event) -> ChatAction | None:
+def _read_action(event: _Event, tenant_key: str) -> ChatAction | None:
     """Return the action of an event; None if its value is not that of our buttons."""
     try:
         button = msgspec.convert(event.action.value, ButtonAction)
@@ -143,4 +145,5 @@ def _read_action(event: _Event) -> ChatAction | None:
         chat_id=event.context.open_chat_id,
         message_id=event.context.open_message_id,
         read_answer=read_answer,
+        is_external=event.operator.tenant_key != tenant_key,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.chat.transport import (
@@ -33,6 +34,7 @@ from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
 from internal.channels.lark.directory import BotIdentity
 from internal.channels.lark.events import (
     EventReceiver,
+    EventSource,
     LarkMessage,
     LarkRecall,
     message_text,
@@ -76,6 +78,7 @@ class LarkTransport:
         self.identity = BotIdentity(self._api)
         self._replies = ReplySender(self._api, self.app)
         self._connection = LarkConnection(credentials, self._on_event, clock, timeouts)
+        self._source, self._is_tenant_known = EventSource(self.app), False
         self._receiver: EventReceiver | None = None
         self._actions: CardActionHandler | None = None
 
@@ -92,9 +95,11 @@ class LarkTransport:
         """
         self._receiver = EventReceiver(on_message)
         self._actions = CardActionHandler(self.app, self._texts, on_action)
+        await self._find_tenant()
         self._connection.start()
         try:
             await self.identity.fetch()
+            await self._find_tenant()
             await self._connection.wait()
             raise TransportUnavailable(self._connection.state.why)
         finally:
@@ -171,10 +176,21 @@ class LarkTransport:
             log.info("thread cannot be read", extra={"reason": str(error)})
         return False
 
+    async def _find_tenant(self) -> None:
+        """Ask for the tenant once; without an answer it is that of the first event."""
+        if not self._is_tenant_known:
+            try:
+                self._source.tenant_key = await self._api.tenant_key()
+                self._is_tenant_known = True
+            except LarkspurError as error:
+                log.info("tenant of the app unknown", extra={"reason": str(error)})
+
     def _on_event(self, payload: bytes) -> dict[str, Any] | None:
         """Handle an event, in the connection's thread; return the body of its acknowledgement."""
         if self._actions is None or self._receiver is None:
             return None  # the connection starts after both exist
+        if not self._source.accepts(payload):
+            return None
         response = self._actions.handle(payload)
         if response is None:
             self._receiver.receive(payload)
@@ -197,6 +213,7 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
         quoted_id="" if is_place_in_thread else message.parent_id,
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
+        is_external=message.is_external,
     )
 
 

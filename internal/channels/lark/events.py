@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import msgspec
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.text import truncate_line
@@ -26,6 +26,7 @@ class _Ids(msgspec.Struct):
 class _Sender(msgspec.Struct):
     sender_type: str = "user"
     sender_id: _Ids | None = None
+    tenant_key: str = ""
 
 
 class _Mention(msgspec.Struct):
@@ -57,13 +58,21 @@ class _Recall(msgspec.Struct):
     chat_id: str = ""
 
 
-class _Header(msgspec.Struct):
+class EventHeader(msgspec.Struct, frozen=True):
+    """The type of an event, and the app and the tenant that it belongs to."""
+
     event_type: str = ""
+    app_id: str = ""
+    tenant_key: str = ""
 
 
 class _Envelope(msgspec.Struct):
-    header: _Header = msgspec.field(default_factory=_Header)
+    header: EventHeader = EventHeader()
     event: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _HeaderOnly(msgspec.Struct):
+    header: EventHeader = EventHeader()
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
@@ -99,6 +108,8 @@ class LarkMessage(NamedTuple):
     parent_id: str = ""
     root_id: str = ""
     thread_id: str = ""
+    is_external: bool = False
+    """The sender belongs to another tenant."""
 
     @property
     def name(self) -> str:
@@ -132,7 +143,7 @@ def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | None:
     envelope = _envelope.decode(payload)
     match envelope.header.event_type:
         case "im.message.receive_v1":
-            return _read_message(envelope.event)
+            return _read_message(envelope.event, envelope.header.tenant_key)
         case "im.message.recalled_v1":
             recall = _recall.decode(envelope.event)
             if not recall.message_id or not recall.chat_id:
@@ -142,7 +153,7 @@ def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | None:
             return None
 
 
-def _read_message(raw: msgspec.Raw) -> LarkMessage:
+def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
     event = _event.decode(raw)
     body, sender = event.message, event.sender or _Sender()
     if body is None or not body.message_id or not body.chat_id:
@@ -160,6 +171,7 @@ def _read_message(raw: msgspec.Raw) -> LarkMessage:
         parent_id=body.parent_id,
         root_id=body.root_id,
         thread_id=body.thread_id,
+        is_external=sender.tenant_key != tenant_key,
     )
 
 
@@ -250,6 +262,40 @@ _READERS: Mapping[str, Callable[[dict[str, Any], Mapping[str, str]], str]] = {
 
 
 log = logging.getLogger(__name__)
+
+_header = msgspec.json.Decoder(_HeaderOnly)
+_MAX_REPORTED = 256
+
+
+class EventSource:
+    """Accepts the events of one app in its tenant; Lark's client checks neither.
+
+    While `tenant_key` is unknown, it becomes that of the first event of the app.
+    """
+
+    def __init__(self, app_id: str, tenant_key: str = "") -> None:
+        self.tenant_key = tenant_key
+        self._app_id = app_id
+        self._reported: LRUCache[tuple[str, str], bool] = LRUCache(_MAX_REPORTED)
+
+    def accepts(self, payload: bytes) -> bool:
+        """Return False for an event of another app or tenant; each source is logged once."""
+        try:
+            header = _header.decode(payload).header
+        except msgspec.DecodeError:
+            return True  # the receiver reports malformed events
+        if header.app_id == self._app_id and header.tenant_key:
+            self.tenant_key = self.tenant_key or header.tenant_key
+            if header.tenant_key == self.tenant_key:
+                return True
+        source = (header.app_id, header.tenant_key)
+        if source not in self._reported:
+            self._reported[source] = True
+            names = {"app_id": header.app_id, "tenant_key": header.tenant_key}
+            details = {name: truncate_line(value, 80) for name, value in names.items()}
+            log.warning("events of another app or tenant are refused", extra=details)
+        return False
+
 
 STORE_TIMEOUT_SECONDS = 0.9
 _CACHE_SIZE, _CACHE_SECONDS = 2_048, 600.0

@@ -37,12 +37,13 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A simulated person."""
+    """A simulated person. With another `tenant_key` it is a guest of another organization."""
 
     open_id: str
     user_id: str
     union_id: str
     name: str
+    tenant_key: str = TENANT
 
     def ids(self) -> Json:
         """Return the ids as events contain them."""

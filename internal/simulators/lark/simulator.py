@@ -207,9 +207,9 @@ class LarkSim:
         """Send the events of a message again, whatever their outcome was."""
         self.lark.redeliver(message_id)
 
-    def push(self, event_type: str, event: Json) -> None:
-        """Send any event, valid or not, to the first app."""
-        self.lark.delivery.emit(self.app, event_type, event)
+    def push(self, event_type: str, event: Json, **source: str) -> None:
+        """Send any event, valid or not, to the first app; `source` replaces header fields."""
+        self.lark.delivery.emit(self.app, event_type, event, source)
 
     async def push_bytes(self, data: bytes) -> None:
         """Send bytes on every connection without framing them."""

@@ -4,7 +4,7 @@ No method awaits, so a check and the change that depends on it cannot be interru
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from internal.simulators.lark.clock import SimClock
 from internal.simulators.lark.errors import NOT_IN_CHAT, LarkError, bad_parameter
@@ -54,9 +54,9 @@ class LarkState:
         for name in GROUPS:
             self.add_group(name, people, self.apps)
 
-    def add_person(self, name: str) -> Person:
+    def add_person(self, name: str, tenant_key: str = TENANT) -> Person:
         """Add a person and a direct chat with each bot."""
-        person = Person(new_id("ou"), new_id("u"), new_id("on"), name)
+        person = Person(new_id("ou"), new_id("u"), new_id("on"), name, tenant_key)
         self.people[person.open_id] = person
         for app_id, app in self.apps.items():
             self._add_chat(Chat(new_id("oc"), "p2p", app.name, [person.open_id], {app_id}))
@@ -178,8 +178,16 @@ class LarkState:
             self._sent[app.app_id, uuid] = (message.message_id, self.clock.now())
 
 
-def encode_event(app: App, event_type: str, event: Json, *, at_ms: int, event_id: str) -> bytes:
-    """Return an event in Lark's JSON format, schema 2.0."""
+def encode_event(
+    app: App,
+    event_type: str,
+    event: Json,
+    *,
+    at_ms: int,
+    event_id: str,
+    source: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return an event in Lark's JSON format, schema 2.0; `source` replaces fields of its header."""
     header = {
         "event_id": event_id,
         "token": "",
@@ -187,6 +195,7 @@ def encode_event(app: App, event_type: str, event: Json, *, at_ms: int, event_id
         "event_type": event_type,
         "tenant_key": TENANT,
         "app_id": app.app_id,
+        **(source or {}),
     }
     return encode({"schema": "2.0", "header": header, "event": event})
 

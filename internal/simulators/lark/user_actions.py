@@ -42,7 +42,8 @@ def text_draft(state: LarkState, words: str, mentions: Sequence[str] = ()) -> Me
             raise ActionError(f"unknown open_id: {open_id}")
         key = f"@_user_{len(found) + 1}"
         bot = any(app.open_id == open_id for app in state.apps.values())
-        kind = {"mentioned_type": "bot" if bot else "user", "tenant_key": TENANT}
+        tenant = TENANT if bot else state.people[open_id].tenant_key
+        kind = {"mentioned_type": "bot" if bot else "user", "tenant_key": tenant}
         found.append(make_mention(key, open_id, name, **kind))
         if f"@{name}" in words:
             words = words.replace(f"@{name}", key, 1)
@@ -106,7 +107,7 @@ def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
         "sender": {
             "sender_id": state.people[message.sender].ids(),
             "sender_type": "user",
-            "tenant_key": TENANT,
+            "tenant_key": state.people[message.sender].tenant_key,
         },
         "message": {
             "message_id": message.message_id,

@@ -18,7 +18,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import Chat, ChatMessage, Json, Person
+from internal.simulators.lark.model import TENANT, Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
@@ -114,7 +114,7 @@ class QuestionChat:
             action["form_value"] = entered
         return await self.deliver(
             {
-                "operator": (person or self.lark.person).ids(),
+                "operator": {**(person or self.lark.person).ids(), "tenant_key": TENANT},
                 "token": "c-1",
                 "action": action,
                 "context": {

@@ -10,7 +10,7 @@ import msgspec
 from internal.simulators.lark.cards.card_json import CardPart, check_card, is_schema_2, iter_parts
 from internal.simulators.lark.cards.cardkit import is_streaming
 from internal.simulators.lark.errors import CardError, LarkError, bad_field, bad_parameter
-from internal.simulators.lark.model import TENANT, App, ChatMessage, ClickToken, Json, new_id
+from internal.simulators.lark.model import App, ChatMessage, ClickToken, Json, new_id
 from internal.simulators.lark.rest.call import RestCall, RestEndpoint
 from internal.simulators.lark.rest.im_messages import show_card
 from internal.simulators.lark.state import LarkState
@@ -81,7 +81,10 @@ async def click(
     token = new_id("c").replace("_", "-")
     state.clicks[token] = ClickToken(message_id, app.app_id, state.clock.now())
     event = {
-        "operator": {**state.people[person].ids(), "tenant_key": TENANT},
+        "operator": {
+            **state.people[person].ids(),
+            "tenant_key": state.people[person].tenant_key,
+        },
         "token": token,
         "action": action,
         "host": "im_message",

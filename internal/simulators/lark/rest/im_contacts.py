@@ -116,7 +116,7 @@ def list_members(state: LarkState, call: RestCall) -> Json:
             "member_id_type": kind,
             "member_id": state.people[open_id].ids()[kind],
             "name": state.people[open_id].name,
-            "tenant_key": TENANT,
+            "tenant_key": state.people[open_id].tenant_key,
         }
         for open_id in chat.members
     ]
@@ -162,12 +162,19 @@ def bot_info(_: LarkState, call: RestCall) -> TopLevelResult:
     return TopLevelResult({"bot": bot})
 
 
+def query_tenant(_: LarkState, call: RestCall) -> Json:
+    """Return the organization in which the app is installed."""
+    tenant = {"name": "Larkspur", "display_id": "F1", "tenant_tag": 0, "tenant_key": TENANT}
+    return {"tenant": tenant | {"domain": f"{call.app.name.lower()}.example"}}
+
+
 def get_user(state: LarkState, call: RestCall) -> Json:
     """Return a person."""
     person = state.person(_read_id_type(call, "user_id_type"), call.path["user_id"])
     if person is None:
         raise LarkError(NO_CONTACT, "no user authority error")
-    user = {**person.ids(), "name": person.name, "en_name": person.name, "tenant_key": TENANT}
+    user = {**person.ids(), "name": person.name, "en_name": person.name}
+    user["tenant_key"] = person.tenant_key
     return {"user": user}
 
 
@@ -188,5 +195,6 @@ ENDPOINTS = (
     RestEndpoint("GET", _CHATS + "/{chat_id}", get_chat),
     RestEndpoint("GET", _CHATS + "/{chat_id}/members", list_members),
     RestEndpoint("GET", "/open-apis/bot/v3/info", bot_info),
+    RestEndpoint("GET", "/open-apis/tenant/v2/tenant/query", query_tenant),
     RestEndpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user),
 )

@@ -7,6 +7,7 @@ not known.
 import asyncio
 import random
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from internal.simulators.lark.clock import SimClock
@@ -25,12 +26,16 @@ _REMEMBERED = 2_000
 
 @dataclass(slots=True, eq=False)
 class EventPush:
-    """An event for an app. `attempts` holds the outcomes: ok, failed, late or nobody."""
+    """An event for an app. `attempts` holds the outcomes: ok, failed, late or nobody.
+
+    `source` replaces fields of the header: `app_id` and `tenant_key` of somebody else.
+    """
 
     app: App
     event_type: str
     event: Json
     at_ms: int
+    source: Mapping[str, str] | None = None
     event_id: str = field(default_factory=lambda: new_id("ev"))
     attempts: list[str] = field(default_factory=list)
     done: bool = False
@@ -44,7 +49,12 @@ class EventPush:
     def encode(self) -> bytes:
         """Return the event's JSON."""
         return encode_event(
-            self.app, self.event_type, self.event, at_ms=self.at_ms, event_id=self.event_id
+            self.app,
+            self.event_type,
+            self.event,
+            at_ms=self.at_ms,
+            event_id=self.event_id,
+            source=self.source,
         )
 
 
@@ -64,9 +74,11 @@ class EventDelivery:
         """Start delivering in this task group; None stops."""
         self._tasks = tasks
 
-    def emit(self, app: App, event_type: str, event: Json) -> None:
-        """Send an event, or hold it while events are reordered."""
-        push = EventPush(app, event_type, event, self._clock.now_ms())
+    def emit(
+        self, app: App, event_type: str, event: Json, source: Mapping[str, str] | None = None
+    ) -> None:
+        """Send an event, or hold it while events are reordered; `source` is that of `EventPush`."""
+        push = EventPush(app, event_type, event, self._clock.now_ms(), source)
         self.pushes.append(push)
         self._held.append(push)
         if len(self._held) > self.faults.reorder:
@@ -97,9 +109,11 @@ class EventDelivery:
                 break
         push.done = True
 
-    async def call_back(self, app: App, event: Json) -> EventAck | None:
+    async def call_back(
+        self, app: App, event: Json, source: Mapping[str, str] | None = None
+    ) -> EventAck | None:
         """Send a click, which is never repeated; return its acknowledgement or None."""
-        push = EventPush(app, "card.action.trigger", event, self._clock.now_ms())
+        push = EventPush(app, "card.action.trigger", event, self._clock.now_ms(), source)
         self.pushes.append(push)
         outcome, ack = await self._attempt(push)
         push.attempts.append(outcome)

@@ -150,3 +150,12 @@ def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
     assert judged.principal.id == "lark:cli_1:ou_1"
     assert judged.principal.may("operate")
     assert not judged.principal.may("owner")
+
+
+def test_a_user_of_another_organization_has_only_the_rights_of_their_own_entries() -> None:
+    access = ChatAccess(talk=("*", "oc_1", "ou_1"), operate=("*", "oc_1"))
+    settings = with_values(SETTINGS, access=access)
+    assert listed_rights(settings, "ou_1", "oc_1", is_external=True) == {"talk"}
+    assert listed_rights(settings, "ou_2", "oc_1", is_external=True) == frozenset()
+    found = check_message(MESSAGE._replace(is_external=True), SETTINGS, SENDER, texts=EN_TEXTS)
+    assert isinstance(found, Reply)

@@ -97,7 +97,13 @@ def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> N
         ({"content": "{}"}, {"text": ""}),
         ({"kind": "sticker"}, {"text": None}),
         ({"created": 0}, {"sent_at": datetime.fromtimestamp(0, UTC)}),
+        ({"parent_id": "om_0", "root_id": "om_1"}, {"quoted_id": "om_0"}),
         ({"parent_id": "om_0", "thread_id": "omt_1"}, {"quoted_id": "om_0", "thread_id": "omt_1"}),
+        (  # the root of a thread is the parent of all of its messages
+            {"parent_id": "om_0", "root_id": "om_0", "thread_id": "omt_1"},
+            {"thread_id": "omt_1", "thread_root_id": "om_0"},
+        ),
+        ({"is_external": True}, {"is_external": True}),
     ],
 )
 def test_a_lark_message_is_one_of_the_chat_application(

@@ -11,6 +11,7 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.channels.chat.transport import ReceivedMessage
 from internal.channels.lark.events import (
     EventReceiver,
+    EventSource,
     LarkMessage,
     LarkRecall,
     Mention,
@@ -169,3 +170,29 @@ async def test_other_payloads_are_acknowledged() -> None:
     receiver = EventReceiver(StuckStore().accept)
     for payload in (b"", b"{}", b"\xff\xfe", b'{"header": {"event_type": "other"}}', event("")):
         await asyncio.to_thread(receiver.receive, payload)
+
+
+def event_of(app_id: str, tenant_key: str) -> bytes:
+    return json.dumps({"header": {"app_id": app_id, "tenant_key": tenant_key}}).encode()
+
+
+def test_only_events_of_the_own_app_and_tenant_are_accepted() -> None:
+    source = EventSource("cli_1")
+    assert not source.accepts(event_of("cli_2", "tk_2"))
+    assert not source.accepts(event_of("cli_1", ""))
+    assert source.accepts(event_of("cli_1", "tk_1"))  # it settles an unknown tenant
+    assert not source.accepts(event_of("cli_1", "tk_2"))
+    assert source.accepts(event_of("cli_1", "tk_1"))
+    assert not source.accepts(b"{}")
+    assert source.accepts(b"no JSON")  # reported as malformed by the receiver
+    assert not EventSource("cli_1", "tk_1").accepts(event_of("cli_1", "tk_2"))
+
+
+@pytest.mark.parametrize(("tenant", "external"), [("tk_1", False), ("tk_2", True), ("", True)])
+def test_a_sender_of_another_tenant_is_external(tenant: str, external: bool) -> None:
+    header = {"event_type": "im.message.receive_v1", "tenant_key": "tk_1"}
+    sender = {"sender_id": {"open_id": "ou_1"}, "tenant_key": tenant}
+    event = {"sender": sender, "message": {"message_id": "om_1", "chat_id": "oc_1"}}
+    read = read_event(json.dumps({"header": header, "event": event}))
+    assert isinstance(read, LarkMessage)
+    assert read.is_external is external
