@@ -198,12 +198,19 @@ class _Reader:
             self._add_problem("the parser skipped a part of it")
         if node.type in _REDIRECTS and self._follows_number(node):
             self._add_problem("a redirection is ambiguous")
+        if node.type == "command_substitution" and children[0].type == "`":
+            self._check_backquotes(node)
         if handler := self._handlers.get(node.type):
             handler(node)
         else:
             if children and node.is_named and node.type not in _STRUCTURES:
                 self._add_problem(f"the syntax {node.type.replace('_', ' ')} is not supported")
             self._push(children)
+
+    def _check_backquotes(self, node: Node) -> None:
+        """Check backquotes: a shell removes backslashes from the text before it parses it."""
+        if self.raw.find(b"\\", node.start_byte, node.end_byte) >= 0:
+            self._add_problem("a backslash inside backquotes is ambiguous; write $(…)")
 
     def _is_covered(self, node: Node, children: list[Node]) -> bool:
         """Return True if there are only blanks between the children of a node."""

@@ -144,6 +144,9 @@ PARTS = [
 ]
 
 SUBSTITUTIONS = [
+    Row('echo "a`git log \\`rm x\\``"', "N"),
+    Row('echo "a`git \\\\log`"', "N"),
+    Row('echo "a`git log`"', "A"),
     Row('echo "now: $(git status)"', "A"),
     Row('echo "now: $HOME and ${USER}"', "A"),
     Row("echo 'now: $(rm x)'", "A"),

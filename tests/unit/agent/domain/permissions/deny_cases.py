@@ -359,6 +359,9 @@ DENY_CLASSES: dict[str, list[Row]] = {
         Row("git <&- log", "N"),
         Row("ls <&-", "A"),
         Row("ls 2>&-", "A"),
+        Row("echo `r\\\\m x`", "N"),
+        Row("echo `git \\\\push`", "N"),
+        Row("echo `ls \\`rm x\\``", "N"),
     ],
     "a gap that the parser skips": [
         Row("> \\  /dev/null", "N"),
