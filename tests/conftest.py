@@ -35,6 +35,14 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A working folder beside the home folder."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def environ(home: Path) -> dict[str, str]:
     """The whole environment of a child process; only PATH comes from the machine."""
     path = os.environ["PATH"]  # noqa: TID251 - needed to find programs

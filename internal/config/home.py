@@ -70,6 +70,22 @@ def locate(environ: Mapping[str, str] = os.environ) -> Path:
         raise HomeError(f"LARKSPUR_HOME is {named}, but there is no such user.") from None
 
 
+def find_home_in(folder: str, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the home folder of Larkspur, or else of the user, if a folder is or contains it.
+
+    Folders are compared by device and inode. None if it contains neither.
+
+    Raises:
+        HomeError: as for `locate`.
+    """
+    wanted = Path(folder)
+    for home in (locate(environ), Path(os.path.expanduser("~"))):  # noqa: PTH111 - never raises
+        resolved = home.resolve()
+        if any(each.exists() and each.samefile(wanted) for each in (resolved, *resolved.parents)):
+            return home
+    return None
+
+
 def provider_named(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the model provider that the environment names, or None."""
     return environ.get("LARKSPUR_LLM__PROVIDER")

@@ -54,27 +54,27 @@ def imported_by(argv: list[str], environ: dict[str, str], cwd: Path) -> set[str]
     return set(done.stderr.decode().rpartition("\n")[2].split())
 
 
-def test_version_is_that_of_the_package(environ: dict[str, str], tmp_path: Path) -> None:
-    done = larkspur("--version", environ=environ, cwd=tmp_path)
+def test_version_is_that_of_the_package(environ: dict[str, str], work: Path) -> None:
+    done = larkspur("--version", environ=environ, cwd=work)
     assert (done.returncode, done.stdout) == (0, f"larkspur {VERSION}\n".encode())
     assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_version_imports_almost_nothing(environ: dict[str, str], tmp_path: Path) -> None:
-    loaded = imported_by(["--version"], environ, tmp_path)
+def test_version_imports_almost_nothing(environ: dict[str, str], work: Path) -> None:
+    loaded = imported_by(["--version"], environ, work)
     assert {"larkspur.main", "larkspur.version"} <= loaded
     assert loaded.isdisjoint({*HEAVY, "argparse", "typing", "json", "http.client", "pathlib"})
 
 
-def test_help_imports_only_the_standard_library(environ: dict[str, str], tmp_path: Path) -> None:
-    loaded = imported_by(["--help"], environ, tmp_path)
+def test_help_imports_only_the_standard_library(environ: dict[str, str], work: Path) -> None:
+    loaded = imported_by(["--help"], environ, work)
     assert "argparse" in loaded
     assert loaded.isdisjoint({*HEAVY, "http.client"})
 
 
 @pytest.mark.parametrize("argv", [["serve", "--help"], ["doctor", "-h"], ["config", "--help"]])
-def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_path: Path) -> None:
-    done = larkspur(*argv, environ=environ, cwd=tmp_path)
+def test_every_command_has_help(argv: list[str], environ: dict[str, str], work: Path) -> None:
+    done = larkspur(*argv, environ=environ, cwd=work)
     assert done.returncode == 0
     assert f"usage: larkspur {argv[0]}".encode() in done.stdout
 
@@ -102,11 +102,11 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], tmp_pa
     ],
 )
 def test_usage_error_is_one_sentence(
-    argv: list[str | bytes], sentence: str, environ: dict[str, str], home: Path, tmp_path: Path
+    argv: list[str | bytes], sentence: str, environ: dict[str, str], home: Path, work: Path
 ) -> None:
     (home / "token").write_text("t" * 64)
     (home / "token").chmod(0o600)
-    done = larkspur(*argv, environ=environ, cwd=tmp_path)
+    done = larkspur(*argv, environ=environ, cwd=work)
     told = done.stderr.decode()
     assert sentence in told
     assert "Traceback" not in told
@@ -114,27 +114,27 @@ def test_usage_error_is_one_sentence(
     assert done.returncode in {1, 2, 3}
 
 
-def test_invalid_setting_exits_with_3(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
+def test_invalid_setting_exits_with_3(environ: dict[str, str], home: Path, work: Path) -> None:
     (home / "config.yaml").write_text("llm:\n  modle: x\n")
-    done = larkspur("-p", "hello", environ=environ, cwd=tmp_path)
+    done = larkspur("-p", "hello", environ=environ, cwd=work)
     assert done.returncode == 3
     assert b"config.yaml:2" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
-def test_missing_key_exits_with_3(environ: dict[str, str], tmp_path: Path) -> None:
+def test_missing_key_exits_with_3(environ: dict[str, str], work: Path) -> None:
     environ["LARKSPUR_LLM__PROVIDER"] = "anthropic"
-    done = larkspur("-p", "hello", environ=environ, cwd=tmp_path)
+    done = larkspur("-p", "hello", environ=environ, cwd=work)
     assert done.returncode == 3
     assert b"ANTHROPIC_API_KEY" in done.stderr
     assert done.stderr.count(b"\n") == 1
 
 
-def test_closed_standard_output_is_not_reported(environ: dict[str, str], tmp_path: Path) -> None:
+def test_closed_standard_output_is_not_reported(environ: dict[str, str], work: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", f'exec "{LARKSPUR}" -p hello >&-'],
         env=environ,
-        cwd=tmp_path,
+        cwd=work,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         check=False,
@@ -142,13 +142,13 @@ def test_closed_standard_output_is_not_reported(environ: dict[str, str], tmp_pat
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_closed_pipe_of_the_help_is_not_reported(environ: dict[str, str], tmp_path: Path) -> None:
+def test_closed_pipe_of_the_help_is_not_reported(environ: dict[str, str], work: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
         [LARKSPUR, "--help"],
         env=environ,
-        cwd=tmp_path,
+        cwd=work,
         stdin=subprocess.DEVNULL,
         stdout=writer,
         stderr=subprocess.PIPE,
@@ -158,11 +158,11 @@ def test_closed_pipe_of_the_help_is_not_reported(environ: dict[str, str], tmp_pa
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_waiting_for_standard_input_is_reported(environ: dict[str, str], tmp_path: Path) -> None:
+def test_waiting_for_standard_input_is_reported(environ: dict[str, str], work: Path) -> None:
     with subprocess.Popen(
         [LARKSPUR, "-p", "what is 6*7"],
         env=environ,
-        cwd=tmp_path,
+        cwd=work,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -174,26 +174,26 @@ def test_waiting_for_standard_input_is_reported(environ: dict[str, str], tmp_pat
     assert b"using the offline demo model" in err
 
 
-def test_schema_is_printed(environ: dict[str, str], tmp_path: Path) -> None:
-    done = larkspur("events", "schema", environ=environ, cwd=tmp_path)
+def test_schema_is_printed(environ: dict[str, str], work: Path) -> None:
+    done = larkspur("events", "schema", environ=environ, cwd=work)
     assert "WorkflowEventEnvelope" in json.loads(done.stdout)["$defs"]
-    page = larkspur("events", "schema", "--markdown", environ=environ, cwd=tmp_path)
+    page = larkspur("events", "schema", "--markdown", environ=environ, cwd=work)
     assert page.stdout.startswith(b"# Events\n")
 
 
 def test_settings_are_shown_without_secrets(
-    environ: dict[str, str], home: Path, tmp_path: Path
+    environ: dict[str, str], home: Path, work: Path
 ) -> None:
     environ |= {"ANTHROPIC_API_KEY": "canary-secret"}
-    done = larkspur("config", "show", environ=environ, cwd=tmp_path)
+    done = larkspur("config", "show", environ=environ, cwd=work)
     assert b"llm.api_key: set  # environment ANTHROPIC_API_KEY\n" in done.stdout
     assert b"canary" not in done.stdout + done.stderr
-    path = larkspur("config", "path", environ=environ, cwd=tmp_path)
+    path = larkspur("config", "path", environ=environ, cwd=work)
     assert path.stdout == f"{home}/config.yaml\n".encode()
 
 
-def test_doctor_accepts_a_new_home(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
-    done = larkspur("doctor", "--json", environ=environ, cwd=tmp_path)
+def test_doctor_accepts_a_new_home(environ: dict[str, str], home: Path, work: Path) -> None:
+    done = larkspur("doctor", "--json", environ=environ, cwd=work)
     checks = {check["name"]: check for check in json.loads(done.stdout)}
     assert done.returncode == 0
     assert not [check for check in checks.values() if check["state"] == "fail"]
@@ -202,24 +202,22 @@ def test_doctor_accepts_a_new_home(environ: dict[str, str], home: Path, tmp_path
     assert list(home.iterdir()) == []  # it changes nothing
 
 
-def test_doctor_reports_problems(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
+def test_doctor_reports_problems(environ: dict[str, str], home: Path, work: Path) -> None:
     (home / "token").write_text("t" * 64)
     (home / "token").chmod(0o644)
     (home / "larkspur.db").write_bytes(b"not a database" * 100)
     home.chmod(0o755)
     environ["LARKSPUR_LLM__PROVIDER"] = "anthropic"
-    done = larkspur("doctor", environ=environ, cwd=tmp_path)
+    done = larkspur("doctor", environ=environ, cwd=work)
     lines = {line.split()[1]: line.split()[0] for line in done.stdout.decode().splitlines()}
     assert done.returncode == 3
     assert (lines["token:"], lines["database:"], lines["model:"]) == ("fail", "fail", "fail")
     assert lines["home:"] == "warn"
 
 
-def test_doctor_reports_invalid_settings(
-    environ: dict[str, str], home: Path, tmp_path: Path
-) -> None:
+def test_doctor_reports_invalid_settings(environ: dict[str, str], home: Path, work: Path) -> None:
     (home / "config.yaml").write_text("server: [\n")
-    done = larkspur("doctor", environ=environ, cwd=tmp_path)
+    done = larkspur("doctor", environ=environ, cwd=work)
     assert done.returncode == 3
     assert b"fail  settings: " in done.stdout
     assert b"Traceback" not in done.stderr
@@ -230,22 +228,22 @@ def test_doctor_reports_invalid_settings(
     [("y", "task-", 0), ("", "task-", 0), ("what?", "", 2), ("\x04", "", 2)],
 )
 async def test_mistyped_command_is_confirmed_on_a_terminal(
-    answer: str, seen: str, code: int, environ: dict[str, str], home: Path, tmp_path: Path
+    answer: str, seen: str, code: int, environ: dict[str, str], home: Path, work: Path
 ) -> None:
-    larkspur("-p", "hello", environ=environ, cwd=tmp_path)
-    async with start_terminal([LARKSPUR, "taks"], environ, tmp_path) as tty:
+    larkspur("-p", "hello", environ=environ, cwd=work)
+    async with start_terminal([LARKSPUR, "taks"], environ, work) as tty:
         await tty.wait_for("Did you mean `larkspur tasks`?", "[n]")
         tty.type(answer if answer == "\x04" else f"{answer}\r")
         assert await tty.wait_exit() == code
         assert seen in tty.screen.text
-    tasks = json.loads(larkspur("tasks", "--json", environ=environ, cwd=tmp_path).stdout)
+    tasks = json.loads(larkspur("tasks", "--json", environ=environ, cwd=work).stdout)
     assert [task["task"] for task in tasks] == ["hello"]
 
 
 async def test_mistyped_command_can_start_a_session(
-    environ: dict[str, str], home: Path, tmp_path: Path
+    environ: dict[str, str], home: Path, work: Path
 ) -> None:
-    async with start_terminal([LARKSPUR, "taks"], environ, tmp_path) as tty:
+    async with start_terminal([LARKSPUR, "taks"], environ, work) as tty:
         await tty.wait_for("Did you mean `larkspur tasks`?", "[n]")
         tty.type("n\r")
         await tty.wait_for("> taks", "offline demo model")

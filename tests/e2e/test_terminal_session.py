@@ -174,9 +174,9 @@ async def test_a_signal_stops_the_task_and_restores_the_terminal(
 
 
 async def test_a_signal_before_the_prompt_restores_the_terminal(
-    environ: dict[str, str], tmp_path: Path
+    environ: dict[str, str], work: Path
 ) -> None:
-    async with start_terminal([LARKSPUR], environ, tmp_path) as tty:
+    async with start_terminal([LARKSPUR], environ, work) as tty:
         before = tty.modes()
         tty.process.send_signal(signal.SIGTERM)
         assert await tty.wait_exit() in {143, -signal.SIGTERM}
@@ -370,9 +370,9 @@ async def test_no_colours_and_ascii_glyphs(home: Path, environ: dict[str, str]) 
     assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m|38;5", raw)
 
 
-async def test_a_missing_key_is_an_error(home: Path, environ: dict[str, str]) -> None:
+async def test_a_missing_key_is_an_error(work: Path, environ: dict[str, str]) -> None:
     keyless = {**environ, "LARKSPUR_LLM__PROVIDER": "anthropic"}
-    async with start_terminal([LARKSPUR], keyless, home.parent) as tty:
+    async with start_terminal([LARKSPUR], keyless, work) as tty:
         before = tty.modes()
         assert await tty.wait_exit() == 3
         assert "ANTHROPIC_API_KEY" in tty.screen.text

@@ -17,14 +17,14 @@ LARKSPUR = Path(sys.executable).with_name("larkspur")
     ids=["serve", "one-shot", "doctor"],
 )
 def test_the_sentence_of_an_unreleased_database(
-    environ: dict[str, str], home: Path, tmp_path: Path, argv: list[str], exit_code: int
+    environ: dict[str, str], home: Path, work: Path, argv: list[str], exit_code: int
 ) -> None:
     path = home / "larkspur.db"
     create_unreleased_database(path, version=4)
     before = file_contents(home)[path.name]
 
     done = subprocess.run(
-        [LARKSPUR, *argv], env=environ, cwd=tmp_path, capture_output=True, check=False, timeout=60
+        [LARKSPUR, *argv], env=environ, cwd=work, capture_output=True, check=False, timeout=60
     )
 
     output = (done.stdout + done.stderr).decode()

@@ -97,7 +97,7 @@ def read_files(paths: Iterable[str]) -> tuple[File, ...]:
 
 
 def working_folder() -> str:
-    """Return the current directory, which is the workspace of the task.
+    """Return the current directory.
 
     Raises:
         CliExit: the directory was deleted, or its name is not UTF-8.

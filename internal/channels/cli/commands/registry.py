@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from internal.channels.cli.command_output import one_line
 from internal.channels.cli.commands import start_options
+from internal.channels.cli.commands.confirmation import confirms
 from internal.channels.cli.commands.context import CommandContext, Run
 from internal.channels.cli.commands.parser import CliParser
 from internal.channels.cli.exit_codes import USAGE, CliExit
-from internal.channels.cli.output import print_error
-from internal.i18n.catalog import load_catalog
 
 _PACKAGE = "internal.channels.cli.commands"
 _SIMILARITY = 0.75
@@ -116,15 +115,8 @@ def _confirms(word: str, meant: str, context: CommandContext) -> bool:
     if not (os.isatty(0) and os.isatty(1)):
         sentence = f"Unknown command `{word}`. Did you mean `larkspur {meant}`?"
         raise CliExit(USAGE, f'{sentence} To run it as a task: larkspur -p "{word}"')
-    print_error(context.messages("did_you_mean", word=word, command=f"larkspur {meant}"))
-    answers = load_catalog("cli", context.language)["answers"]
-    line = sys.stdin.readline()
-    answer = line.strip().lower()
-    if answer in answers["yes"] and line:
-        return True
-    if answer in answers["no"]:
-        return False
-    raise CliExit(USAGE)
+    question = context.messages("did_you_mean", word=word, command=f"larkspur {meant}")
+    return confirms(question, context, default=True)
 
 
 def _summaries(commands: Sequence[Command]) -> str:

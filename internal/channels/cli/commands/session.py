@@ -13,13 +13,14 @@ from typing import Any
 
 from prompt_toolkit.output.color_depth import ColorDepth
 
+from internal.channels.cli.commands.confirmation import confirmed_folder
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.gateway import find_gateway
 from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
 from internal.channels.cli.repl.app import ReplOptions, run_repl_session
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.session import TaskChoices
-from internal.channels.cli.task_request import read_files, working_folder
+from internal.channels.cli.task_request import read_files
 from internal.channels.cli.transports.threaded import in_thread
 from internal.config import home as home_folder
 from internal.config.terminal_env import TerminalFacts, terminal_facts
@@ -31,14 +32,15 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
     """Run a session and return the exit code.
 
     Raises:
-        CliExit: there is no suitable terminal, or the services cannot be opened.
+        CliExit: there is no suitable terminal, the working folder is not confirmed, or the services
+            cannot be opened.
     """
     facts = terminal_facts()
     _check_terminal(facts, args.prompt)
     home = home_folder.locate()
     running = find_gateway(args)
     address = None if running is None else home_folder.find_gateway(home)
-    folder = working_folder()
+    folder = confirmed_folder(args, context)
     fixed = {name: getattr(args, name) for name in _FIXED_OPTIONS}
     choices = TaskChoices(
         fixed={"workspace": folder, **{name: value for name, value in fixed.items() if value}},

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.commands.confirmation import confirmed_folder
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.gateway import run_with_agent
 from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
@@ -17,7 +18,7 @@ from internal.channels.cli.headless import (
 )
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.records import TaskRequest
-from internal.channels.cli.task_request import compose_task, read_files, read_stdin, working_folder
+from internal.channels.cli.task_request import compose_task, read_files, read_stdin
 
 _OPTIONS = (
     *("permission_mode", "allow", "deny", "plan_review"),
@@ -36,7 +37,7 @@ def run(args: Namespace, context: CommandContext) -> int:
         session: Any = import_module("internal.channels.cli.commands.session")
         code: int = session.run_repl(args, context)
         return code
-    shot = _one_shot(args)
+    shot = _one_shot(args, context)
 
     async def work(client: GatewayClient) -> int:
         if shot is None:
@@ -48,11 +49,11 @@ def run(args: Namespace, context: CommandContext) -> int:
     )
 
 
-def _one_shot(args: Namespace) -> OneShot | None:
+def _one_shot(args: Namespace, context: CommandContext) -> OneShot | None:
     """Return the task with standard input and files; None to list the sessions instead.
 
     Raises:
-        CliExit: there is no task, or an input cannot be read.
+        CliExit: there is no task, an input cannot be read, or the working folder is not confirmed.
     """
     if sys.stdout is None:
         raise CliExit(BROKEN_PIPE)
@@ -64,7 +65,7 @@ def _one_shot(args: Namespace) -> OneShot | None:
     request = TaskRequest(
         task=compose_task(args.shot or args.prompt, read_stdin()),
         options={
-            "workspace": working_folder(),
+            "workspace": confirmed_folder(args, context),
             # without the gateway nobody can approve calls
             "approvals": args.detach,
             **{name: value for name, value in options.items() if value},

@@ -102,6 +102,11 @@ def _add_task(group: argparse._ArgumentGroup) -> None:
         type=text_argument,
         **many,
     )
+    add(
+        "--here",
+        action="store_true",
+        help="work in the current folder even if it contains your home directory",
+    )
     add("--max-iterations", type=positive(int), metavar="N", help="stop after N iterations")
     add(
         "--max-cost",
