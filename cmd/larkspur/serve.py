@@ -334,6 +334,7 @@ def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
         *lark,
         f"  model  {model}",
         f"  data   {loaded.home} · tools run on this machine, not isolated · Ctrl+C stops",
+        *_workspace_warning(loaded),
         "",
         "Try, in another terminal:",
         f"  {sys.argv[0]}",
@@ -342,3 +343,11 @@ def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
         "    -H 'Content-Type: application/json' -d '{\"task\": \"what is 6*7\"}'",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _workspace_warning(loaded: Loaded) -> list[str]:
+    folder = loaded.settings.agent.workspace
+    inner = None if folder is None else home.find_home_in(str(folder))
+    if inner is None:
+        return []
+    return [f"  warning  agent.workspace {folder} contains {inner}; the agent reads it unasked"]
