@@ -20,6 +20,7 @@ from internal.config.home import (
     LocalToken,
     ensure_token,
     find_gateway,
+    find_home_in,
     locate,
     prepare,
     provider_named,
@@ -316,3 +317,18 @@ def test_the_module_imports_little(environ: dict[str, str]) -> None:
         text=True,
     )
     assert child.stdout == "set()\n"
+
+
+def test_the_home_folder_is_found_in_the_folders_above_it(tmp_path: Path) -> None:
+    home = prepare(tmp_path / "a" / "home")
+    environ = {"LARKSPUR_HOME": str(home)}
+    (tmp_path / "link").symlink_to("a")
+    for folder in (home, home.parent, tmp_path, Path("/"), tmp_path / "link"):
+        assert find_home_in(str(folder), environ) == home
+    for folder in (tmp_path / "other", home / "workspaces"):
+        folder.mkdir()
+        assert find_home_in(str(folder), environ) is None
+    missing = {"LARKSPUR_HOME": str(tmp_path / "new" / "home")}
+    assert find_home_in(str(tmp_path), missing) == tmp_path / "new" / "home"
+    elsewhere = Path.home()
+    assert find_home_in(str(elsewhere), environ) == elsewhere
