@@ -6,5 +6,5 @@ Reading order:
 - `targets`: what the arguments of a call touch
 - `rules`: rules as text
 - `matchers`: match the targets of a call against rules
-- `paths`, `hosts`, `shell`: the three kinds of targets
+- `paths` (and `globs`), `hosts`, `shell`: the three kinds of targets
 """

@@ -62,7 +62,6 @@ class CallMatcher:
 
     def __init__(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
         self.tool = spec.name
-        self._has_targets = bool(spec.targets)
         self._matchers = [
             _matcher(spec.name, target, value)
             for target in spec.targets
@@ -92,8 +91,8 @@ class CallMatcher:
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         """Return what is missing; else the rules that allow the call, None if it needs no rule."""
         rules = [rule for rule in allow if rule.tool == self.tool]
-        if not self._has_targets:
-            return self._find_missing_tool(rules)
+        if not self._matchers:
+            return self._find_missing_tool([rule for rule in rules if rule.patterns is None])
         results = [each.find_missing(self.label, rules) for each in self._matchers]
         missing = [each for each in results if isinstance(each, MissingPermission)]
         if not missing:
@@ -119,7 +118,7 @@ def _values(target: Target, arguments: Mapping[str, Any]) -> list[str | None]:
     """Return the values of a target; None for a value that is not a string."""
     if not isinstance(target, PathTarget):
         found = [arguments.get(target.argument)]
-    elif target.multiple and isinstance(value := arguments.get(target.argument, []), list):
+    elif target.multiple and isinstance(value := arguments.get(target.argument), list):
         found = value
     else:
         found = [arguments.get(target.argument, ".")]

@@ -8,34 +8,15 @@ other spelling of the path.
 import posixpath
 import re
 import unicodedata
-from functools import lru_cache
 
+from internal.agent.domain.permissions.globs import compile_glob
 from internal.agent.domain.text import find_invisible, is_invisible
 
 MAX_PATH_CHARS = 4_096
-"""No longer path can be opened. Matching a deny glob takes quadratic time."""
+"""No longer path can be opened, so a longer one is not matched against deny globs."""
 
 PROTECTED_FOLDERS = (".git",)
 """Folders that no tool may change: git runs programs that are configured there."""
-
-
-@lru_cache(maxsize=1024)
-def _compile_glob(pattern: str, *, fold: bool) -> re.Pattern[str]:
-    pattern = unicodedata.normalize("NFKC", pattern) if fold else pattern
-    parts: list[str] = []
-    for piece in re.findall(r"\*\*/?|\[[*?]\]|.", normalize_path(pattern), re.DOTALL):
-        match piece:
-            case "**" | "**/":
-                parts.append(r"(?s:.*)" if piece == "**" else r"(?:(?s:.*)/)?")
-            case "*":
-                parts.append(r"[^/]*")
-            case "?":
-                parts.append(r"[^/]")
-            case "[*]" | "[?]":
-                parts.append(re.escape(piece[1]))
-            case _:
-                parts.append(re.escape(piece))
-    return re.compile("".join(parts), re.IGNORECASE if fold else re.NOFLAG)
 
 
 def normalize_path(path: str) -> str:
@@ -53,7 +34,7 @@ def allows_path(glob: str, path: str) -> bool:
         return False
     if path.startswith("/") and not glob.startswith("/"):
         return False
-    return bool(path) and bool(_compile_glob(glob, fold=False).fullmatch(normalize_path(path)))
+    return bool(path) and compile_glob(normalize_path(glob)).matches(normalize_path(path))
 
 
 def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool | None:
@@ -71,12 +52,11 @@ def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool | None
     path = re.sub(
         r"^(?:\.\./|\.\.$)+", "/", normalize_path(path.replace("\\", "/"))
     )  # may lead anywhere
-    segments = path.split("/")
-    tails = ["/".join(segments[start:]) or "/" for start in range(len(segments))]
-    if any(_compile_glob(glob, fold=True).fullmatch(tail) for tail in tails):
+    folded_glob = normalize_path(unicodedata.normalize("NFKC", glob).casefold())
+    if compile_glob(folded_glob).matches(path.casefold(), tails=True):
         return True
-    fixed = re.split(r"[*?\[]", glob, maxsplit=1)[0]
-    return recursive and any(_is_above(tail, normalize_path(fixed)) for tail in tails)
+    fixed = normalize_path(re.split(r"[*?\[]", glob, maxsplit=1)[0])
+    return recursive and _is_above(path, fixed)
 
 
 def is_protected(path: str) -> bool:
@@ -92,7 +72,13 @@ def _fold(path: str) -> str:
 
 
 def _is_above(folder: str, path: str) -> bool:
-    return folder in {".", "/", ""} or f"{path}/".casefold().startswith(f"{folder}/".casefold())
+    """Return True if an end of the folder is a beginning of the path."""
+    if folder in {".", "/", ""}:
+        return True
+    folder, path = f"/{folder}/".casefold(), f"/{path}/".casefold()
+    starts = (at for at, char in enumerate(folder) if char == "/" and at < len(folder) - 1)
+    near = (at for at in starts if len(folder) - at <= len(path))
+    return any(path.startswith(folder[at:]) for at in near)
 
 
 def suggest_path_rule(tool: str, path: str) -> str:

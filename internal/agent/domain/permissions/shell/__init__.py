@@ -4,6 +4,9 @@ Reading order:
 
 - `words`: words and their values after quote removal
 - `parser`: the parts of a command
-- `programs`: which programs run others, and which words are unsafe
-- `matcher`: allow and deny patterns against parts
+- `program_table`: which programs run others, and which words are unsafe
+- `programs`: names of programs, wrappers, unsafe words of a command
+- `matcher`: allow patterns against parts
+- `code_sources`: where shells and wrappers read the commands that they run
+- `denials`: deny patterns against everything that a command may start
 """

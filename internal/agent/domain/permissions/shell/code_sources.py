@@ -74,7 +74,8 @@ def _is_readable_shell(name: str, operands: Sequence[Word]) -> bool:
         if text == "--":
             index += 1
             break
-        if text not in _SHELL_OPTIONS and not _SHELL_LETTERS.fullmatch(text):
+        is_known = text in _SHELL_OPTIONS or _SHELL_LETTERS.fullmatch(text)
+        if not is_known or operands[index].kind != "plain":
             return False
         if not text.startswith("--"):
             named = text.count("o")
@@ -88,8 +89,8 @@ def _is_readable_shell(name: str, operands: Sequence[Word]) -> bool:
         return False
     if text_follows:
         code = operands[index]
-        is_known = code.kind == "plain" and _PLACEHOLDER not in code.text
-        return is_known and name in _READABLE_SHELLS
+        is_readable_text = code.kind == "plain" and _PLACEHOLDER not in code.text
+        return is_readable_text and name in _READABLE_SHELLS
     return _is_script(operands[index])
 
 
@@ -126,7 +127,8 @@ def read_input_command(words: Sequence[Word], at: int) -> tuple[Word, ...] | Non
     while index < len(words) and words[index].text.startswith("-"):
         text = words[index].text
         takes_value = text in _XARGS_VALUES and index + 1 < len(words)
-        if not takes_value and not _XARGS_FLAGS.fullmatch(text):
+        is_plain = all(word.kind == "plain" for word in words[index : index + 1 + takes_value])
+        if not is_plain or not (takes_value or _XARGS_FLAGS.fullmatch(text)):
             return None
         value = words[index + 1].text if takes_value else text[2:].removeprefix("replace=")
         if text.startswith(("-I", "-J", "--replace")):

@@ -307,7 +307,11 @@ def any_denied(verdicts: Sequence[bool | None]) -> bool | None:
 
 def _verdicts(pattern: ShellPattern, reach: Reach) -> Iterator[bool | None]:
     if isinstance(pattern, RedirectPattern):
-        yield from (_denies_redirect(pattern, part) for part in reach.redirects)
+        room = max(MAX_COMPARISONS - reach.comparisons, 0)
+        reach.comparisons += len(reach.redirects)
+        yield from (_denies_redirect(pattern, part) for part in reach.redirects[:room])
+        if len(reach.redirects) > room:
+            yield None
         return
     if reach.is_unknown or reach.may_be_globbed(_name(pattern)):
         yield None

@@ -47,7 +47,7 @@ _GIT = UnsafeWords(
     split_names(
         "config config-env git-dir work-tree template output output-directory ext-diff extcmd",
         "textconv filters sendmail-cmd namespace super-prefix export-marks unsafe-paths in-place",
-        "edit-description",
+        "edit-description no-index",
         "separate-git-dir",
     ),
     r"foreach|run|visualize|view|(?:[^=]*=)?(?:ext|fd)::.*",

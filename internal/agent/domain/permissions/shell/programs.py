@@ -8,7 +8,6 @@ from functools import cache
 from internal.agent.domain.permissions.shell.program_table import (
     INTERPRETERS,
     SAFE_SED,
-    TEXT_RUNNERS,
     UNSAFE_LONG_OPTIONS,
     UNSAFE_WORDS,
     WRAPPERS,
@@ -33,11 +32,6 @@ def program_name(text: str) -> str:
 def is_runner(name: str) -> bool:
     """Return True if the program runs the commands or code in its arguments."""
     return name in INTERPRETERS or name in WRAPPERS
-
-
-def runs_shell_text(words: Sequence[Word]) -> bool:
-    """Return True if a word of the command is a program that runs another word as shell code."""
-    return any(program_name(word.text) in TEXT_RUNNERS for word in words)
 
 
 def changes_directory(words: tuple[Word, ...]) -> bool:

@@ -97,7 +97,14 @@ def test_a_deny_rule_matches_either_path(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-@pytest.mark.parametrize("path", [HOOK, ".git", "./.git/config", "sub/.GIT/x", "a/../.git/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(HOOK, ".git", ".git/", "./.git/", "./.git/config", "sub/.GIT/x", "a/b/.Git"),
+        *("a/../.git/x", "/w/.git/x", "..//.git//x", ".git/.", "a\\.git\\x", ".g\u200bit/x"),
+        *("\uff0egit/x", ".git\n"),
+    ],
+)
 def test_a_protected_folder_is_never_changed(mode: Mode, path: str) -> None:
     policy = Policy(mode=mode, allow=("move_file",))
     for source, destination in ((path, "a"), ("a", path)):
@@ -129,6 +136,38 @@ def test_every_path_of_a_list_is_checked() -> None:
     assert isinstance(evaluate_call(policy, COPY_ALL, {"paths": ["a/x", "b"]}), ApprovalNeeded)
     assert isinstance(evaluate_call(policy, COPY_ALL, {"paths": ["a/x", 1]}), ApprovalNeeded)
     assert isinstance(evaluate_call(policy, COPY_ALL, {"paths": ["a/x", HOOK]}), Denied)
+
+
+@pytest.mark.parametrize("paths", [None, 1, {"a/x": 1}, [["a/x"]], ["a/x", None]])
+def test_a_list_that_does_not_hold_paths_needs_approval(paths: Any) -> None:
+    allow = Policy(allow=("copy_all(a/**)",))
+    assert isinstance(evaluate_call(allow, COPY_ALL, {"paths": paths}), ApprovalNeeded)
+    deny = Policy(mode=Mode.FULL, deny=("copy_all(secret/**)",))
+    assert isinstance(evaluate_call(deny, COPY_ALL, {"paths": paths}), ApprovalNeeded)
+
+
+def test_a_call_without_any_path_needs_a_rule_for_the_tool() -> None:
+    allow = Policy(allow=("copy_all(a/**)",))
+    assert isinstance(evaluate_call(allow, COPY_ALL, {"paths": []}), ApprovalNeeded)
+    assert isinstance(evaluate_call(allow, COPY_ALL, {}), ApprovalNeeded)
+    assert evaluate_call(Policy(allow=("copy_all",)), COPY_ALL, {"paths": []}) == Allowed(
+        "copy_all"
+    )
+
+
+@pytest.mark.parametrize("odd", [1, None, ["a"], {"a": "b"}, True])
+@pytest.mark.parametrize("argument", ["source", "destination"])
+def test_a_path_that_is_no_text_needs_approval(argument: str, odd: Any) -> None:
+    call = {"source": "a", "destination": "a"} | {argument: odd}
+    policy = Policy(allow=("move_file(a)",))
+    assert isinstance(evaluate_call(policy, move_file.spec, call), ApprovalNeeded)
+    deny = Policy(mode=Mode.FULL, deny=("move_file(secret/**)",))
+    assert isinstance(evaluate_call(deny, move_file.spec, call), ApprovalNeeded)
+
+
+def test_a_missing_path_is_the_workspace() -> None:
+    deny = Policy(mode=Mode.FULL, deny=("move_file(.)",))
+    assert isinstance(evaluate_call(deny, move_file.spec, {"source": "a"}), Denied)
 
 
 def test_a_pattern_covers_the_targets_of_the_kinds_it_can_be_read_as() -> None:
