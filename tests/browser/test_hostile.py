@@ -1,4 +1,7 @@
-"""Hostile and large output of models and tools: nothing of it runs and nothing is fetched."""
+"""Nested, broken and large output of models and tools, and the content security policy.
+
+`test_hostile_text.py` shows that no hostile text runs or loads anything.
+"""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -11,75 +14,10 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.long_session import fill
 from tests.browser.test_page import accessible
-from tests.browser.test_runs import send, session_of, status
+from tests.browser.test_runs import send, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
-
-HOSTILE = """\
-# <img src=x onerror="window.ran = 1">
-
-<script>window.ran = 1</script>
-<svg onload="window.ran = 1"><script>window.ran = 1</script><image href="http://foreign.example/a"/></svg>
-<iframe srcdoc="<script>top.ran = 1</script>"></iframe>
-<style>body { display: none } @import url(http://foreign.example/b);</style>
-<link rel="stylesheet" href="http://foreign.example/c"><base href="http://foreign.example/">
-<form action="http://foreign.example/d"><input autofocus onfocus="window.ran = 1"></form>
-<video poster="http://foreign.example/e"><source src="http://foreign.example/f"></video>
-<a href="javascript:window.ran = 1">script link</a> [script too](javascript:window.ran=1)
-<div id="message" style="position:fixed;inset:0;background:url(http://foreign.example/g)">cover</div>
-
-![a picture](http://foreign.example/tracker.png) and [a page](http://foreign.example/page)
-
-| ![x](http://foreign.example/h) | <img srcset="http://foreign.example/i 1x"> |
-|---|---|
-| `<script>window.ran=1</script>` | x |
-
-```html
-<script>window.ran = 1</script>
-```
-
-The end of it.
-"""
-
-
-def test_hostile_model_text_runs_and_loads_nothing(serve: Serve, script: Any, enter: Open) -> None:
-    evil = "<img src=x onerror='window.ran=1'>"
-    model = script(
-        [
-            Reply(
-                text=evil,
-                calls=[Call("plan", {"goal": evil, "steps": [evil], "title": evil})],
-                when=When(results=0),
-            ),
-            Reply(calls=[Call("shell", {"command": f'echo "{evil}"'})], when=When(results=1)),
-            Reply(text=HOSTILE, pieces=60, packets="each", when=When(results=2)),
-        ]
-    )
-    page = enter(gateway := serve(model))
-    policy: list[str] = []
-    page.on("console", lambda said: policy.append(said.text) if "Policy" in said.text else None)
-    page.get_by_label("Permissions").select_option("full")
-    send(page, evil)
-    status(page, "completed")
-    thread = page.get_by_test_id("thread")
-    expect(thread.get_by_text("The end of it.")).to_be_visible()
-    for row in thread.get_by_role("button").all():
-        row.click()
-    assert page.evaluate("window.ran") is None
-    assert thread.locator("img,svg:not(.lucide),iframe,form,input,video,style,link").count() == 0
-    assert thread.locator("#message").count() == 0
-    assert policy == []  # the words were cleaned: the browser's policy had nothing left to stop
-    # a picture is a link that a person may open
-    picture = thread.locator("a[data-image]").first
-    expect(picture).to_have_attribute("href", "http://foreign.example/tracker.png")
-    expect(picture).to_have_attribute("rel", "noopener noreferrer nofollow")
-    accessible(page)
-    page.reload()
-    expect(thread.get_by_text("The end of it.")).to_be_visible()
-    assert page.evaluate("window.ran") is None
-    assert gateway.events(session_of(page))
-
 
 NEXT = Reply(text="Next answer.", when=When(last_user="go on"))
 NESTED = {

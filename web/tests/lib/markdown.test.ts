@@ -31,6 +31,7 @@ describe('hostile markdown', () => {
     '<picture><source srcset=https://example.com><img srcset=https://example.com></picture>',
     '```"><img src=x onerror=alert(1)>\nx\n```',
     '<img src="/api/logout">',
+    '\ud800<img src=x onerror=alert(1)>\udc00 [x](javascript:\ud800) [y](https://\ud800)',
   ])('does nothing and fetches nothing: %s', (text) => {
     const box = document.createElement('div');
     box.innerHTML = html(text);
