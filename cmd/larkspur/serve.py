@@ -321,6 +321,14 @@ def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
+def _limits(loaded: Loaded) -> str:
+    agent, daily = loaded.settings.agent, loaded.settings.access.max_daily_cost
+    cost = f"${agent.max_cost:.2f}" if agent.max_cost else "no cost limit"
+    minutes = f"{agent.run_timeout_seconds / 60:g} min"
+    run = f"{agent.max_iterations} iterations, {minutes}, {cost} per run"
+    return run if not daily else f"{run} · ${daily:.2f} per day for each person in a chat"
+
+
 def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
     """Print the addresses and the first commands to try."""
     llm, token, url = loaded.settings.llm, loaded.home / "token", server.address.url
@@ -333,6 +341,7 @@ def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
         f"  page   {server.link()}   opens once, within five minutes",
         *lark,
         f"  model  {model}",
+        f"  limits {_limits(loaded)}",
         f"  data   {loaded.home} · tools run on this machine, not isolated · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",

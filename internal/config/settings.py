@@ -14,10 +14,12 @@ from internal.config.llm import LlmSettings
 from internal.config.server import ServerSettings
 from internal.config.types import (
     Count,
+    DollarLimit,
     Folder,
     Seconds,
     Section,
     Text,
+    TokenLimit,
     is_loopback,
     key,
 )
@@ -27,13 +29,19 @@ from internal.i18n.language import LanguageSetting
 class AgentSettings(Section):
     """How a run works and when it must end."""
 
-    max_iterations: Count = key(150, "Maximum number of iterations of a run.")
+    max_iterations: Count = key(60, "Maximum number of iterations of a run.")
+    max_cost: DollarLimit = key(
+        5.0, "Maximum cost of a run in US dollars, for models with a known price; 0: no limit."
+    )
+    max_tokens: TokenLimit = key(
+        5_000_000, "Maximum number of tokens of a run, for models without one; 0: no limit."
+    )
     tool_concurrency: Annotated[Count, Field(le=64)] = key(
         8, "Maximum number of parallel tool calls in a run."
     )
     tool_timeout_seconds: Seconds = key(120.0, "Timeout of a tool call, in seconds.")
     run_timeout_seconds: Seconds = key(
-        3_600.0, "Timeout of a run, in seconds; waiting for a person does not count."
+        1_800.0, "Timeout of a run, in seconds; waiting for a person does not count."
     )
     max_consecutive_tool_failures: Count = key(
         6, "Number of consecutive tool failures that end a run."
@@ -104,6 +112,14 @@ class AccessSettings(Section):
 
     talk: tuple[Text, ...] = key((), "Principals who may submit tasks, besides the owner.")
     operate: tuple[Text, ...] = key((), "Principals who may approve, besides the owner.")
+    max_daily_cost: DollarLimit = key(
+        5.0,
+        "Maximum cost in US dollars of a person's runs per day (UTC), over all channels; not for"
+        " the owner and operators. 0: no limit.",
+    )
+    max_daily_tokens: TokenLimit = key(
+        5_000_000, "As max_daily_cost, in tokens of models without a known price."
+    )
 
 
 class WebSettings(Section):

@@ -89,6 +89,11 @@ Temperature = Annotated[
 ]
 Dollars = Annotated[float, BeforeValidator(_not_a_truth), Field(ge=0, allow_inf_nan=False)]
 
+DollarLimit = Annotated[
+    float, BeforeValidator(_not_a_truth), Field(ge=0, le=1_000_000, allow_inf_nan=False)
+]
+TokenLimit = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+
 
 def is_loopback(host: str) -> bool:
     """Return True if a host is a loopback address."""

@@ -195,7 +195,7 @@ class ChatDelivery:
     async def get_reply_context(self, outgoing: OutgoingMessage) -> ReplyContext:
         """Return the context of a message that is not a question."""
         run_id = RunId(outgoing.run_id)
-        failed = outgoing.stop_reason in {"error", "user_stop"}
+        failed = outgoing.stop_reason in {"error", "user_stop", "budget_exceeded"}
 
         def work() -> Read[ReplyContext]:
             run = yield from self._stores.runs.get(run_id)

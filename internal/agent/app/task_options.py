@@ -90,7 +90,7 @@ def build_run_spec(
     return RunSpec(
         profile=profile,
         policy=policy,
-        limits=_limits(defaults.limits, options),
+        limits=_limits(defaults.limits, options, principal),
         gates=defaults.gates,
         workspace=_workspace(options.workspace or defaults.workspace),
         provider=defaults.provider,
@@ -128,9 +128,13 @@ def _check_rights(options: TaskOptions, principal: Principal) -> None:
         raise Forbidden(f"Only the owner may use the mode {options.permission_mode}.")
 
 
-def _limits(limits: RunLimits, options: TaskOptions) -> RunLimits:
+def _limits(limits: RunLimits, options: TaskOptions, principal: Principal) -> RunLimits:
+    """Return the limits of a task. The daily limits do not apply to the owner and operators."""
+    trusted = principal.may("operate")
     return msgspec.structs.replace(
         limits,
+        max_daily_cost=None if trusted else limits.max_daily_cost,
+        max_daily_tokens=None if trusted else limits.max_daily_tokens,
         max_iterations=options.max_iterations or limits.max_iterations,
         max_cost=limits.max_cost if options.max_cost is None else options.max_cost,
         timeout_seconds=options.timeout_seconds or limits.timeout_seconds,

@@ -77,12 +77,42 @@ def _extends(model: str, name: str) -> bool:
 
 
 class RunLimits(msgspec.Struct, frozen=True):
-    """The limits of a run. `max_cost` is in US dollars; waiting does not count to the timeout."""
+    """The limits of a run; None for no limit. Waiting does not count to the timeout.
 
-    max_iterations: int = 150
+    `max_cost` is in US dollars. `max_tokens` limits the tokens of models without a known price,
+    whose cost is unknown. The daily limits are those of the person whose task it is, for all runs
+    of a day (UTC).
+    """
+
+    max_iterations: int = 60
     max_cost: float | None = None
-    timeout_seconds: float = 3600.0
+    timeout_seconds: float = 1800.0
     max_consecutive_tool_failures: int = 6
+    max_tokens: int | None = None
+    max_daily_cost: float | None = None
+    max_daily_tokens: int | None = None
+
+    @property
+    def has_daily_limit(self) -> bool:
+        """Whether what the person used today must be known."""
+        return self.max_daily_cost is not None or self.max_daily_tokens is not None
+
+
+class PersonUsage(msgspec.Struct, frozen=True):
+    """What the tasks of a person used.
+
+    `cost` covers models with a known price, in US dollars, and `unpriced_tokens` the other models.
+    """
+
+    cost: float
+    unpriced_tokens: int
+
+    def exceeds(self, limits: RunLimits) -> bool:
+        """Return True if a daily limit is reached."""
+        cost, tokens = limits.max_daily_cost, limits.max_daily_tokens
+        return (cost is not None and self.cost >= cost) or (
+            tokens is not None and self.unpriced_tokens >= tokens
+        )
 
 
 UsageKey = Literal["day", "session", "model"]

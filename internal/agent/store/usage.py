@@ -1,7 +1,8 @@
 """Tokens used and what they cost."""
 
-from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.usage import Usage, UsageKey, UsageSum
+from internal.agent.domain.ids import SessionId
+from internal.agent.domain.tasks import Run
+from internal.agent.domain.usage import PersonUsage, Usage, UsageKey, UsageSum
 from internal.agent.store.database import Read, Statement, Write
 
 _SUM_QUERIES: dict[UsageKey, str] = {
@@ -12,7 +13,7 @@ _SUM_QUERIES: dict[UsageKey, str] = {
 
 
 class UsageStore:
-    """Usage, one row per run and model."""
+    """Usage, one row per run and model, for the principal whose task it was."""
 
     def sum_by(
         self, key: UsageKey, session_id: SessionId | None, owner: str | None, *, limit: int
@@ -21,22 +22,23 @@ class UsageStore:
         rows = yield Statement(_SUM_QUERIES[key], (session_id, owner, limit))
         return [UsageSum(name, Usage(*tokens), cost) for name, *tokens, cost in rows]
 
-    def add(
-        self,
-        session_id: SessionId,
-        run_id: RunId,
-        model: str,
-        *,
-        usage: Usage,
-        cost: float | None,
-        now: str,
+    def get_of_person(self, principal: str, since: str) -> Read[PersonUsage]:
+        """Return what the tasks of a principal used since a time (RFC 3339).
+
+        A run counts for the time of its latest reply.
+        """
+        rows = yield Statement("usage_of_person", (principal, since))
+        return PersonUsage(*rows[0])
+
+    def save(
+        self, run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
     ) -> Write[None]:
-        """Insert what a run used of a model. `cost` in US dollars, None when unknown."""
+        """Store what a run has used of a model so far. `cost` in US dollars, None when unknown."""
         yield Statement(
-            "insert_usage",
+            "save_usage",
             (
-                session_id,
-                run_id,
+                run.session_id,
+                run.id,
                 model,
                 usage.input_tokens,
                 usage.output_tokens,
@@ -44,5 +46,6 @@ class UsageStore:
                 usage.cache_write_tokens,
                 cost,
                 now,
+                principal,
             ),
         )

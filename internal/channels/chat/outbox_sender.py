@@ -11,6 +11,7 @@ from internal.agent.app.task_commands import INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.react.closing_prompts import DAILY_LIMIT_CODE
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.poll_loop import PollLoop
@@ -183,6 +184,8 @@ def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str)
             note = phrases("rejected", run=run)
         case "error":
             note = phrases.failure(failure, run)
+        case "budget_exceeded" if failure == DAILY_LIMIT_CODE:
+            note = phrases(f"failed_{failure}", run=run)
         case reason:
             note = phrases(f"failed_{reason}", run=run)
     return f"{answer}\n\n---\n{note}" if answer else note

@@ -85,7 +85,7 @@ class GatewayClient:
         self._on_retry = on_retry
 
     async def defaults(self) -> AgentDefaults:
-        """Return the default model and the profiles."""
+        """Return the default model, the profiles and the limits of a run."""
         me = await self._get("/api/me", {}, dict)
         known = await self._get("/api/profiles", {}, dict)
         return self._parse(
@@ -94,6 +94,9 @@ class GatewayClient:
                 known["default"],
                 [one["name"] for one in known["profiles"]],
                 me["provider"] == "offline",
+                known["limits"]["max_iterations"],
+                known["limits"]["max_cost"],
+                known["limits"]["timeout_seconds"],
             ),
             None,
         )

@@ -22,7 +22,8 @@ _EXIT_CODES = {
     "rejected": DENIED,
 }
 _LIMITS = {
-    "max_iterations": "The limit of iterations was reached; the answer may be incomplete.",
+    "max_iterations": "The limit of iterations was reached (agent.max_iterations); the answer may"
+    " be incomplete.",
     "max_output": "The model reached its output limit; the answer is incomplete.",
 }
 _COMPLETED = {"final_answer", *_LIMITS}

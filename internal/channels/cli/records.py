@@ -20,12 +20,15 @@ class TaskRequest(NamedTuple):
 
 
 class AgentDefaults(NamedTuple):
-    """What a task uses unless it names something else."""
+    """What a task uses unless it names something else. `max_cost` is in US dollars."""
 
     model: str
     profile: str
     profiles: Sequence[str]
     offline: bool
+    max_iterations: int
+    max_cost: float | None
+    timeout_seconds: float
 
 
 class SessionItem(NamedTuple):

@@ -22,7 +22,7 @@ from internal.agent.domain.tasks import (
     Task,
     TaskKind,
 )
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import RunLimits, Usage
 from internal.channels.web.services import HealthStatus
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
@@ -272,10 +272,11 @@ class ProfileView(msgspec.Struct, frozen=True):
 
 
 class ProfilesView(msgspec.Struct, frozen=True):
-    """All profiles, and the one used by default."""
+    """All profiles, the one used by default, and the limits of a run."""
 
     profiles: list[ProfileView]
     default: str
+    limits: RunLimits
 
 
 class MeView(msgspec.Struct, frozen=True):

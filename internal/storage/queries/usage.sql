@@ -1,11 +1,23 @@
 -- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
--- name: insert_usage
+-- name: save_usage
 insert into usage (
     session_id, run_id, model, input_tokens, output_tokens, cache_read_tokens,
-    cache_write_tokens, cost, recorded
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+    cache_write_tokens, cost, recorded, principal
+) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (run_id, model) do update set
+    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+    cache_read_tokens = excluded.cache_read_tokens,
+    cache_write_tokens = excluded.cache_write_tokens, cost = excluded.cost,
+    recorded = excluded.recorded;
+
+-- name: usage_of_person
+select coalesce(sum(cost), 0),
+    cast(coalesce(sum(case when cost is null then input_tokens + output_tokens
+        + cache_read_tokens + cache_write_tokens else 0 end), 0) as bigint)
+from usage
+where principal = $1 and recorded >= $2;
 
 -- name: usage_by_day
 select substr(recorded, 1, 10), cast(sum(input_tokens) as bigint),

@@ -301,6 +301,15 @@ async def test_a_run_ends_at_its_cost_limit(home: Path) -> None:
         assert final["cost"] > 0.5
 
 
+async def test_a_run_without_options_has_a_cost_limit(home: Path) -> None:
+    environ = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 0, "output": 1000000}}'}
+    reply = Reply(calls=[plan()], usage={"output_tokens": 6})
+    async with core(home, [reply], environ) as here:
+        final = (await here.end_of(await here.submit("spend")))[-1]["payload"]
+        assert (final["stop_reason"], final["cost"]) == ("budget_exceeded", 6.0)
+        assert "agent.max_cost" in final["error"]
+
+
 async def test_a_pause_frees_the_lane_and_the_answer_continues_the_same_run(home: Path) -> None:
     rules = Rules(
         [

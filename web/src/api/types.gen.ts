@@ -184,10 +184,11 @@ export interface ProfileView {
   model: string | null;
 }
 
-/** All profiles, and the one used by default. */
+/** All profiles, the one used by default, and the limits of a run. */
 export interface ProfilesView {
   profiles: Array<ProfileView>;
   default: string;
+  limits: RunLimits;
 }
 
 /** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. */
@@ -232,6 +233,17 @@ export interface RoleAssignment {
 /** Granted permission rules, newest first. */
 export interface RulesView {
   rules: Array<PermissionRule>;
+}
+
+/** The limits of a run; None for no limit. Waiting does not count to the timeout. `max_cost` is in US dollars. `max_tokens` limits the tokens of models without a known price, whose cost is unknown. The daily limits are those of the person whose task it is, for all runs of a day (UTC). */
+export interface RunLimits {
+  max_iterations?: number;
+  max_cost?: number | null;
+  timeout_seconds?: number;
+  max_consecutive_tool_failures?: number;
+  max_tokens?: number | null;
+  max_daily_cost?: number | null;
+  max_daily_tokens?: number | null;
 }
 
 /** The newest run of a task. `cost` is in US dollars, if known. */

@@ -48,6 +48,11 @@ MAX_CRASHES = 5
 """A run whose process dies this often in the same iteration waits for a person."""
 
 
+TIMED_OUT = (
+    "stopped after {seconds:g} s of running time, the limit of this run (run_timeout_seconds);"
+    " a new message continues"
+)
+
 MAX_REASON_CHARACTERS = 500
 """Characters of the reason that a person is told."""
 
@@ -227,5 +232,5 @@ def _stop_reason(
 ) -> tuple[StopReason, str, str]:
     """Return the stop reason, the error message and the error code of an exception."""
     if isinstance(error, TimeoutError):
-        return "timeout", f"stopped after {timeout_seconds:g} s of running time", ""
+        return "timeout", TIMED_OUT.format(seconds=timeout_seconds), ""
     return "error", str(error), error.code

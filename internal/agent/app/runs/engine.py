@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from datetime import UTC
 from functools import partial
 from typing import assert_never
 
@@ -15,7 +16,7 @@ from internal.agent.app.events.writer import Emit, ExtraWork
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
-from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import (
     InputReceived,
     ModelRetry,
@@ -29,13 +30,17 @@ from internal.agent.domain.events.types import (
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Text, user_message, without_call_ids
 from internal.agent.domain.react.call_review import are_short
-from internal.agent.domain.react.closing_prompts import CONTINUE_PROMPT
+from internal.agent.domain.react.closing_prompts import (
+    CONTINUE_PROMPT,
+    DAILY_LIMIT,
+    DAILY_LIMIT_CODE,
+)
 from internal.agent.domain.react.context_window import (
     message_budget,
     message_tokens,
     reserved_output,
 )
-from internal.agent.domain.react.steps import Act, Ask, Done, Pause
+from internal.agent.domain.react.steps import Act, Ask, Done, ModelSpending, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
 from internal.agent.ports.llm import (
@@ -161,6 +166,8 @@ class ReactEngine:
                 )
                 await context.stream.emit(done, turn=turn, also=self._progress(context))
             match turn.next():
+                case Ask() if await self._is_over_daily_limit(context):
+                    turn.end("budget_exceeded", DAILY_LIMIT, DAILY_LIMIT_CODE)
                 case Ask(_, final):
                     if final or not await self._deliver_steering(context, turn, delivered):
                         started_at, tools = self._clock.monotonic(), 0
@@ -172,6 +179,31 @@ class ReactEngine:
                     return await self._with_previews(context, turn, end)
                 case _ as never:
                     assert_never(never)
+
+    async def _is_over_daily_limit(self, context: RunContext) -> bool:
+        """Return True if the person whose task it is may not use the model any more today.
+
+        Runs of one person at the same time exceed the limit by at most one model call each.
+        """
+        limits, principal = context.task.spec.limits, context.task.origin.principal
+        if not limits.has_daily_limit:
+            return False
+        midnight = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0)
+        since = rfc3339(midnight.replace(microsecond=0))
+        used = await self._database.read(
+            partial(self._stores.usage.get_of_person, principal, since)
+        )
+        return used.exceeds(limits)
+
+    def _save_usage(
+        self, context: RunContext, spending: Mapping[str, ModelSpending]
+    ) -> Write[list[EventRecord]]:
+        principal, now = context.task.origin.principal, rfc3339(self._clock.now())
+        for model, spent in spending.items():
+            yield from self._stores.usage.save(
+                context.run, principal, model, usage=spent.usage, cost=spent.cost, now=now
+            )
+        return []
 
     def _progress(self, context: RunContext) -> ExtraWork | None:
         """Return the statements that forget the failed starts before this one, if there are any.
@@ -261,7 +293,11 @@ class ReactEngine:
         add = partial(turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop)
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if are_short(message.calls) else await run_to_completion(add)
-        await context.stream.emit(summary, *events, turn=turn)
+        usage = partial(self._save_usage, context, turn.spending)
+        # the check before the next call, in this run or another one, must see the usage
+        limited = context.task.spec.limits.has_daily_limit
+        put = context.stream.commit if limited else context.stream.emit
+        await put(summary, *events, turn=turn, also=usage)
         return reply
 
     async def _request_reply(

@@ -74,8 +74,8 @@ def finalize_run(
     if result.title:
         yield from stores.sessions.set_title_if_empty(task.session_id, result.title)
     for model, (usage, cost) in result.usage.items():
-        yield from stores.usage.add(
-            run.session_id, run.id, model, usage=usage, cost=cost, now=end.ended
+        yield from stores.usage.save(
+            run, task.origin.principal, model, usage=usage, cost=cost, now=end.ended
         )
     yield from stores.questions.close_of_run(run.id, end.ended)
     events: list[EventRecord] = []

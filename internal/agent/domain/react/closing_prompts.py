@@ -23,8 +23,14 @@ CLOSING_PROMPTS: dict[StopReason, str] = {
     " final answer, without tools.",
 }
 STOP_EXPLANATIONS: dict[StopReason, str] = {
-    "budget_exceeded": "the budget is used up",
+    "budget_exceeded": "the cost limit of the run is used up; a new message continues, and a higher"
+    " max_cost (agent.max_cost, or agent.max_tokens for a model without a price) lets runs do more",
     "error": "the last tool calls all failed",
     "rejected": "nobody agreed to the plan in time",
 }
+DAILY_LIMIT_CODE = "daily_limit_exceeded"
+DAILY_LIMIT = (
+    "your limit for today is used up; it resets at 00:00 UTC, and the owner can raise it"
+    " (access.max_daily_cost, access.max_daily_tokens)"
+)
 NO_ANSWER = "The run ended without an answer."

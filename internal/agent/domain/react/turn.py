@@ -305,8 +305,12 @@ class Turn(msgspec.Struct, kw_only=True):
         self.spending = {**self.spending, model: ModelSpending(spent.usage + usage, total)}
 
     def _over_budget(self) -> bool:
-        limit = self.config.limits.max_cost
-        return limit is not None and self._known_cost() > limit
+        cost, tokens = self.config.limits.max_cost, self.config.limits.max_tokens
+        spent = self.spending.values()
+        unpriced = sum(each.usage.total for each in spent if each.cost is None)
+        return (cost is not None and self._known_cost() > cost) or (
+            tokens is not None and unpriced > tokens
+        )
 
     def _known_cost(self) -> float:
         return self.earlier_cost + sum(spent.cost or 0.0 for spent in self.spending.values())

@@ -14,7 +14,9 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.output.color_depth import ColorDepth
 
 from internal.channels.cli.client import GatewayError
+from internal.channels.cli.command_output import format_cost
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
+from internal.channels.cli.records import AgentDefaults
 from internal.channels.cli.render.theme import ASCII, UNICODE
 from internal.channels.cli.repl.completion import SessionCompleter
 from internal.channels.cli.repl.history import HistoryFile
@@ -27,6 +29,7 @@ from internal.channels.cli.repl.signals import SessionSignals
 from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
 from internal.channels.cli.task_request import File
+from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
 _CLOSE_TIMEOUT_SECONDS = 5.0
@@ -182,6 +185,7 @@ class _ReplApp:
         session.model = start.choices.model or about.model
         messages, rows = session.messages, session.view.rows
         session.note(rows.faint(messages("banner", version=start.version)))
+        session.note(rows.faint(_limits(messages, about)))
         if about.offline:
             session.note(rows.note(messages("offline")))
         wanted = start.session_id
@@ -254,6 +258,17 @@ class _ReplApp:
 async def _load_renderer() -> None:
     """Import rich, which the first frame does not need, before the first reply needs it."""
     await asyncio.to_thread(import_module, "internal.channels.cli.render.markdown")
+
+
+def _limits(messages: MessageCatalog, about: AgentDefaults) -> str:
+    """Return the line that says when a run ends."""
+    name = "limits" if about.max_cost is not None else "limits_without_cost"
+    return messages(
+        name,
+        iterations=about.max_iterations,
+        minutes=f"{about.timeout_seconds / 60:g}",
+        cost=format_cost(about.max_cost or 0.0),
+    )
 
 
 def _shown_folder(folder: Path) -> str:

@@ -41,6 +41,7 @@ async def list_profiles(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Prof
             for name, known in sorted(defaults.profiles.items())
         ],
         defaults.profile,
+        defaults.limits,
     )
 
 

@@ -155,6 +155,17 @@ def test_the_workspace_of_the_settings_must_be_absolute() -> None:
         build_run_spec(crooked, TaskOptions(), TALKER)
 
 
+def test_operators_and_the_owner_have_no_daily_limit() -> None:
+    limits = RunLimits(max_daily_cost=5.0, max_daily_tokens=9)
+    defaults = dataclasses.replace(DEFAULTS, limits=limits)
+    operator = Principal("lark:a:ou_1", roles=frozenset({"talk", "operate"}))
+
+    def limited(principal: Principal) -> bool:
+        return build_run_spec(defaults, TaskOptions(), principal).limits.has_daily_limit
+
+    assert [limited(each) for each in (TALKER, operator, LOCAL_OWNER)] == [True, False, False]
+
+
 def test_unknown_options_are_rejected() -> None:
     with pytest.raises(msgspec.ValidationError, match="`sudo`"):
         msgspec.convert({"sudo": True}, TaskOptions)

@@ -64,4 +64,4 @@ def test_without_prices_the_cost_is_unknown() -> None:
 
 
 def test_limits_have_defaults() -> None:
-    assert RunLimits() == RunLimits(150, None, 3600.0, 6)
+    assert RunLimits() == RunLimits(60, None, 1800.0, 6)

@@ -207,7 +207,7 @@ async def fill(database: Database, stores: Stores, number: int) -> None:
             PermissionRule(0, session.id, "shell(ls)", "local", "web", "", T0)
         ),
         lambda: stores.questions.save_plan(run.id, session.id, Plan(1, "g", "simple", ()), now=T0),
-        lambda: stores.usage.add(session.id, run.id, "m", usage=Usage(), cost=None, now=T0),
+        lambda: stores.usage.save(run, "local", "m", usage=Usage(), cost=None, now=T0),
         lambda: stores.inbox.assign(received, session.id, run.id, steer=False),
     ):
         await database.write(work)

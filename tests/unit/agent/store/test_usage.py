@@ -3,36 +3,51 @@
 from collections.abc import Callable
 from functools import partial
 
-from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.tasks import Session
-from internal.agent.domain.usage import Usage, UsageKey, UsageSum
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.tasks import Run, Session
+from internal.agent.domain.usage import PersonUsage, Usage, UsageKey, UsageSum
 from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, T1
 
 
-async def test_usage_is_stored(
+def run_of(session: str, number: int = 1) -> Run:
+    task = TaskId(f"task-{number}")
+    return Run(RunId(f"run-{session}-{number}"), task, SessionId(session), "lane", "running", 1, 0)
+
+
+async def test_a_run_has_one_row_for_each_model(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
-    session, run = SessionId("session-1"), RunId("run-1")
-    for model, cost, now in (("big", 0.5, T0), ("unknown", None, T0), ("big", 0.25, T1)):
-        await database.write(
-            partial(
-                stores.usage.add, session, run, model, usage=Usage(1, 2, 3, 4), cost=cost, now=now
-            )
-        )
+    save, run = stores.usage.save, run_of("session-1")
+    for model, cost, now in (("big", 0.5, T0), ("unknown", None, T0), ("big", 0.75, T1)):
+        used = Usage(1, 2, 3, 4 if now == T0 else 5)
+        await database.write(partial(save, run, "me", model, usage=used, cost=cost, now=now))
 
-    used = "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens"
-    rows = select(f"select model, cost, recorded, {used} from usage order by number")  # noqa: S608 - our own names
-    assert rows == [
-        ("big", 0.5, T0, 1, 2, 3, 4),
-        ("unknown", None, T0, 1, 2, 3, 4),
-        ("big", 0.25, T1, 1, 2, 3, 4),
-    ]
+    columns = "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, principal"
+    rows = select(f"select model, cost, recorded, {columns} from usage order by number")  # noqa: S608 - our own names
+    assert rows == [("big", 0.75, T1, 1, 2, 3, 5, "me"), ("unknown", None, T0, 1, 2, 3, 4, "me")]
+
+
+async def test_the_usage_of_a_person_is_summed_since_a_time(
+    database: Database, stores: Stores
+) -> None:
+    uses = (("me", "big", 0.5, T0), ("me", "big", 0.25, T1), ("me", "unknown", None, T1))
+    for number, (principal, model, cost, now) in enumerate((*uses, ("you", "big", 9.0, T1))):
+        run = run_of("session-1", number)
+        save = partial(stores.usage.save, run, principal, model, usage=Usage(1, 2, 3, 4), cost=cost)
+        await database.write(partial(save, now=now))
+
+    async def used(since: str) -> PersonUsage:
+        return await database.read(partial(stores.usage.get_of_person, "me", since))
+
+    assert await used(T0) == PersonUsage(0.75, 10)
+    assert await used(T1) == PersonUsage(0.25, 10)
+    assert await used("9999") == PersonUsage(0.0, 0)
 
 
 async def test_sums_by_day_session_and_model(database: Database, stores: Stores) -> None:
-    mine, other, run = SessionId("session-1"), SessionId("session-2"), RunId("run-1")
+    mine, other = SessionId("session-1"), SessionId("session-2")
     for session, owner in ((mine, "me"), (other, "you")):
         kept = Session(session, "", "cli", owner, T0, T0)
         await database.write(partial(stores.sessions.add, kept))
@@ -41,11 +56,8 @@ async def test_sums_by_day_session_and_model(database: Database, stores: Stores)
         (mine, "free", None, "2026-02-01T08:00:00.000Z"),
         (other, "big", 0.25, "2026-02-01T09:00:00.000Z"),
     ):
-        await database.write(
-            partial(
-                stores.usage.add, session, run, model, usage=Usage(1, 2, 3, 4), cost=cost, now=now
-            )
-        )
+        save = partial(stores.usage.save, run_of(session), "me", model, cost=cost, now=now)
+        await database.write(partial(save, usage=Usage(1, 2, 3, 4)))
 
     async def sums(by: UsageKey, session: SessionId | None, who: str | None) -> list[UsageSum]:
         return await database.read(partial(stores.usage.sum_by, by, session, who, limit=50))

@@ -18,6 +18,7 @@ from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     EMPTY_REPLY_PROMPT,
     NO_ANSWER,
+    STOP_EXPLANATIONS,
 )
 from internal.agent.domain.react.steps import Act, ModelSpending, TurnOutcome
 from internal.agent.domain.react.turn import MAX_EMPTY_REPLIES, OUTCOME_UNKNOWN, Turn
@@ -184,8 +185,20 @@ def test_an_exhausted_budget_ends_the_run_with_the_last_text() -> None:
     add_reply(turn, read("a"), cost=0.25)
     run_calls(turn)
     add_reply(turn, "Four so far.", read("b"), cost=0.01)
-    assert outcome(turn) == TurnOutcome("budget_exceeded", "Four so far.", "the budget is used up")
+    explanation = STOP_EXPLANATIONS["budget_exceeded"]
+    assert outcome(turn) == TurnOutcome("budget_exceeded", "Four so far.", explanation)
     check_messages([*turn.run_messages(), user_message("Go on")])
+
+
+def test_tokens_of_a_model_without_a_price_are_limited() -> None:
+    turn = start_turn(run_config(limits=RunLimits(max_cost=0.25, max_tokens=10)))
+    add_reply(turn, read("a"), cost=0.2)
+    run_calls(turn)
+    turn.add_reply([read("b")], "unpriced", Usage(4, 6), None)
+    run_calls(turn)
+    next_ask(turn)
+    turn.add_reply([read("c")], "unpriced", Usage(1), None)
+    assert outcome(turn).stop_reason == "budget_exceeded"
 
 
 def test_known_costs_count_although_another_model_has_no_price() -> None:
