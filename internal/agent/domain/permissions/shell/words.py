@@ -141,7 +141,8 @@ def _piece(node: Node) -> _Piece:
     if node.type == "string":
         return _string(node)
     if node.type == "ansi_c_string":
-        return _Piece(_ansi_c(source), _UNKNOWN)
+        # a POSIX shell does not know $'…': there the quote of `\'` ends the word
+        return _Piece(_ansi_c(source), _UNKNOWN, (), "\\'" not in source)
     return _Piece("", _UNKNOWN, (node,), node.type in EXPANSIONS)
 
 

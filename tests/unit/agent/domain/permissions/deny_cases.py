@@ -368,6 +368,7 @@ DENY_CLASSES: dict[str, list[Row]] = {
         Row("git <&- log", "N"),
         Row("ls <&-", "A"),
         Row("ls 2>&-", "A"),
+        Row("ls $'\\'; rm x #'", "N"),
         Row("echo `r\\\\m x`", "N"),
         Row("echo `git \\\\push`", "N"),
         Row("echo `ls \\`rm x\\``", "N"),
