@@ -1,0 +1,131 @@
+"""What the worst commands cost that a model can send: their verdict, and what waits meanwhile."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+import tree_sitter_bash
+from tree_sitter import Language, Parser
+
+from internal.agent.domain.permissions.policy import Mode, Policy, evaluate_call
+from internal.config.home import prepare
+from internal.tools.shell import shell
+from tests.bench.table import Row, Table, most
+from tests.support.agent_app import core
+from tests.support.anthropic_server import Call, Reply
+
+pytestmark = pytest.mark.bench
+
+BYTES = 64 * 1024
+CALLS = 5
+ROUNDS = 5
+TICK_SECONDS = 0.002
+VERDICT_GOAL, LAG_GOAL = most(250, "ours"), most(50, "ours")
+DENY = ("shell(rm *)", "shell(git push *)", "shell(> secrets/**)", "shell(curl *)")
+PLAIN = "echo " + "a " * (BYTES // 2 - 3)
+
+
+def fill(text: str, before: str = "", after: str = "") -> str:
+    """Return as much of a repeated text as a command may have, between two others."""
+    return before + text * ((BYTES - len(before) - len(after)) // len(text)) + after
+
+
+SHAPES = {
+    "one word": fill("a"),
+    "words": PLAIN,
+    "words of a wrapper": fill(" a", "env"),
+    "wrappers": fill("env "),
+    "xargs": fill("xargs "),
+    "words of a shell": fill(" 'a b'", "bash -c"),
+    "nested shells": fill("bash -c "),
+    "options": fill(" -o", "git"),
+    "assignments": fill("a=b ", after="ls"),
+    "variables": fill("$a "),
+    "variables in a string": fill("$a", 'echo "', '"'),
+    "substitutions": fill("$(a) "),
+    "nested substitutions": fill("$("),
+    "backquotes": fill("`a` "),
+    "pipes": fill("a|"),
+    "lists": fill("a;"),
+    "redirections": fill(">a "),
+    "descriptors": fill("0>&1 "),
+    "subshells": fill("("),
+    "braces": fill("{"),
+    "quotes": fill("'"),
+    "double quotes": fill('"'),
+    "escapes": fill("\\a"),
+    "globs": fill("* "),
+    "here-documents": fill("<<a "),
+    "lines": fill("a\n"),
+    "comments": fill("#\n"),
+    "separators in a word": fill("=a", "env x"),
+    "commands in a string": fill("e rm;", "sh -c '", "'"),
+    "wide characters": fill("好")[: BYTES // 3],
+}
+
+
+def milliseconds(deny: tuple[str, ...], command: str) -> float:
+    begun = time.perf_counter()
+    evaluate_call(Policy(Mode.FULL, deny=deny), shell.spec, {"command": command})
+    return (time.perf_counter() - begun) * 1000
+
+
+def worst_shape() -> str:
+    """Return the name of the shape that takes the longest, each tried once."""
+    return max(SHAPES, key=lambda name: milliseconds(DENY, SHAPES[name]))
+
+
+def test_the_worst_command(table: Table) -> None:
+    """All shapes once; then the worst of them beside a parser that reads as many plain words."""
+    worst = worst_shape()
+    parser = Parser(Language(tree_sitter_bash.language()))
+    ours, bare = [], []
+    for _ in range(ROUNDS):
+        ours.append(milliseconds(DENY, SHAPES[worst]))
+        begun = time.perf_counter()
+        parser.parse(PLAIN.encode())
+        bare.append((time.perf_counter() - begun) * 1000)
+    measure = f"permission verdict, worst 64 KB command ({worst})"
+    table.add(Row(measure, "ms", ours, bare, "bare tree-sitter, plain words", VERDICT_GOAL))
+
+
+async def lags(ends: asyncio.Event) -> list[float]:
+    """Return by how many milliseconds each tick was late until the end."""
+    late, loop = [], asyncio.get_running_loop()
+    while not ends.is_set():
+        due = loop.time() + TICK_SECONDS
+        await asyncio.sleep(TICK_SECONDS)
+        late.append((loop.time() - due) * 1000)
+    return late
+
+
+async def reviewed(home: Path, command: str) -> list[float]:
+    """Return the lags while a reply with the worst commands is reviewed, after it was received."""
+    calls = [Call("shell", {"command": command})] * CALLS
+    environ = {"LARKSPUR_AGENT__GATES": "off"}
+    async with core(home, [Reply(calls=calls), Reply(text="done")], environ) as here:
+        ends = asyncio.Event()
+        ticking = asyncio.create_task(lags(ends))
+        made = await here.submit("judge", permission_mode=Mode.ASK, deny=DENY)
+        await here.asked(made)
+        ends.set()
+        return await ticking
+
+
+async def test_the_event_loop_while_a_reply_is_reviewed(tmp_path: Path, table: Table) -> None:
+    """The model is in the same process, so its part is in the figures; idle ticks beside it."""
+    worst = worst_shape()
+    longest, p99, idle = [], [], []
+    for number in range(ROUNDS):
+        late = await reviewed(prepare(tmp_path / str(number)), SHAPES[worst])
+        longest.append(max(late))
+        p99.append(sorted(late)[len(late) * 99 // 100])
+        ends = asyncio.Event()
+        asyncio.get_running_loop().call_later(1.0, ends.set)
+        idle.append(max(await lags(ends)))
+    reply = f"a reply of {CALLS} such commands is reviewed"
+    table.add(
+        Row(f"longest event-loop lag while {reply}", "ms", longest, idle, "idle loop", LAG_GOAL),
+        Row("the same, p99", "ms", p99, idle, "idle loop, longest"),
+    )
