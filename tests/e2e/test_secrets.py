@@ -38,7 +38,7 @@ COMMANDS = (
     ("cost",),
     ("tasks",),
     ("sessions",),
-    *(("-p", "error_in_stream", "--output-format", each) for each in FORMATS),
+    *(("-p", "error_in_stream", "--here", "--output-format", each) for each in FORMATS),
 )
 
 
