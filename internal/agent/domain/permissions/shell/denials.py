@@ -30,6 +30,7 @@ from internal.agent.domain.permissions.shell.program_table import (
     KNOWN_PROGRAMS,
     SHELLS,
     TEXT_RUNNERS,
+    UNSAFE_WORDS,
     WRAPPERS,
     split_names,
 )
@@ -133,6 +134,8 @@ class Reach:
             return
         name = program_name(words[0].text)
         self._add_start(words, 0, name, certain=certain)
+        if name in UNSAFE_WORDS and any(word.kind == "unknown" for word in words[1:]):
+            self.is_unknown = True  # the value may be an option that runs a program
         if is_runner(name) or command.no_rule or find_unsafe_words(words):
             self._add_operands(words, depth, certain=certain)
         elif name not in KNOWN_PROGRAMS:

@@ -348,6 +348,11 @@ DENY_CLASSES: dict[str, list[Row]] = {
         Row("git rebase --exec='rm x' main", "D"),
         Row("tar -cf a b --use-compress-program='rm x'", "D"),
         Row("find . -name x -exec /bin/rm {} +", "D"),
+        Row("X='-exec touch {} +'; find . $X", "N"),
+        Row("find . $(cat arguments)", "N"),
+        Row("tar -cf a b $OPTIONS", "N"),
+        Row("grep -n $X file", "A"),
+        Row("cat $X", "A"),
         Row("make -f x SHELL=rm", "D"),
     ],
     "a redirection between the words": [
