@@ -75,11 +75,12 @@ async def test_replies_and_tool_rows_are_printed_in_order(
         code = await repl.exit_restored()
         rows = [row for row in repl.tty.screen.text.splitlines() if row]
     assert code == 0
-    assert rows[1:6] == ["> look around", "● I look.", rows[3], "● Found", "  • one"]
-    assert re.fullmatch(r"✓ list_dir +0\.\ds · 0 lines", rows[3])
-    assert rows[6] == "  • 二"
-    assert re.fullmatch(r"✓ \d+\.\ds · [\d.k]+ in \d+ out", rows[7])
-    assert "Resume this session:" in rows[8]
+    assert rows[1] == "runs end at 60 iterations, 30 min or $5.00 (settings: agent)"
+    assert rows[2:7] == ["> look around", "● I look.", rows[4], "● Found", "  • one"]
+    assert re.fullmatch(r"✓ list_dir +0\.\ds · 0 lines", rows[4])
+    assert rows[7] == "  • 二"
+    assert re.fullmatch(r"✓ \d+\.\ds · [\d.k]+ in \d+ out", rows[8])
+    assert "Resume this session:" in rows[9]
 
 
 @PROCESS
