@@ -36,9 +36,9 @@ while :; do
     *) break ;;
   esac
 done
+[ $# -gt 0 ] || exit 0
 [ "${{0##*/}}" != xargs ] || read -r words
-[ $# -eq 0 ] || exec "$@" $words
-exec $words
+exec "$@" $words
 """
 
 

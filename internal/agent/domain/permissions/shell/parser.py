@@ -313,6 +313,7 @@ class _Reader:
     def _compound(self, node: Node) -> None:
         if node.children[0].type == "((":
             self.parts.append(ParsedCommand((), (), "arithmetic can hide commands"))
+            self._add_problem("(( is arithmetic in bash and starts commands in other shells")
         self._push(node.children)
 
     def _function(self, node: Node) -> None:

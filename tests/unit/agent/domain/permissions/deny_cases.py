@@ -374,6 +374,8 @@ DENY_CLASSES: dict[str, list[Row]] = {
         Row("ls <&-", "A"),
         Row("ls 2>&-", "A"),
         Row("ls $'\\'; rm x #'", "N"),
+        Row("((($(echo rm))))", "N"),
+        Row("(( rm ))", "N"),
         Row("echo `r\\\\m x`", "N"),
         Row("echo `git \\\\push`", "N"),
         Row("echo `ls \\`rm x\\``", "N"),
