@@ -243,7 +243,7 @@ async def test_an_approval_question_contains_the_diff_of_an_edit(home: Path) -> 
         ]
     )
     async with core(home, script) as here:
-        folder = home / "work"
+        folder = home.parent / "work"
         folder.mkdir()
         (folder / "notes.md").write_text("one\ntwo\n")
         made = await here.submit("write", permission_mode="ask", workspace=str(folder))

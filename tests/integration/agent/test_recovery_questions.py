@@ -17,7 +17,7 @@ from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 LONG = "3000-01-01T00:00:00.000Z"
 REASON = f"The process died {MAX_CRASHES} times while it executed this run."
 
-PRICES = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 1000, "output": 1000}}'}
+PRICES = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 10, "output": 10}}'}
 
 SCRIPT = Rules(
     [

@@ -16,7 +16,7 @@ from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 LONG = "3000-01-01T00:00:00.000Z"
-PRICES = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 1000, "output": 1000}}'}
+PRICES = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 10, "output": 10}}'}
 TOUCH = Call("shell", {"command": "touch done && echo touched"})
 
 
