@@ -471,8 +471,10 @@ async def test_wrong_address_or_token_exits_with_3(home: Path, environ: dict[str
         assert address is not None
         closed = await cli.shot("x", "--server", "http://127.0.0.1:1")
         named = await cli.shot("x", "--server", address.url)
-        (home / "token").write_text("w" * 64)
-        wrong = await cli.shot("x")
+        other = home_folder.prepare(home.parent / "other")
+        (other / "token").write_text("w" * 64)
+        cli.environ["LARKSPUR_HOME"] = str(other)
+        wrong = await cli.shot("x", "--server", address.url)
     assert (closed.code, wrong.code) == (3, 3)
     assert "No gateway answers" in closed.err
     assert (named.code, named.out) == (0, b"never\n")
