@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
+from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
@@ -117,17 +118,7 @@ class NativeSandbox:
         """
         argv, environment = self._argv(command), await self._environment_of(command)
         execution = _Execution(command, argv, environment, on_output)
-        running = asyncio.create_task(execution.run())
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            execution.request_end()
-            while not running.done():  # a second cancel must not leave processes behind
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait({running})
-            if not running.cancelled():
-                running.exception()  # retrieved, otherwise asyncio logs it
-            raise
+        return await wait_for_completion(execution.run(), execution.request_end)
 
     async def _environment_of(self, command: SandboxCommand) -> dict[str, str]:
         try:

@@ -28,11 +28,19 @@ async def run_to_completion(
     function: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
 ) -> _Result:
     """Run a blocking change in a thread. Cancelling waits until the change is complete."""
-    work = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
+    return await wait_for_completion(asyncio.to_thread(function, *args, **kwargs))
+
+
+async def wait_for_completion(
+    running: Coroutine[Any, Any, _Result], on_cancel: Callable[[], None] = lambda: None
+) -> _Result:
+    """Run a coroutine to its end. Cancelling calls `on_cancel` and still waits for the end."""
+    work = asyncio.create_task(running)
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        while not work.done():
+        on_cancel()
+        while not work.done():  # a second cancellation waits as well
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({work})
         if not work.cancelled():
