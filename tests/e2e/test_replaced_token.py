@@ -2,50 +2,14 @@
 
 import asyncio
 import re
-import signal
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from internal.channels.cli.transports.http import HttpEndpoint
-from internal.config.home import LocalToken, read_token
-from tests.e2e.test_system_limits import ADDRESS, LARKSPUR
-from tests.support.http_client import HttpClient
+from internal.config.home import LocalToken
+from tests.support.gateway_process import LARKSPUR, running_gateway
 
 LOST, WORKS_AGAIN = "background task failed", "works again"
-
-
-class RunningGateway(NamedTuple):
-    client: HttpClient
-    log: asyncio.StreamReader
-
-    async def logged(self, text: str) -> str:
-        """Return the next line of the log with a text."""
-        async with asyncio.timeout(30):
-            while text not in (line := (await self.log.readline()).decode()):
-                assert line, "the gateway ended"
-        return line
-
-
-@asynccontextmanager
-async def gateway(environ: Mapping[str, str], home: Path) -> AsyncGenerator[RunningGateway]:
-    process = await asyncio.create_subprocess_exec(
-        *(LARKSPUR, "serve", "--port", "0"),
-        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
-        cwd=home.parent,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(60):
-            while not (found := ADDRESS.search((await process.stderr.readline()).decode())):
-                pass
-        client = HttpClient(found[1], int(found[2]), read_token(home))
-        yield RunningGateway(client, process.stderr)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        await process.communicate()
 
 
 def replace_token(home: Path, token: str, mode: int = 0o600) -> None:
@@ -73,7 +37,7 @@ async def larkspur(environ: Mapping[str, str], folder: Path, command: str) -> tu
 async def test_a_replaced_token_is_valid_at_once_and_the_old_one_ends(
     environ: dict[str, str], home: Path
 ) -> None:
-    async with gateway(environ, home) as running:
+    async with running_gateway(environ, home) as running:
         client = running.client
         terminal = HttpEndpoint(f"http://{client.host}:{client.port}", LocalToken(home).read)
         assert terminal.request("GET", "/api/me").status == 200
@@ -96,7 +60,7 @@ async def test_a_replaced_token_is_valid_at_once_and_the_old_one_ends(
 async def test_an_unusable_token_ends_all_access_until_it_is_repaired(
     environ: dict[str, str], home: Path
 ) -> None:
-    async with gateway(environ, home) as running:
+    async with running_gateway(environ, home) as running:
         client, token = running.client, running.client.token
 
         async def expect_refusal(reason: str) -> None:

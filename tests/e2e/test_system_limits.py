@@ -2,11 +2,8 @@
 
 import asyncio
 import os
-import re
 import resource
-import signal
 import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from internal.config.home import read_token
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Call, Reply, Rules, When
+from tests.support.gateway_process import LARKSPUR, running_gateway
 from tests.support.http_client import HttpClient
 
-LARKSPUR = Path(sys.executable).with_name("larkspur")
-ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 NO_DESCRIPTORS = "The machine has no free file descriptors."
 
 
@@ -78,20 +73,12 @@ async def health(client: HttpClient) -> dict[str, Any]:
 
 
 async def test_a_gateway_recovers_when_descriptors_are_free_again(
-    environ: dict[str, str], home: Path, tmp_path: Path
+    environ: dict[str, str], home: Path
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *("sh", "-c", f'ulimit -n 64; exec "{LARKSPUR}" serve --port 0'),
-        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
-        cwd=tmp_path,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    try:
+    limited = ("sh", "-c", f'ulimit -n 64; exec "{LARKSPUR}" serve --port 0')
+    async with running_gateway(environ, home, *limited) as gateway:
+        client = gateway.client
         async with asyncio.timeout(60):
-            while not (found := ADDRESS.search((await process.stderr.readline()).decode())):
-                pass
-            client = HttpClient(found[1], int(found[2]), read_token(home))
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):  # noqa: PT012 - until it refuses
                 opened = []
                 while True:
@@ -99,17 +86,14 @@ async def test_a_gateway_recovers_when_descriptors_are_free_again(
                     opened.append(writer)
                     writer.write(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
                     await reader.readuntil(b"\r\n\r\n")
-            while NO_DESCRIPTORS not in (await process.stderr.readline()).decode():
+            while NO_DESCRIPTORS not in (await gateway.log.readline()).decode():
                 pass
             for writer in opened:
                 writer.close()
-            while "works again" not in (await process.stderr.readline()).decode():
+            while "works again" not in (await gateway.log.readline()).decode():
                 pass
             assert (await health(client))["status"] == "ok"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        await process.communicate()
-    assert process.returncode == 0
+    assert gateway.process.returncode == 0
 
 
 @contextmanager

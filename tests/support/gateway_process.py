@@ -7,16 +7,57 @@ import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from internal.config.home import read_token
 from tests import ROOT
 from tests.support.http_client import HttpClient
 
+LARKSPUR = Path(sys.executable).with_name("larkspur")
 _ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 
 
 class ProcessEnded(Exception):
     """It ended before it served."""
+
+
+class RunningGateway(NamedTuple):
+    """A gateway process, a client with its first token, and its log."""
+
+    process: asyncio.subprocess.Process
+    client: HttpClient
+    log: asyncio.StreamReader
+
+    async def logged(self, text: str) -> str:
+        """Return the next line of the log with a text."""
+        line = ""
+        async with asyncio.timeout(30):
+            while text not in (line := (await self.log.readline()).decode()):
+                assert line, "the gateway ended"
+        return line
+
+
+@asynccontextmanager
+async def running_gateway(
+    environ: Mapping[str, str], home: Path, *argv: str | Path
+) -> AsyncGenerator[RunningGateway]:
+    """Serve a home folder with the command of a user, or with `argv`; SIGTERM ends the block."""
+    process = await asyncio.create_subprocess_exec(
+        *(argv or (LARKSPUR, "serve", "--port", "0")),
+        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
+        cwd=home.parent,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while not (found := _ADDRESS.search((await process.stderr.readline()).decode())):
+                pass
+        client = HttpClient(found[1], int(found[2]), read_token(home))
+        yield RunningGateway(process, client, process.stderr)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
 
 
 @asynccontextmanager
