@@ -24,7 +24,7 @@ LOGIN_TEXT = "Open the link that larkspur serve printed"
 
 
 class Listener(HTTPServer):
-    """A web server of somebody else on this machine, which keeps the cookies that it receives."""
+    """A web server of another program on this machine; it stores the cookies it gets."""
 
     cookies: list[str]
 

@@ -349,7 +349,7 @@ class ReactEngine:
         if not isinstance(ask, Ask):
             raise TypeError(f"the Turn asks for {type(ask).__name__}, not for the model")
         limits, messages = self._book.limits(turn.config.model), (*ask.messages, *more)
-        room = _message_budget(limits, turn, 0) - sum(map(message_tokens, messages))
+        available = _message_budget(limits, turn, 0) - sum(map(message_tokens, messages))
         reserved = reserved_output(limits.context_window, limits.max_output_tokens)
         return ModelRequest(
             model=turn.config.model,
@@ -357,7 +357,7 @@ class ReactEngine:
             messages=messages,
             tools=turn.config.tools,
             tool_choice="none" if ask.final else "auto",
-            max_output_tokens=min(limits.max_output_tokens, max(room, reserved)),
+            max_output_tokens=min(limits.max_output_tokens, max(available, reserved)),
             temperature=self._book.temperature,
             patience_seconds=context.deadline - asyncio.get_running_loop().time(),
         )

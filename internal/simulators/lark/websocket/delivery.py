@@ -28,7 +28,7 @@ _REMEMBERED = 2_000
 class EventPush:
     """An event for an app. `attempts` holds the outcomes: ok, failed, late or nobody.
 
-    `source` replaces fields of the header: `app_id` and `tenant_key` of somebody else.
+    `source` replaces fields of the header: the `app_id` or `tenant_key` of another app or tenant.
     """
 
     app: App

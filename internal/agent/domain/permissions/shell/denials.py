@@ -310,10 +310,10 @@ def any_denied(verdicts: Sequence[bool | None]) -> bool | None:
 
 def _verdicts(pattern: ShellPattern, reach: Reach) -> Iterator[bool | None]:
     if isinstance(pattern, RedirectPattern):
-        room = max(MAX_COMPARISONS - reach.comparisons, 0)
+        remaining = max(MAX_COMPARISONS - reach.comparisons, 0)
         reach.comparisons += len(reach.redirects)
-        yield from (_denies_redirect(pattern, part) for part in reach.redirects[:room])
-        if len(reach.redirects) > room:
+        yield from (_denies_redirect(pattern, part) for part in reach.redirects[:remaining])
+        if len(reach.redirects) > remaining:
             yield None
         return
     if reach.is_unknown or reach.may_be_globbed(_name(pattern)):
@@ -332,8 +332,8 @@ def _denies_start(pattern: CommandPattern, start: _Start, reach: Reach) -> bool 
     if start.verb:
         candidates = [(start.verb, *words[at + 1 : at + size])]
     else:
-        room = max(MAX_COMPARISONS - reach.comparisons, 0) + 1
-        indexes = islice(operand_indexes(words, at), room)
+        remaining = max(MAX_COMPARISONS - reach.comparisons, 0) + 1
+        indexes = islice(operand_indexes(words, at), remaining)
         candidates = [words[index : index + size] for index in indexes] or [()]
     reach.comparisons += len(candidates)
     verdict = any_denied([_denies_words(rest, each, more=pattern.more) for each in candidates])
