@@ -396,9 +396,9 @@ class AnthropicModel:
         self._tell_temperature(request)
         response = await self._open(request)
         reader = AnthropicResponseReader(request.model, response.headers.get("request-id", ""))
-        async with contextlib.aclosing(self._sdk.read(response, reader)) as said:
-            async for words in said:
-                yield words
+        async with contextlib.aclosing(self._sdk.read(response, reader)) as deltas:
+            async for delta in deltas:
+                yield delta
         yield reader.reply()
 
     async def close(self) -> None:
@@ -420,12 +420,12 @@ class AnthropicModel:
 
     def _refused(self, refusal: ProviderErrorResponse) -> ModelError:
         match refusal.body:
-            case {"error": {"message": str(said)}}:
+            case {"error": {"message": str(message)}}:
                 pass
             case other:
-                said = str(other or "it gave no reason")
+                message = str(other or "it gave no reason")
         wait = retry_after(refusal.headers)
-        return error_from_status(ANTHROPIC, refusal.status, said, retry_after=wait)
+        return error_from_status(ANTHROPIC, refusal.status, message, retry_after=wait)
 
     def _tell_temperature(self, request: ModelRequest) -> None:
         if request.temperature is not None and not self._told_temperature:

@@ -80,9 +80,9 @@ def error_from_status(
     retry_after: float | None = None,
 ) -> ModelError:
     """Translate an HTTP status with the provider's message and error code into an error."""
-    said = one_line(message, 2_000)
-    error = _error(peer, status, said, code=code, retry_after=retry_after)
-    error.detail = f"{status} {code} {said}"
+    message = one_line(message, 2_000)
+    error = _error(peer, status, message, code=code, retry_after=retry_after)
+    error.detail = f"{status} {code} {message}"
     return error
 
 
@@ -103,44 +103,56 @@ def find_output_limit(error: ModelError) -> int | None:
 
 
 def _error(
-    peer: ProviderInfo, status: int, said: str, *, code: str, retry_after: float | None
+    peer: ProviderInfo, status: int, message: str, *, code: str, retry_after: float | None
 ) -> ModelError:
-    if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {said}"):
-        return ModelRejected(_say(f"{peer.name} reports that the account has no credit", said))
-    if status < HTTPStatus.INTERNAL_SERVER_ERROR and _OUTPUT_LIMIT.search(said):
-        return _rejected(peer, status, said)
-    if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{code} {said}"):
-        return _too_long(peer, said)
-    if status == HTTPStatus.FORBIDDEN and _FLAGGED.search(said):
-        return _rejected(peer, status, said)
-    return _by_status(peer, status, said, retry_after)
+    if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {message}"):
+        return ModelRejected(
+            _with_reason(f"{peer.name} reports that the account has no credit", message)
+        )
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR and _OUTPUT_LIMIT.search(message):
+        return _rejected(peer, status, message)
+    if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{code} {message}"):
+        return _too_long(peer, message)
+    if status == HTTPStatus.FORBIDDEN and _FLAGGED.search(message):
+        return _rejected(peer, status, message)
+    return _by_status(peer, status, message, retry_after)
 
 
-def _by_status(peer: ProviderInfo, status: int, said: str, retry_after: float | None) -> ModelError:
+def _by_status(
+    peer: ProviderInfo, status: int, message: str, retry_after: float | None
+) -> ModelError:
     if status in {401, 403}:
-        return ModelKeyRejected(_say(f"{peer.name} rejected the API key in {_key(peer)}", said))
+        return ModelKeyRejected(
+            _with_reason(f"{peer.name} rejected the API key in {_key(peer)}", message)
+        )
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return _too_long(peer, said)
+        return _too_long(peer, message)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return ModelOverloaded(_say(f"{peer.name} is rate-limiting requests", said), retry_after)
+        return ModelOverloaded(
+            _with_reason(f"{peer.name} is rate-limiting requests", message), retry_after
+        )
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return ModelOverloaded(_say(f"{peer.name} is unavailable ({status})", said), retry_after)
+        return ModelOverloaded(
+            _with_reason(f"{peer.name} is unavailable ({status})", message), retry_after
+        )
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return ModelUnreachable(f"{peer.name} timed out while receiving the request.")
-    return _rejected(peer, status, said)
+    return _rejected(peer, status, message)
 
 
-def _too_long(peer: ProviderInfo, said: str) -> ContextTooLong:
-    return ContextTooLong(_say(f"{peer.name} reports that the request is too long", said))
+def _too_long(peer: ProviderInfo, message: str) -> ContextTooLong:
+    return ContextTooLong(
+        _with_reason(f"{peer.name} reports that the request is too long", message)
+    )
 
 
-def _rejected(peer: ProviderInfo, status: int, said: str) -> ModelRejected:
-    return ModelRejected(_say(f"{peer.name} rejected the request ({status})", said))
+def _rejected(peer: ProviderInfo, status: int, message: str) -> ModelRejected:
+    return ModelRejected(_with_reason(f"{peer.name} rejected the request ({status})", message))
 
 
-def _say(words: str, said: str) -> str:
-    reason = readable(said)
-    return f"{words}: {reason}" if reason else f"{words}."
+def _with_reason(sentence: str, message: str) -> str:
+    reason = readable(message)
+    return f"{sentence}: {reason}" if reason else f"{sentence}."
 
 
 def _key(peer: ProviderInfo) -> str:

@@ -103,9 +103,9 @@ class OpenAIModel:
         response = await self._open(request)
         request_id = response.headers.get("x-request-id", "")
         reader = OpenAIResponseReader(self._service.peer, request.model, request_id)
-        async with contextlib.aclosing(self._sdk.read(response, reader)) as said:
-            async for words in said:
-                yield words
+        async with contextlib.aclosing(self._sdk.read(response, reader)) as deltas:
+            async for delta in deltas:
+                yield delta
         reply = reader.reply()
         yield reply if reader.has_usage else self._estimated(reply, request)
 
@@ -124,7 +124,7 @@ class OpenAIModel:
                 if better is None:
                     raise
                 fields = {"model": request.model, "refusal": refusal.detail}
-                _log.info("request refused, said otherwise from now on", extra=fields)
+                _log.info("request rejected, dialect changed", extra=fields)
                 dialect = self._dialects[request.model] = better
         return await self._post(request, dialect)
 

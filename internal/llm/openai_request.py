@@ -53,10 +53,10 @@ def adapt_to_error(dialect: Dialect, refusal: ModelError) -> Dialect | None:
     """Return the dialect that an error asks for, or None if it asks for no known change."""
     if not isinstance(refusal, ModelRejected):
         return None
-    said = refusal.detail
+    detail = refusal.detail
     for pattern, change in _LESSONS:
         better = replace(dialect, **change)
-        if better != dialect and pattern.search(said):
+        if better != dialect and pattern.search(detail):
             return better
     return None
 
@@ -141,8 +141,8 @@ def _assistant(message: Message, dialect: Dialect) -> _Json:
 def _user(message: Message) -> Iterator[_Json]:
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     for result in results:
-        said = f"Error: {result.text}" if result.failed else result.text
-        content = said if said.strip() else _EMPTY
+        text = f"Error: {result.text}" if result.failed else result.text
+        content = text if text.strip() else _EMPTY
         yield {"role": "tool", "tool_call_id": _own_id(result.call_id), "content": content}
     blocks = [block for part in message.parts if (block := _block(part)) is not None]
     if all(block["type"] == "text" for block in blocks):  # every server accepts plain text

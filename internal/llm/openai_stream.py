@@ -43,13 +43,13 @@ def error_from_body(
     peer: ProviderInfo, status: int | None, body: object, retry_after: float | None = None
 ) -> ModelError:
     """Translate the body of an error response, or an error inside a stream (`status` None)."""
-    codes, said = _said_in(body)
+    codes, message = _codes_and_message(body)
     if status is None:
         status = next((known for code in codes if (known := _status(code))), _FAULT)
-    if _NO_TOOLS.search(said) or _TOOLS_ELSEWHERE.search(said):
-        said += " Setting llm.tool_calls to text lets any model call tools."
+    if _NO_TOOLS.search(message) or _TOOLS_ELSEWHERE.search(message):
+        message += " Setting llm.tool_calls to text lets any model call tools."
     code = " ".join(map(str, codes))
-    return error_from_status(peer, status, said, code=code, retry_after=retry_after)
+    return error_from_status(peer, status, message, code=code, retry_after=retry_after)
 
 
 def _status(code: object) -> int | None:
@@ -60,19 +60,19 @@ def _status(code: object) -> int | None:
     return status if 400 <= status <= 599 else None  # noqa: PLR2004  # HTTP error statuses
 
 
-def _said_in(body: object) -> tuple[list[object], str]:
+def _codes_and_message(body: object) -> tuple[list[object], str]:
     """Return codes and message from `{error: {…}}`, `{error: "…"}`, `{detail}`, text or lists."""
     codes: list[object] = []
     match body:
         case [first, *_] | {"error": dict() | str() | list() as first}:
-            return _said_in(first)
-        case {"message": str(said), **rest}:
-            codes, said = _codes(rest), f"{said}{_upstream(rest)}"
-        case str(said) | {"detail": str(said)}:
+            return _codes_and_message(first)
+        case {"message": str(message), **rest}:
+            codes, message = _codes(rest), f"{message}{_upstream(rest)}"
+        case str(message) | {"detail": str(message)}:
             pass
         case other:
-            said = "" if other is None else encode_json(other).decode()
-    return codes, said.strip() or "it gave no reason"
+            message = "" if other is None else encode_json(other).decode()
+    return codes, message.strip() or "it gave no reason"
 
 
 def _codes(error: Mapping[Any, Any]) -> list[object]:

@@ -59,17 +59,17 @@ class RetryPolicy:
     """How long to keep trying one route.
 
     Before the first text of a response a call is retried `retries` times. The waits start at
-    `first_seconds` and double up to `longest_seconds`; a longer one that the provider asks for is
+    `first_seconds` and double up to `max_seconds`; a longer one that the provider asks for is
     waited out. A response that broke off after its first text is restarted once.
     """
 
     retries: int = 10
     first_seconds: float = 0.5
-    longest_seconds: float = 30.0
+    max_seconds: float = 30.0
 
     def wait(self, tries: int, error: ModelUnavailable, chance: float) -> float:
         """Return the seconds to wait after `tries` failures. `chance` is in [0, 1)."""
-        grown = min(self.first_seconds * 2.0 ** min(tries - 1, 16), self.longest_seconds)
+        grown = min(self.first_seconds * 2.0 ** min(tries - 1, 16), self.max_seconds)
         # half fixed, half random, so that runs that failed together do not retry together
         return max(grown * (0.5 + chance / 2), error.retry_after or 0.0)
 
@@ -79,21 +79,21 @@ class RetryPolicy:
 
 
 class _Tries:
-    """The failures on one route so far. No wait is longer than `most` seconds."""
+    """The failures on one route so far. No wait is longer than `max_wait` seconds."""
 
-    def __init__(self, policy: RetryPolicy, most: float) -> None:
-        self._policy, self._most = policy, most
+    def __init__(self, policy: RetryPolicy, max_wait: float) -> None:
+        self._policy, self._max_wait = policy, max_wait
         self._failed = 0
         self._restarts = 0
 
-    def next(self, error: ModelUnavailable, *, said: bool) -> RetryScheduled | None:
+    def next(self, error: ModelUnavailable, *, has_text: bool) -> RetryScheduled | None:
         """Return the next try, or None to give up."""
         self._failed += 1
-        self._restarts += said
+        self._restarts += has_text
         if self._restarts > 1 or self._failed - self._restarts > self._policy.retries:
             return None
         seconds = self._policy.wait(self._failed, error, random.random())  # noqa: S311  # not used for security
-        if seconds > self._most:
+        if seconds > self._max_wait:
             return None
         reason: RetryReason = "overloaded" if isinstance(error, ModelOverloaded) else "unreachable"
         return RetryScheduled(reason, seconds, self._failed + 1)
@@ -137,16 +137,16 @@ class RetryingModel:
             asked = replace(request, model=route.model) if route.model else request
             policy = self._policy if n == last else self._policy.before_fallback()
             try:
-                async with aclosing(self._insist(route, asked, policy)) as pieces:
+                async with aclosing(self._stream_route(route, asked, policy)) as pieces:
                     async for piece in pieces:
                         yield piece
-            except _GaveUp as end:
+            except _RouteFailed as end:
                 if n == last:
                     raise end.error from end.error.__cause__
                 fallback = self._routes[n + 1].model or request.model
                 fields = {"model": asked.model, "fallback": fallback, "error": str(end.error)}
                 _log.warning("model given up, falling back", extra=fields)
-                if end.said:
+                if end.has_text:
                     yield StreamRestarted(f"{end.error} Falling back to {fallback}.")
             else:
                 return
@@ -156,31 +156,31 @@ class RetryingModel:
         for client in dict.fromkeys(route.client for route in self._routes):
             await client.close()
 
-    async def _insist(
+    async def _stream_route(
         self, route: Route, request: ModelRequest, policy: RetryPolicy
     ) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the response of one route, retrying as the policy allows.
 
         Raises:
-            _GaveUp: the route cannot answer now.
+            _RouteFailed: the route cannot answer now.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + request.patience_seconds
-        tries = _Tries(policy, math.inf if policy is self._policy else policy.longest_seconds)
+        tries = _Tries(policy, math.inf if policy is self._policy else policy.max_seconds)
         while True:
-            said = False
+            has_text = False
             asked = self._within_limit(request)
             try:
                 stream = mask_reply(route.client.stream(asked))
                 async with self._places, aclosing(stream) as pieces:
                     async for piece in pieces:
-                        said = said or isinstance(piece, TextDelta)
+                        has_text = has_text or isinstance(piece, TextDelta)
                         yield piece
             except ModelUnavailable as error:
-                again = tries.next(error, said=said)
+                again = tries.next(error, has_text=has_text)
                 _log_failure(request, error, again)
                 if again is None or clock() + again.seconds > deadline:
-                    raise _GaveUp(error, said=said) from error
+                    raise _RouteFailed(error, has_text=has_text) from error
                 failure = str(error)
             except ModelRejected as error:
                 _log_failure(request, error)
@@ -192,7 +192,7 @@ class RetryingModel:
                 raise
             else:
                 return
-            if said:
+            if has_text:
                 yield StreamRestarted(failure)
             yield again
             await self._sleep(again.seconds)
@@ -221,10 +221,10 @@ def _log_failure(
         _log.info("model call failed, trying again", extra=fields)
 
 
-class _GaveUp(Exception):
+class _RouteFailed(Exception):
     """Carries the last error of a route to the next one."""
 
-    def __init__(self, error: ModelUnavailable, *, said: bool) -> None:
+    def __init__(self, error: ModelUnavailable, *, has_text: bool) -> None:
         super().__init__(str(error))
         self.error = error
-        self.said = said
+        self.has_text = has_text

@@ -145,15 +145,15 @@ class ToolCallParser:
 
 def _begun(text: str) -> int:
     """Return how many characters at the end may start a block."""
-    most = max(map(len, _BLOCKS)) - 1
-    lengths = range(min(most, len(text)), 0, -1)
+    max_length = max(map(len, _BLOCKS)) - 1
+    lengths = range(min(max_length, len(text)), 0, -1)
     return next((n for n in lengths if any(b.startswith(text[-n:]) for b in _BLOCKS)), 0)
 
 
 def _with_calls(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
     """Return the response with its blocks as calls, or without them if calls are not allowed."""
-    said = repr(request.messages).encode("utf-8", "replace")
-    digest = hashlib.blake2s(said, digest_size=8).hexdigest()
+    history = repr(request.messages).encode("utf-8", "replace")
+    digest = hashlib.blake2s(history, digest_size=8).hexdigest()
     parts: list[Part] = []
     made: list[ToolCall] = []
     for part in reply.parts:
@@ -185,8 +185,8 @@ def _calls(block: str) -> Iterator[ToolCall]:
 def _made(item: object, raw: str) -> ToolCall:
     name, arguments = _guessed_name(raw), None
     match item:
-        case {"name": str(said), **rest} | {"tool": str(said), **rest} if said.strip():
-            name, arguments = said, _given(rest)
+        case {"name": str(known), **rest} | {"tool": str(known), **rest} if known.strip():
+            name, arguments = known, _given(rest)
     if isinstance(arguments, str):  # encoded twice
         arguments, unread = parse_arguments(arguments)
         if unread is None:

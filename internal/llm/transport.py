@@ -122,8 +122,8 @@ class SdkClient:
         try:
             sdk.set_result(self._imported())
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
-            said = f"Cannot create the client for {self._peer.name}."
-            refused = ModelRejected(said, detail=one_line(str(error)))
+            sentence = f"Cannot create the client for {self._peer.name}."
+            refused = ModelRejected(sentence, detail=one_line(str(error)))
             refused.__cause__ = error
             sdk.set_exception(refused)
 
@@ -215,8 +215,8 @@ class SdkClient:
             yield chunk
 
     def _unreachable(self, error: BaseException) -> ModelUnreachable:
-        said = one_line(str(error)) or type(error).__name__
-        detail = f"{self._address}: {said}"
+        reason = one_line(str(error)) or type(error).__name__
+        detail = f"{self._address}: {reason}"
         if isinstance(error, TimeoutError):
             sentence = f"{self._peer.name} sent nothing for {self._silence:g} s."
             return ModelUnreachable(sentence, detail=detail)
