@@ -19,17 +19,25 @@ from tests.support.http_client import HttpClient
 NO_DESCRIPTORS = "The machine has no free file descriptors."
 
 
+def start_gateway(
+    environ: dict[str, str], folder: Path, limit: str = ":"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `larkspur serve` after a shell command that sets a limit, until it exits."""
+    return subprocess.run(
+        ["sh", "-c", f'{limit}; exec "{LARKSPUR}" serve --port 0'],
+        env=environ,
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
 @pytest.mark.parametrize("limit", [8, 20, 40])
 def test_the_start_without_free_descriptors_fails_with_a_sentence(
     environ: dict[str, str], tmp_path: Path, limit: int
 ) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f'ulimit -n {limit}; exec "{LARKSPUR}" serve --port 0'],
-        env=environ,
-        cwd=tmp_path,
-        capture_output=True,
-        check=False,
-    )
+    done = start_gateway(environ, tmp_path, f"ulimit -n {limit}")
     assert done.returncode == 1
     assert NO_DESCRIPTORS in done.stderr.decode()
     assert b"Traceback" not in done.stderr
@@ -39,13 +47,7 @@ def test_the_start_without_free_descriptors_fails_with_a_sentence(
 def test_the_start_without_space_for_its_files_fails_with_a_sentence(
     environ: dict[str, str], tmp_path: Path, blocks: int
 ) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f'ulimit -f {blocks}; exec "{LARKSPUR}" serve --port 0'],
-        env=environ,
-        cwd=tmp_path,
-        capture_output=True,
-        check=False,
-    )
+    done = start_gateway(environ, tmp_path, f"ulimit -f {blocks}")
     assert done.returncode in {1, 3}
     assert b"Traceback" not in done.stderr
     assert done.stderr.decode().splitlines()[-1].endswith(".")
@@ -55,14 +57,7 @@ def test_an_address_that_cannot_be_written_fails_the_start_with_a_sentence(
     environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
     (home / "gateway.json").mkdir(mode=0o700)
-    done = subprocess.run(
-        [LARKSPUR, "serve", "--port", "0"],
-        env=environ,
-        cwd=tmp_path,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    done = start_gateway(environ, tmp_path)
     assert done.returncode == 3
     assert b"gateway.json cannot be written" in done.stderr
     assert b"Traceback" not in done.stderr

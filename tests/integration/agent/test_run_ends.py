@@ -11,6 +11,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.messages import Message, ToolResult
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import UsageSum
 from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
@@ -83,6 +84,17 @@ async def requeued(here: Core, made: Submitted) -> None:
     assert (await here.run(made)).status == "queued"
 
 
+async def requeued_and_claimed(here: Core, made: Submitted) -> Run:
+    """Bring a run back into its queue and claim it, as the next process does."""
+    await requeued(here, made)
+    app = here.services
+    run = await app.database.write(
+        partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
+    )
+    assert run is not None
+    return run
+
+
 async def test_stopping_a_requeued_run_keeps_its_work(home: Path) -> None:
     async with core(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
@@ -94,13 +106,9 @@ async def test_stopping_a_requeued_run_keeps_its_work(home: Path) -> None:
 async def test_a_stop_before_the_turn_is_restored_keeps_its_work(home: Path) -> None:
     async with core(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
-        await requeued(here, made)
+        await requeued_and_claimed(here, made)
         app = here.services
-        run = await app.database.write(
-            partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
-        )
-        assert run is not None
-        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        await app.gateway.stop(made.task_id, LOCAL_OWNER, "web")
         stopped = await here.run(made)
         active = ActiveRun(stopped)
         active.cancel(RunStopped("local", "web"))
@@ -112,12 +120,7 @@ async def test_a_stop_before_the_turn_is_restored_keeps_its_work(home: Path) -> 
 async def test_giving_up_a_run_keeps_its_work(home: Path) -> None:
     async with core(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
-        await requeued(here, made)
-        app = here.services
-        run = await app.database.write(
-            partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
-        )
-        assert run is not None
+        app, run = here.services, await requeued_and_claimed(here, made)
         await app.coordinator.execute_task(ActiveRun(msgspec.structs.replace(run, crashes=99)))
         ((question, _),) = await app.gateway.queries.questions(LOCAL_OWNER)
         await here.answer(question.question.id, "reject")
