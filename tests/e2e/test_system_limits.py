@@ -22,10 +22,13 @@ NO_DESCRIPTORS = "The machine has no free file descriptors."
 def start_gateway(
     environ: dict[str, str], folder: Path, limit: str = ":"
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run `larkspur serve` after a shell command that sets a limit, until it exits."""
+    """Run `larkspur serve` after a shell command that sets a limit, until it exits.
+
+    Python would leave truncated byte code behind, which breaks every later start.
+    """
     return subprocess.run(
         ["sh", "-c", f'{limit}; exec "{LARKSPUR}" serve --port 0'],
-        env=environ,
+        env=environ | {"PYTHONDONTWRITEBYTECODE": "1"},
         cwd=folder,
         capture_output=True,
         check=False,
