@@ -18,6 +18,7 @@ from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.transport import TransportRejected, TransportUnavailable
 from internal.channels.lark.connection import AppCredentials
+from internal.channels.lark.network import as_log_id, read_log_id, with_log_id
 
 if TYPE_CHECKING:
     import httpx
@@ -33,18 +34,28 @@ _TOO_MANY, _SERVER_ERROR = 429, 500
 
 
 class LarkRejected(TransportRejected):
-    """Lark rejected the call and did nothing; repeating it would be rejected as well."""
+    """Lark rejected the call and did nothing; repeating it would be rejected as well.
 
-    def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(f"Lark rejected ({code}): {sentence}")
-        self.code = code
+    `log_id` is Lark's id of the call, which its support asks for; "" if the response has none.
+    """
+
+    def __init__(self, code: int, sentence: str, log_id: str = "") -> None:
+        super().__init__(with_log_id(f"Lark rejected ({code}): {sentence}", log_id))
+        self.code, self.log_id = code, log_id
 
 
 class LarkUnavailable(TransportUnavailable):
     """The call failed for now; retrying after `wait` seconds may succeed.
 
-    `unconfirmed`: Lark may have carried it out.
+    `unconfirmed`: Lark may have carried it out. `log_id` is as in `LarkRejected`, that of the last
+    attempt; a call without a response has none.
     """
+
+    def __init__(
+        self, sentence: str, wait: float = 0.0, *, unconfirmed: bool = False, log_id: str = ""
+    ) -> None:
+        super().__init__(sentence, wait, unconfirmed=unconfirmed)
+        self.log_id = log_id
 
 
 class SendPolicy(NamedTuple):
@@ -77,6 +88,7 @@ class _Response(msgspec.Struct):
     msg: str = ""
     data: dict[str, Any] | None = None
     bot: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
     tenant_access_token: str = ""
     expire: float = 0
 
@@ -115,7 +127,9 @@ class LarkClient:
                 unconfirmed = unconfirmed or busy.unconfirmed
                 wait = max(busy.wait, random.uniform(0.25, 0.5) * 2**attempts)  # noqa: S311 - no secret
                 if attempts == policy.max_attempts or wait > policy.max_delay:
-                    raise LarkUnavailable(str(busy), busy.wait, unconfirmed=unconfirmed) from busy
+                    raise LarkUnavailable(
+                        str(busy), busy.wait, unconfirmed=unconfirmed, log_id=busy.log_id
+                    ) from busy
             await asyncio.sleep(wait)
 
     async def _with_token(self, call: LarkRequest, seconds: float) -> dict[str, Any]:
@@ -132,7 +146,9 @@ class LarkClient:
             return await self._authorized(call, await self._valid_token(), seconds)
         except LarkRejected as rejected:
             if rejected.code in INVALID_TOKEN_CODES:
-                raise LarkUnavailable(str(rejected), wait=_CREDENTIAL_RETRY_SECONDS) from rejected
+                raise LarkUnavailable(
+                    str(rejected), wait=_CREDENTIAL_RETRY_SECONDS, log_id=rejected.log_id
+                ) from rejected
             raise
 
     async def _authorized(self, call: LarkRequest, token: str, seconds: float) -> dict[str, Any]:
@@ -150,7 +166,9 @@ class LarkClient:
                 answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), {}, 10.0)
             except LarkRejected as rejected:  # an administrator can fix it: keep what is to be sent
                 raise LarkUnavailable(
-                    f"no access token: {rejected}", wait=_CREDENTIAL_RETRY_SECONDS
+                    f"no access token: {rejected}",
+                    wait=_CREDENTIAL_RETRY_SECONDS,
+                    log_id=rejected.log_id,
                 ) from rejected
             self._token = answer.tenant_access_token
             register_secret(self._token, renewed=f"access token of {self._credentials.app_id}")
@@ -177,28 +195,37 @@ class LarkClient:
                     files=files,
                     headers=headers,
                 )
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise LarkUnavailable(f"Lark is unreachable: {_describe_error(error)}") from error
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            raise LarkUnavailable(f"Lark is unreachable: {self._explain(error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
             raise LarkUnavailable(
-                f"Lark's response was lost: {_describe_error(error)}", unconfirmed=True
+                f"Lark's response was lost: {self._explain(error)}", unconfirmed=True
             ) from error
         return read_response(response)
+
+    def _explain(self, error: Exception) -> str:
+        return self._credentials.network.explain(error, self._credentials.origin)
 
     async def _client(self) -> "httpx.AsyncClient":
         if self._http is None:
             async with self._open_lock:
                 if self._http is None:
-                    self._http = await asyncio.to_thread(_open_client, self._credentials.origin)
+                    self._http = await asyncio.to_thread(_open_client, self._credentials)
         return self._http
 
 
-def _open_client(origin: str) -> "httpx.AsyncClient":
+def _open_client(credentials: AppCredentials) -> "httpx.AsyncClient":
     import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
-    limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=30.0)
-    # no proxy, as for the long connection
-    return httpx.AsyncClient(base_url=origin, limits=limits, timeout=None, trust_env=False)  # noqa: S113  # each call sets its own
+    network, origin = credentials.network, credentials.origin
+    return httpx.AsyncClient(
+        base_url=origin,
+        limits=httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=30.0),
+        timeout=None,  # noqa: S113  # each call sets its own
+        proxy=network.proxy_for(origin),
+        verify=network.tls_context(),
+        trust_env=False,  # the settings have what the environment says
+    )
 
 
 def read_response(response: "httpx.Response") -> _Response:
@@ -207,26 +234,26 @@ def read_response(response: "httpx.Response") -> _Response:
     Raises:
         LarkRejected, LarkUnavailable: It reports a failure.
     """
-    status = response.status_code
+    status, log_id = response.status_code, read_log_id(response.headers)
     try:
         answer = _decoder.decode(response.content)
     except msgspec.DecodeError as error:
         if status < _SERVER_ERROR and not response.is_success:
-            raise LarkRejected(status, "HTTP error without details") from error
-        raise LarkUnavailable(
-            f"Lark returned HTTP {status} without JSON", unconfirmed=True
-        ) from error
+            raise LarkRejected(status, "HTTP error without details", log_id) from error
+        sentence = with_log_id(f"Lark returned HTTP {status} without JSON", log_id)
+        raise LarkUnavailable(sentence, unconfirmed=True, log_id=log_id) from error
     if answer.code == 0 and response.is_success:
         return answer
+    log_id = log_id or as_log_id((answer.error or {}).get("log_id"))
     said = truncate_line(mask_secrets(answer.msg), 300)
-    reason = f"{answer.code} {said}"
+    reason = with_log_id(f"{answer.code} {said}", log_id)
     if answer.code in _RATE_LIMIT_CODES or status == _TOO_MANY:
-        raise LarkUnavailable(
-            f"Lark is busy: {reason}", wait=_reset_seconds(response.headers.get(_RESET_HEADER, ""))
-        )
+        wait = _reset_seconds(response.headers.get(_RESET_HEADER, ""))
+        raise LarkUnavailable(f"Lark is busy: {reason}", wait, log_id=log_id)
     if status >= _SERVER_ERROR:
-        raise LarkUnavailable(f"Lark failed: HTTP {status}, {reason}", unconfirmed=True)
-    raise LarkRejected(answer.code, said)
+        sentence = f"Lark failed: HTTP {status}, {reason}"
+        raise LarkUnavailable(sentence, unconfirmed=True, log_id=log_id)
+    raise LarkRejected(answer.code, said, log_id)
 
 
 def _reset_seconds(text: str) -> float:
@@ -239,10 +266,6 @@ def _reset_seconds(text: str) -> float:
 def _file_part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
     name, media_type, content = file
     return name, content, media_type
-
-
-def _describe_error(error: Exception) -> str:
-    return truncate_line(mask_secrets(f"{type(error).__name__} {error}"), 200)
 
 
 _MESSAGES = "/open-apis/im/v1/messages"

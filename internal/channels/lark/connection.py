@@ -9,6 +9,7 @@ private names are used in this module only, and lark-oapi is pinned for that rea
 import asyncio
 import logging
 import random
+import ssl
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -21,15 +22,22 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
+from internal.channels.chat.transport import TransportUnavailable
+from internal.channels.lark.network import LarkNetwork, read_log_id, with_log_id
 from internal.channels.lark.sdk import load_websocket_client
 
 log = logging.getLogger(__name__)
 
 EventHandler = Callable[[bytes], dict[str, Any] | None]
 ConnectionStatus = Literal["starting", "connected", "reconnecting", "refused", "stopped"]
-_WRONG_DOMAIN = 1000040351
+_WRONG_DOMAIN, _TOO_MANY_CONNECTIONS = 1000040351, 514
 _SECRET_PARAMETERS = {"access_key", "ticket"}
-_REFUSAL_HINTS = {_WRONG_DOMAIN: "the app belongs to the other service; set channels.lark.domain"}
+_REFUSAL_HINTS = {
+    _WRONG_DOMAIN: "the app belongs to the other service; set channels.lark.domain",
+    # the client raises ClientException with 514 for autherrcode 1000040350 only
+    _TOO_MANY_CONNECTIONS: "more than 50 connections of this app are open, and Lark allows no more;"
+    " stop other processes that use the app",
+}
 
 
 class ConnectionState(NamedTuple):
@@ -41,22 +49,25 @@ class ConnectionState(NamedTuple):
 
 
 class AppCredentials(NamedTuple):
-    """An app's id and secret, and the origin of its service."""
+    """An app's id and secret, the origin of its service, and the way to it."""
 
     app_id: str
     secret: str
     origin: str
+    network: LarkNetwork = LarkNetwork()
 
     def __repr__(self) -> str:
         """Return a representation without the secret."""
-        return f"Login({self.app_id} at {self.origin})"
+        return f"AppCredentials({self.app_id} at {self.origin})"
 
 
 class ConnectionTimeouts(NamedTuple):
     """Timeouts and delays in seconds.
 
     The reconnect delay doubles from `first_delay` to `max_delay`, with jitter, and is reset by a
-    connection that lasted `stable_after`.
+    connection that lasted `stable_after`. A websocket ping is sent every `line_ping`; without a
+    pong within `line_pong` the connection is lost. `ping_interval` is that of Lark's own pings if
+    Lark names none.
     """
 
     first_delay: float = 1.0
@@ -65,6 +76,8 @@ class ConnectionTimeouts(NamedTuple):
     discovery: float = 10.0
     handshake: float = 15.0
     ping_interval: float = 120.0
+    line_ping: float = 10.0
+    line_pong: float = 15.0
     close: float = 1.0
 
 
@@ -132,39 +145,50 @@ class LarkConnection:
         wait = self._timeouts.first_delay
         while not self._stopping.is_set():
             begun = self._clock.monotonic()
+            session = _ClientSession(
+                sdk,
+                self._credentials,
+                self._on_event,
+                clock=self._clock,
+                timeouts=self._timeouts,
+            )
             try:
-                await self._connected(sdk)
+                await self._connected(session)
             except sdk.ClientException as error:  # retrying rarely helps
-                self._set_state("refused", _refusal(error))
+                self._set_state("refused", with_log_id(_refusal(error), session.log_id))
                 wait = self._timeouts.max_delay
             except Exception as error:  # noqa: BLE001  # a channel's outer loop must continue
                 if self._clock.monotonic() - begun >= self._timeouts.stable_after:
                     wait = self._timeouts.first_delay
-                self._set_state("reconnecting", _reason(error))
+                why = with_log_id(self._reason(error), session.log_id)
+                self._set_state("reconnecting", why)
             if await self._stopped_within(wait * random.uniform(0.5, 1)):  # noqa: S311  # no secret
                 break
             wait = min(wait * 2, self._timeouts.max_delay)
         self._set_state("stopped", "")
 
-    async def _connected(self, sdk: ModuleType) -> None:
+    async def _connected(self, session: "_ClientSession") -> None:
         """Maintain one connection until it is lost.
 
         Raises:
             Exception: It cannot be established, or is lost.
         """
-        session = _ClientSession(
-            sdk,
-            self._credentials,
-            self._on_event,
-            clock=self._clock,
-            timeouts=self._timeouts,
-        )
         try:
             await session.open()
             self._set_state("connected", "")
             await session.wait_until_lost(self._stopping)
         finally:
             await session.close()
+
+    def _reason(self, error: Exception) -> str:
+        credentials = self._credentials
+        match error:
+            case ConnectionLost() | TransportUnavailable():
+                return str(error)
+            case TimeoutError():
+                return "Lark did not respond in time"
+            case _:
+                return credentials.network.explain(error, credentials.origin)
 
     async def _stopped_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
@@ -193,13 +217,18 @@ class _ClientSession:
         clock: Clock,
         timeouts: ConnectionTimeouts,
     ) -> None:
-        self._clock, self._timeouts = clock, timeouts
+        self._network, self._clock, self._timeouts = credentials.network, clock, timeouts
+        self._address = ""
+        self._tls: ssl.SSLContext | None = None
+        self.log_id = ""
+        """Lark's id of the call that failed, "" if there is none."""
         self._lost = asyncio.Event()
         self._why = "closed"
         self._last_received = clock.monotonic()
-        self._pinging: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         # the client calls `requests.post` of its module without a timeout
-        sdk.__dict__["requests"] = SimpleNamespace(post=_post_with_timeout(timeouts.discovery))
+        sdk.__dict__["requests"] = SimpleNamespace(post=self._discover)
+        sdk.__dict__["_ws_connect_kwargs"] = self._connect_options
         handler = SimpleNamespace(
             _do_without_validation=on_event
         )  # the only method that the client calls
@@ -218,22 +247,31 @@ class _ClientSession:
     async def open(self) -> None:
         """Find the address, in a thread since the client blocks there, and connect to it."""
         async with asyncio.timeout(self._timeouts.discovery + 1):
-            address = await _run_in_thread(self._client._get_conn_url)
-        for name, value in parse_qsl(urlsplit(address).query):
+            self._address = await _run_in_thread(self._client._get_conn_url)
+        for name, value in parse_qsl(urlsplit(self._address).query):
             if name in _SECRET_PARAMETERS:
                 register_secret(value, renewed=f"{name} of a Lark connection")
-        self._client._get_conn_url = lambda: address
+        self._client._get_conn_url = lambda: self._address
         self._fix_ping_interval()
-        async with asyncio.timeout(self._timeouts.handshake):
-            await self._client._connect()
+        try:
+            async with asyncio.timeout(self._timeouts.handshake):
+                await self._client._connect()
+        except Exception as error:
+            self.log_id = _log_id_of_handshake(error)
+            raise
+        self.log_id = ""
         self._last_received = self._clock.monotonic()
-        self._pinging = asyncio.create_task(self._client._ping_loop())
+        self._tasks = [
+            asyncio.create_task(self._client._ping_loop()),
+            asyncio.create_task(self._watch_line(self._client._conn)),
+        ]
 
     async def wait_until_lost(self, stopping: asyncio.Event) -> None:
         """Return when told to stop.
 
         Raises:
-            Gone: the connection is lost, or nothing was heard for two ping intervals.
+            ConnectionLost: no pong arrived, or no frame for two ping intervals of Lark, or the
+                connection was closed.
         """
         ends = [asyncio.create_task(event.wait()) for event in (stopping, self._lost)]
         try:
@@ -253,8 +291,8 @@ class _ClientSession:
     async def close(self) -> None:
         """Stop what the client left running, and disconnect, politely if Lark lets us."""
         self._client._cache._cron.cancel()
-        if self._pinging is not None:
-            self._pinging.cancel()
+        for task in self._tasks:
+            task.cancel()
         connected = self._client._conn
         try:
             async with asyncio.timeout(self._timeouts.close):
@@ -262,6 +300,41 @@ class _ClientSession:
         except TimeoutError:
             if connected is not None:
                 connected.transport.abort()
+
+    def _discover(self, url: str, **request: Any) -> Any:
+        """Find the address; called by the client in place of `requests.post`."""
+        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+
+        self._tls = self._network.tls_context()
+        with httpx.Client(
+            proxy=self._network.proxy_for(url),
+            verify=self._tls,
+            timeout=self._timeouts.discovery,
+            trust_env=False,
+        ) as http:
+            response = http.post(url, **request)
+        self.log_id = read_log_id(response.headers)
+        return response
+
+    def _connect_options(self, _: object = None) -> dict[str, Any]:
+        """Return the options of `websockets.connect`; called by the client."""
+        options = {
+            "proxy": self._network.proxy_for(self._address),
+            "ping_interval": None,  # _watch_line is quicker and says why the connection is lost
+            "close_timeout": self._timeouts.close,
+        }
+        return options | ({"ssl": self._tls} if self._address.startswith("wss:") else {})
+
+    async def _watch_line(self, connection: Any) -> None:
+        """End the connection when a ping is not answered: it may be open on this side only."""
+        while not self._lost.is_set():
+            await asyncio.sleep(self._timeouts.line_ping)
+            try:
+                async with asyncio.timeout(self._timeouts.line_pong):
+                    await (await connection.ping())
+            except TimeoutError:
+                self._why = f"no pong within {self._timeouts.line_pong:g} s"
+                self._lost.set()
 
     async def _on_message(self, message: bytes) -> None:
         self._last_received = self._clock.monotonic()
@@ -279,17 +352,6 @@ class _ClientSession:
         interval = self._client._ping_interval
         if not isinstance(interval, int | float) or interval <= 0:
             self._client._ping_interval = self._timeouts.ping_interval
-
-
-def _post_with_timeout(seconds: float) -> Callable[..., Any]:
-    def post(url: str, **more: Any) -> Any:
-        import requests  # noqa: PLC0415  # a dependency of the SDK, imported only if Lark is enabled
-
-        with requests.Session() as session:
-            session.trust_env = False  # as for the websocket
-            return session.post(url, timeout=seconds, **more)
-
-    return post
 
 
 async def _run_in_thread(work: Callable[[], Any]) -> Any:
@@ -313,18 +375,14 @@ def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     log.debug("in the Lark loop", extra={"what": context.get("message", "")})
 
 
+def _log_id_of_handshake(error: BaseException) -> str:
+    """Return the log id of a refused handshake; the client's exception hides its response."""
+    response = getattr(error, "response", getattr(error.__context__, "response", None))
+    return "" if response is None else read_log_id(response.headers)
+
+
 def _refusal(error: Any) -> str:
     hint = _REFUSAL_HINTS.get(
         error.code, "check channels.lark.app_id, app_secret and the app's status"
     )
     return f"Lark refused: {error}; {hint}"
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case ConnectionLost():
-            return str(error)
-        case TimeoutError():
-            return "Lark did not respond in time"
-        case _:
-            return f"{type(error).__name__}: {error}"

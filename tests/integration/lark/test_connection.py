@@ -8,7 +8,12 @@ from typing import Self
 
 import pytest
 
-from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
+from internal.channels.lark.connection import (
+    AppCredentials,
+    ConnectionState,
+    ConnectionTimeouts,
+    LarkConnection,
+)
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
@@ -110,12 +115,23 @@ async def test_a_silent_connection_is_replaced() -> None:
         await link.until("connected")
 
 
-async def test_a_half_open_connection_is_replaced() -> None:
-    async with LarkSim([APP], config=ClientConfig(PingInterval=1)) as sim, Link(sim) as link:
+async def test_a_half_open_connection_is_replaced_long_before_larks_own_ping_is_due() -> None:
+    pace = PACE._replace(line_ping=0.2, line_pong=0.3)
+    config = ClientConfig(PingInterval=120)
+    async with LarkSim([APP], config=config) as sim, Link(sim, pace=pace) as link:
         await link.until("connected")
         sim.lark.silence()
-        assert "no pong" in await link.until("reconnecting")
+        assert "no pong within 0.3 s" in await link.until("reconnecting")
         await link.until("connected")
+
+
+async def test_a_connection_without_events_stays_open() -> None:
+    pace = PACE._replace(line_ping=0.05, line_pong=1.0)
+    async with LarkSim([APP]) as sim, Link(sim, pace=pace) as link:
+        await link.until("connected")
+        since = link.connection.state.since
+        await sim.lark.changed_within(1.0)  # many pings, and nothing else
+        assert link.connection.state == ConnectionState("connected", since)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +141,7 @@ async def test_a_half_open_connection_is_replaced() -> None:
         ({"discovery": "busy"}, "reconnecting", "busy"),
         ({"discovery": "error"}, "reconnecting", "500"),
         ({"discovery": "refuse"}, "refused", "1000040344"),
-        ({"handshake": "limit"}, "refused", "514"),
+        ({"handshake": "limit"}, "refused", "more than 50 connections of this app are open"),
         ({"handshake": "forbidden"}, "refused", "403"),
         ({"handshake": "busy"}, "reconnecting", ""),
         ({"handshake": "bare"}, "reconnecting", ""),
@@ -142,6 +158,14 @@ async def test_a_connection_error_is_reported_and_retried(
             assert why.lower() in said.lower() or "Timeout" in said
             sim.set_faults(discovery="", handshake="")
             await link.until("connected")
+
+
+@pytest.mark.parametrize("fault", [{"discovery": "refuse"}, {"handshake": "limit"}])
+async def test_a_refused_connection_is_reported_with_its_log_id(fault: dict[str, str]) -> None:
+    async with LarkSim([APP]) as sim:
+        sim.set_faults(**fault)
+        async with Link(sim) as link:
+            assert re.search(r"\(log id [0-9a-f]{32}\)$", await link.until("refused"))
 
 
 async def test_a_wrong_secret_is_refused_and_not_logged() -> None:

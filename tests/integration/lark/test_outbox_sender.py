@@ -1,6 +1,7 @@
 """Queued messages are sent once, in spite of delays and faults."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -210,6 +211,8 @@ async def test_a_rejected_message_is_given_up_at_once(tmp_path: Path) -> None:
         letter = await outbox.until_dead()
         assert not letter.unconfirmed
         assert "230001" in letter.failure
+        answers = [json.loads(one.got) for one in outbox.sim.log if "/im/v1/messages" in one.what]
+        assert letter.failure.endswith(f"(log id {answers[-1]['error']['log_id']})")
 
 
 async def test_a_wrong_secret_is_retried(tmp_path: Path) -> None:

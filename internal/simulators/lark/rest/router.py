@@ -160,7 +160,7 @@ def _success_response(done: Json | BinaryResult | TopLevelResult) -> Response:
         name = f"attachment; filename*=UTF-8''{quote(done.file_name, safe='')}"
         return Response(
             done.data,
-            headers=_with_log_id({"content-disposition": name}),
+            headers=with_log_id({"content-disposition": name}),
             media_type=done.media_type,
         )
     if isinstance(done, TopLevelResult):
@@ -169,7 +169,7 @@ def _success_response(done: Json | BinaryResult | TopLevelResult) -> Response:
 
 
 def _error_response(error: LarkError) -> Response:
-    headers = _with_log_id(error.headers)
+    headers = with_log_id(error.headers)
     body = {
         "code": error.code,
         "msg": error.msg,
@@ -180,10 +180,11 @@ def _error_response(error: LarkError) -> Response:
 
 def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     kind = "application/json; charset=utf-8"
-    return Response(encode(body), status, headers or _with_log_id({}), media_type=kind)
+    return Response(encode(body), status, headers or with_log_id({}), media_type=kind)
 
 
-def _with_log_id(headers: dict[str, str]) -> dict[str, str]:
+def with_log_id(headers: dict[str, str]) -> dict[str, str]:
+    """Return headers with a new id of the call."""
     return {**headers, "x-tt-logid": secrets.token_hex(16)}
 
 

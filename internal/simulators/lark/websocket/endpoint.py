@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import App, Json, encode
-from internal.simulators.lark.rest.router import read_body, read_json
+from internal.simulators.lark.rest.router import read_body, read_json, with_log_id
 from internal.simulators.lark.server import CONNECTION_KEY
 from internal.simulators.lark.services import LarkServices
 from internal.simulators.lark.websocket.connection import AppConnection
@@ -50,7 +50,7 @@ async def _discover(lark: LarkServices, request: Request) -> Response:
     data = encode(answer)
     what = f"POST {request.url.path}"
     lark.log.add("call", "", what, sent=body, got=data, status=status, code=answer["code"])
-    return Response(data, status, media_type="application/json")
+    return Response(data, status, with_log_id({}), media_type="application/json")
 
 
 async def _discovery_answer(lark: LarkServices, body: bytes, host: str) -> tuple[Json, int]:
@@ -138,9 +138,9 @@ async def _receive_frames(
 
 async def _refuse(lark: LarkServices, websocket: WebSocket, why: str) -> None:
     lark.log.add("socket", "", f"handshake rejected: {why}")
-    headers = {}
+    headers = with_log_id({})
     if why in _REFUSALS:
         status, code, msg = _REFUSALS[why]
-        headers = {"handshake-status": str(status), "handshake-msg": msg}
+        headers |= {"handshake-status": str(status), "handshake-msg": msg}
         headers |= {"handshake-autherrcode": str(code)}
     await websocket.send_denial_response(Response(status_code=403, headers=headers))

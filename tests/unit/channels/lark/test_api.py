@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from internal.agent.domain.errors import LarkspurError
 from internal.channels.lark.api import LarkRejected, LarkUnavailable, as_json, read_response
 
 
@@ -48,3 +49,32 @@ def test_the_reset_header_gives_the_delay(reset: str, wait: float) -> None:
 
 def test_content_is_compact_json() -> None:
     assert as_json({"text": "你好"}) == '{"text":"你好"}'
+
+
+@pytest.mark.parametrize("status", [400, 429, 500])
+@pytest.mark.parametrize(
+    ("headers", "error"),
+    [({"X-Tt-Logid": "2026abc"}, "{}"), ({}, '{"log_id": "2026abc"}')],
+    ids=["header", "body"],
+)
+def test_a_failure_keeps_the_log_id(status: int, headers: dict[str, str], error: str) -> None:
+    body = f'{{"code": 230001, "msg": "x", "error": {error}}}'
+    with pytest.raises(LarkspurError) as raised:
+        read_response(response(status, body, headers))
+    assert isinstance(raised.value, LarkRejected | LarkUnavailable)
+    assert raised.value.log_id == "2026abc"
+    assert "(log id 2026abc)" in str(raised.value)
+
+
+def test_a_failure_without_json_keeps_the_log_id_of_the_header() -> None:
+    with pytest.raises(LarkUnavailable) as raised:
+        read_response(response(502, "<html>", {"x-tt-logid": "2026abc"}))
+    assert raised.value.log_id == "2026abc"
+
+
+@pytest.mark.parametrize("value", ["", "a b", "x" * 101, "<script>"])
+def test_a_malformed_log_id_is_ignored(value: str) -> None:
+    with pytest.raises(LarkRejected) as raised:
+        read_response(response(400, '{"code": 230001, "msg": "x"}', {"x-tt-logid": value}))
+    assert raised.value.log_id == ""
+    assert str(raised.value).endswith("x")

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from internal.channels.lark.connection import AppCredentials, LarkConnection
+from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
 
 
 class FixedClock:
@@ -26,3 +26,8 @@ async def test_a_connection_that_was_not_started_stops_at_once() -> None:
     assert connection.state.status == "starting"
     assert connection.state.since == "2026-01-31T08:00:00.000Z"
     await connection.stop()
+
+
+def test_a_half_open_connection_is_noticed_within_30_seconds() -> None:
+    timeouts = ConnectionTimeouts()
+    assert timeouts.line_ping + timeouts.line_pong + timeouts.close <= 30

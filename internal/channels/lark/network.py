@@ -1,0 +1,114 @@
+"""How Lark's servers are reached, by which proxy and certificates, and how they name a call."""
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # not in typeshed
+
+from internal.agent.domain.secrets import mask_secrets
+from internal.agent.domain.text import truncate_line
+from internal.channels.chat.transport import TransportUnavailable
+from internal.config.types import is_loopback
+
+_LOG_ID_HEADER = "x-tt-logid"
+_LOG_ID = re.compile(r"[0-9A-Za-z_-]{1,100}")
+
+
+class LarkNetwork(NamedTuple):
+    """The way to Lark's servers, for REST, discovery and the websocket alike.
+
+    `proxy` is the URL of an HTTP proxy, "" for none. Loopback hosts and those that match `no_proxy`
+    are reached without it. `ca_file` is a PEM file with certificates that are trusted besides those
+    of certifi and of the system.
+    """
+
+    proxy: str = ""
+    no_proxy: tuple[str, ...] = ()
+    ca_file: Path | None = None
+
+    def __repr__(self) -> str:
+        """Return a representation without the proxy's password."""
+        return f"LarkNetwork({_address(self.proxy) if self.proxy else 'direct'})"
+
+    def proxy_for(self, url: str) -> str | None:
+        """Return the URL of the proxy for a request, None for none."""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if not self.proxy or is_loopback(host):
+            return None
+        where = host if parts.port is None else f"{host}:{parts.port}"
+        excluded = {"no": ",".join(self.no_proxy)}
+        return None if proxy_bypass_environment(where, excluded) else self.proxy
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Return a TLS context that verifies servers. Reads files.
+
+        Raises:
+            TransportUnavailable: `ca_file` cannot be read or contains no certificate.
+        """
+        import certifi  # noqa: PLC0415  # imported only if Lark is enabled
+
+        context = ssl.create_default_context(cafile=certifi.where())
+        context.load_default_certs()  # the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR
+        if self.ca_file is not None:
+            try:
+                context.load_verify_locations(self.ca_file)
+            except (OSError, ssl.SSLError) as error:
+                reason = getattr(error, "strerror", None) or "it contains no PEM certificate"
+                raise TransportUnavailable(
+                    f"channels.lark.ca_file {self.ca_file} cannot be used: {reason}"
+                ) from error
+        return context
+
+    def explain(self, error: BaseException, url: str) -> str:
+        """Return why a request failed, and which setting may be wrong."""
+        proxy = self.proxy_for(url)
+        via = f" (through the proxy {_address(proxy)})" if proxy else ""
+        for cause in _causes(error):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return (
+                    f"the certificate of {urlsplit(url).hostname} is not trusted{via}:"
+                    f" {cause.verify_message}; if a proxy inspects TLS, set channels.lark.ca_file"
+                    " to a file with its CA certificate"
+                )
+            # httpx and websockets have each a class of this name
+            if any(kind.__name__ == "ProxyError" for kind in type(cause).__mro__):
+                return f"the proxy refused{via}: {_line(cause)}; check channels.lark.proxy"
+        return _line(error) + via
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _address(proxy: str) -> str:
+    return urlsplit(proxy).netloc.rpartition("@")[2]
+
+
+def _line(error: BaseException) -> str:
+    return truncate_line(mask_secrets(f"{type(error).__name__} {error}"), 200)
+
+
+def read_log_id(headers: Mapping[str, str]) -> str:
+    """Return Lark's id of a call from the headers of its response, "" without one.
+
+    `headers` must compare names without regard to case, as those of httpx and websockets do.
+    """
+    return as_log_id(headers.get(_LOG_ID_HEADER))
+
+
+def as_log_id(value: object) -> str:
+    """Return a value if it can be a log id, else ""."""
+    return value if isinstance(value, str) and _LOG_ID.fullmatch(value) else ""
+
+
+def with_log_id(sentence: str, log_id: str) -> str:
+    """Return a sentence about a failed call with Lark's id of the call, if it is known."""
+    return f"{sentence} (log id {log_id})" if log_id else sentence
