@@ -1,12 +1,13 @@
 """Settings that every chat channel has."""
 
+import zlib
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from internal.agent.domain.plans import PlanReview
-from internal.config.types import Count, Seconds, Section, Text, key
+from internal.config.types import Count, Names, Seconds, Section, Text, key
 
 BusyMode = Literal["steer", "queue", "interrupt"]
 
@@ -54,8 +55,10 @@ class ChatChannelSettings(Section):
         "{chat_id: {policy, talk, operate, busy_mode}} of single groups; policy may also be off.",
     )
     run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
-    react_emoji: Text = key(
-        "Typing", "Reaction on a message while its run is in progress; off for none."
+    react_emoji: Names = key(
+        "Typing",
+        "Reaction on a message while its run is in progress; with several names, each message gets"
+        " one of them; off for none.",
     )
     progress: Literal["card", "text", "off"] = key(
         "card", "How a run in progress is shown: card, text or off."
@@ -70,6 +73,12 @@ class ChatChannelSettings(Section):
         None, "As agent.question_ttl_minutes, for questions from this channel; unset: inherited."
     )
     access: ChatAccess = ChatAccess()
+
+    def working_emoji(self, message_id: str) -> str:
+        """Return the reaction on a message during its run, always the same one; "" for none."""
+        names = self.react_emoji
+        names = (names,) if isinstance(names, str) else names
+        return "" if names == ("off",) else names[zlib.crc32(message_id.encode()) % len(names)]
 
     def group(self, chat_id: str) -> ChatGroup:
         """Return the overrides of a group."""

@@ -3,13 +3,42 @@
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, field_validator, model_validator
 
 from internal.config.chat import ChatChannelSettings
+from internal.config.messages import nearest
 from internal.config.types import Secret, Section, Text, is_loopback, key
 
 ORIGINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """The addresses of the two services, by their names."""
+
+
+LARK_EMOJI = frozenset(
+    """
+    OK THUMBSUP THANKS MUSCLE FINGERHEART APPLAUSE FISTBUMP JIAYI DONE SMILE BLUSH LAUGH SMIRK
+    LOL FACEPALM LOVE WINK PROUD WITTY SMART SCOWL THINKING SOB CRY ERROR NOSEPICK HAUGHTY SLAP
+    SPITBLOOD TOASTED GLANCE DULL INNOCENTSMILE JOYFUL WOW TRICK YEAH ENOUGH TEARS EMBARRASSED
+    KISS SMOOCH DROOL OBSESSED MONEY TEASE SHOWOFF COMFORT CLAP PRAISE STRIVE XBLUSH SILENT WAVE
+    WHAT FROWN SHY DIZZY LOOKDOWN CHUCKLE WAIL CRAZY WHIMPER HUG BLUBBER WRONGED HUSKY SHHH SMUG
+    ANGRY HAMMER SHOCKED TERROR PETRIFIED SKULL SWEAT SPEECHLESS SLEEP DROWSY YAWN SICK PUKE
+    BETRAYED HEADSET EatingFood MeMeMe Sigh Typing Lemon Get LGTM OnIt OneSecond VRHeadset
+    YouAreTheBest SALUTE SHAKE HIGHFIVE UPPERLEFT ThumbsDown SLIGHT TONGUE EYESCLOSED RoarForYou
+    CALF BEAR BULL RAINBOWPUKE ROSE HEART PARTY LIPS BEER CAKE GIFT CUCUMBER Drumstick Pepper
+    CANDIEDHAWS BubbleTea Coffee Yes No OKR CheckMark CrossMark MinusOne Hundred AWESOMEN Pin
+    Alarm Loudspeaker Trophy Fire BOMB Music XmasTree Snowman XmasHat FIREWORKS 2022 REDPACKET
+    FORTUNE LUCK FIRECRACKER StickyRiceBalls HEARTBROKEN POOP StatusFlashOfInspiration 18X
+    CLEAVER Soccer Basketball GeneralDoNotDisturb Status_PrivateMessage GeneralInMeetingBusy
+    StatusReading StatusInFlight GeneralBusinessTrip GeneralWorkFromHome StatusEnjoyLife
+    GeneralTravellingCar StatusBus GeneralSun GeneralMoonRest MoonRabbit Mooncake JubilantRabbit
+    TV Movie Pumpkin BeamingFace Delighted ColdSweat FullMoonFace Partying GoGoGo ThanksFace
+    SaluteFace Shrug ClownFace HappyDragon PursueUltimate Patient Ambitious CustomerSuccess
+    Responsible Reliable GeneralVacation
+    """.split()  # noqa: SIM905 - a list literal would have 189 lines
+)
+"""The emoji that Lark accepts as reactions; letter case matters, others are rejected (231001).
+
+Source: open.feishu.cn, reference/im-v1/message-reaction/emojis-introduce.
+"""
 
 
 def _domain(text: str) -> str:
@@ -55,3 +84,14 @@ class LarkAppSettings(Section):
 
 class LarkSettings(ChatChannelSettings, LarkAppSettings):
     """The Lark (Feishu) channel."""
+
+    @field_validator("react_emoji")
+    @classmethod
+    def _has_known_emoji(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for name in (value,) if isinstance(value, str) else value:
+            if name not in LARK_EMOJI and value != "off":
+                raise ValueError(
+                    f"must name emoji of Lark, such as Typing; unknown: {name}"
+                    f"{nearest(name, sorted(LARK_EMOJI))}"
+                )
+        return value

@@ -74,7 +74,19 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+def _names(value: object) -> str | tuple[str, ...]:
+    """Accept a name, names separated by commas, or a list of names; one name stays a text."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise ValueError("must be a name or a list of names")
+    names = tuple(_one_line(part).strip() for part in parts)
+    if not names:
+        raise ValueError("must not be an empty list; off stands for none")
+    return names if len(names) > 1 else names[0]
+
+
 Text = Annotated[str, AfterValidator(_one_line)]
+Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Folder = Annotated[Path, AfterValidator(_absolute)]

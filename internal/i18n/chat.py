@@ -20,14 +20,15 @@ class ChatVocabulary:
 
     `commands` lists the spellings of each command, the preferred one first. `yes` and `no` are
     the exact words, in lower case, that answer an approval, `retry` and `give_up` those that answer
-    for a run that cannot continue. `switches` are command arguments by
-    meaning, such as `on`.
+    for a run that cannot continue, and `stop` those that stop a run. `switches` are command
+    arguments by meaning, such as `on`.
     """
 
     commands: dict[str, list[str]]
     statuses: dict[str, str]
     yes: list[str]
     no: list[str]
+    stop: list[str]
     retry: list[str]
     give_up: list[str]
     switches: dict[str, list[str]]
@@ -55,6 +56,12 @@ def recovery_words() -> tuple[frozenset[str], frozenset[str]]:
     yes, no = approval_words()
     retry = frozenset(word for each in known for word in each.retry)
     return yes | retry, no | frozenset(word for each in known for word in each.give_up)
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Return the exact words that stop a run, of all languages."""
+    return frozenset(word for each in LANGUAGES for word in chat_vocabulary(each).stop)
 
 
 def find_switch(text: str) -> str:

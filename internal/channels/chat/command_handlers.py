@@ -19,7 +19,12 @@ from internal.channels.chat.answers import (
     short_id,
 )
 from internal.channels.chat.chat_settings import SettingsCommands
-from internal.channels.chat.command_parser import ChatCommand, UnknownCommand, format_help
+from internal.channels.chat.command_parser import (
+    ChatCommand,
+    UnknownCommand,
+    format_help,
+    is_stop_word,
+)
 from internal.channels.chat.policy import ChatUsers
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
@@ -61,6 +66,18 @@ class CommandHandlers:
                 return CommandResult(await self._settings_commands.handle(command, message))
             case ChatCommand():
                 return CommandResult(await self._reply(command, message))
+
+    async def stop_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
+        """Stop the active run of the conversation if the text is only a word such as `stop`.
+
+        Returns None for other texts, if nothing is active, and if an open question offers the word.
+        """
+        if not is_stop_word(text) or not await self._list_unfinished(message):
+            return None
+        questions = await self._gateway.queries.open_questions(message.actor.chat)
+        if any(is_stop_word(option) for each in questions for option in each.question.options):
+            return None
+        return CommandResult(await self._stop("", message))
 
     async def _reply(self, command: ChatCommand, message: MessageContext) -> str:
         match command:

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal, NamedTuple, get_args
 
-from internal.i18n.chat import ChatPhrases, chat_vocabulary
+from internal.i18n.chat import ChatPhrases, chat_vocabulary, stop_words
 from internal.i18n.language import LANGUAGES
 
 CommandName = Literal[
@@ -23,6 +23,11 @@ CommandName = Literal[
     "usage",
     "pair",
 ]
+_SUGGESTED: frozenset[CommandName] = frozenset(
+    {"help", "status", "tasks", "questions", "plan", "model", "usage", "pair"}
+)
+"""Commands that change nothing when they are sent without an argument."""
+_MIN_SIMILARITY = 0.75
 _COMMAND = re.compile(r"[/\uff0f](?P<word>[^\s/\uff0f]+)(?P<rest>\s.*)?", re.DOTALL)
 
 
@@ -34,7 +39,10 @@ class ChatCommand(NamedTuple):
 
 
 class UnknownCommand(NamedTuple):
-    """A word that looks like a command; `nearest` is the most similar command, "" for none."""
+    """A word that looks like a command; `nearest` is a similar command to suggest, "" for none.
+
+    Only commands that change nothing are suggested: a word may mean the opposite of a similar one.
+    """
 
     word: str
     nearest: str = ""
@@ -54,7 +62,12 @@ def parse_command(text: str) -> ChatCommand | UnknownCommand | None:
         return ChatCommand(name, (found["rest"] or "").strip())
     if not re.fullmatch(r"/[\w-]{1,30}", word):
         return None
-    return UnknownCommand(word, next(iter(get_close_matches(word, known, n=1)), ""))
+    return UnknownCommand(word, _find_similar(word))
+
+
+def is_stop_word(text: str) -> bool:
+    """Return True for a text that is exactly a word that stops a run, in any language."""
+    return text.strip().lower().rstrip(".!\u3002\uff01") in stop_words()
 
 
 def is_pairing(text: str) -> bool:
@@ -71,6 +84,17 @@ def format_help(phrases: ChatPhrases, *, busy_mode: str) -> str:
     names: tuple[CommandName, ...] = get_args(CommandName)
     lines = (phrases(f"help_{name}", command=f"`{phrases.command(name)}`") for name in names)
     return phrases(f"help_when_{busy_mode}", commands="\n".join(f"- {line}" for line in lines))
+
+
+def _find_similar(word: str) -> str:
+    """Return the most similar command that can be suggested; its first letter is the same."""
+    candidates = {
+        command[1:]
+        for command, name in _commands().items()
+        if name in _SUGGESTED and command[1] == word[1]
+    }
+    found = get_close_matches(word[1:], sorted(candidates), n=1, cutoff=_MIN_SIMILARITY)
+    return f"/{found[0]}" if found else ""
 
 
 @cache

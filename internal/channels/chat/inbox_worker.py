@@ -201,18 +201,21 @@ class InboxWorker:
             accepted.phrases,
             message,
         )
-        result: CommandResult | Ignored | None
-        if (command := parse_command(accepted.text)) is not None:
-            result = await self._commands.handle(command, context)
-        else:
-            result = await self._answers.answer(context, accepted.text)
-        match result:
+        match await self._answer(context, accepted.text):
             case None:
                 await self._submit(context, accepted.text)
             case Ignored(reason):
                 await self._ignore(row, reason)
             case result:
                 await self._finish(row, result)
+
+    async def _answer(self, context: MessageContext, text: str) -> CommandResult | Ignored | None:
+        """Take a text as a command, as a word that stops, or as an answer; None if it is none."""
+        if (command := parse_command(text)) is not None:
+            return await self._commands.handle(command, context)
+        if (stopped := await self._commands.stop_by_word(text, context)) is not None:
+            return stopped
+        return await self._answers.answer(context, text)
 
     async def _submit(self, context: MessageContext, text: str) -> None:
         run_id, is_steering = await self._router.submit(context, text)

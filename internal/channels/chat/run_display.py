@@ -345,7 +345,7 @@ class _DisplayedRun:
         )
 
     async def _add_reaction(self) -> None:
-        is_off = self._settings.react_emoji == "off"
+        is_off = not self._settings.working_emoji(self._origin.message_id)
         if is_off or self._state.reaction or self._progress.is_idle:
             return
         self._state.reacting = True

@@ -155,7 +155,8 @@ class LarkTransport:
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""
-        emoji = self._settings.react_emoji if reaction == "working" else RECEIVED_EMOJI
+        working = self._settings.working_emoji(message_id)
+        emoji = working if reaction == "working" else RECEIVED_EMOJI
         return await self._api.react(message_id, emoji)
 
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:

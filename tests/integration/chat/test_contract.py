@@ -70,7 +70,7 @@ async def test_a_chat_keeps_its_order_and_does_not_block_another(
 
 async def test_commands_are_answered_without_a_run(service: ChatService, tmp_path: Path) -> None:
     async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
-        for text, part in (("/status", "running"), ("/taskfoo", "/tasks"), ("/usage", "no usage")):
+        for text, part in (("/status", "running"), ("/taskfoo", "/help"), ("/usage", "no usage")):
             asked = await service.say(text)
             await service.until(partial(has_reply, service, asked))
             assert part in service.replies()[-1][0].lower()

@@ -167,7 +167,10 @@ async def test_commands_work_during_a_run(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("/hepl", "Unknown command /hepl. Did you mean /help?"),
-        ("/taskfoo", "Unknown command /taskfoo. Did you mean /tasks?"),
+        ("/taskfoo", "Unknown command /taskfoo. Send /help for a list of commands."),
+        ("/reset", "New conversation started."),
+        ("/重置", "已开始新会话"),
+        ("/start", "Unknown command /start. Send /help for a list of commands."),
         ("/xyzzy", "Unknown command /xyzzy. Send /help for a list of commands."),
         ("\uff0f帮助", "/停止"),
         ("/status", "Nothing is running."),

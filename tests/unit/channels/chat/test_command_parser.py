@@ -9,6 +9,7 @@ from internal.channels.chat.command_parser import (
     CommandName,
     UnknownCommand,
     format_help,
+    is_stop_word,
     parse_command,
 )
 from internal.i18n.chat import ChatPhrases
@@ -21,18 +22,23 @@ EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
     [
         ("/new", ChatCommand("new")),
         ("/NEW", ChatCommand("new")),
+        ("/reset", ChatCommand("new")),
+        ("/clear", ChatCommand("new")),
+        ("/重置", ChatCommand("new")),
+        ("/清空", ChatCommand("new")),
+        ("/新对话", ChatCommand("new")),
         ("/stop task-1", ChatCommand("stop", "task-1")),
         ("\uff0f帮助", ChatCommand("help")),
         ("/新会话", ChatCommand("new")),
         ("/状态", ChatCommand("status")),
-        ("/taskfoo", UnknownCommand("/taskfoo", "/tasks")),
+        ("/taskfoo", UnknownCommand("/taskfoo")),
         ("/xyzzy", UnknownCommand("/xyzzy")),
         ("/approve 7Qa2-1", ChatCommand("approve", "7Qa2-1")),
         ("/同意", ChatCommand("approve")),
         ("/拒绝 不需要", ChatCommand("reject", "不需要")),
         ("/plan on", ChatCommand("plan", "on")),
         ("/配对 ABCD-2345", ChatCommand("pair", "ABCD-2345")),
-        ("/newx", UnknownCommand("/newx", "/new")),
+        ("/newx", UnknownCommand("/newx")),
         ("/etc/passwd is what?", None),
         ("/ new", None),
         ("new", None),
@@ -43,6 +49,53 @@ EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 )
 def test_a_command_is_an_exact_word_and_its_argument(text: str, command: object) -> None:
     assert parse_command(text) == command
+
+
+@pytest.mark.parametrize(
+    ("word", "suggested"),
+    [
+        ("/hepl", "/help"),
+        ("/task", "/tasks"),
+        ("/stat", "/status"),
+        ("/stauts", "/status"),
+        ("/question", "/questions"),
+        ("/usages", "/usage"),
+        ("/modle", "/model"),
+        ("/plans", "/plan"),
+        # words that mean the opposite of a similar command, or less
+        ("/start", ""),
+        ("/stopp", ""),
+        ("/step", ""),
+        ("/restart", ""),
+        ("/result", ""),
+        ("/rejected", ""),
+        ("/approved", ""),
+        ("/unapprove", ""),
+        ("/news", ""),
+        ("/renew", ""),
+        ("/pause", ""),
+        ("/halt", ""),
+        ("/unpair", ""),
+        ("/开始", ""),
+        ("/不停止", ""),
+        ("/停用", ""),
+        ("/不批准", ""),
+        ("/新闻", ""),
+        ("/任务表", "/任务"),
+    ],
+)
+def test_suggestions_are_similar_commands_that_change_nothing(word: str, suggested: str) -> None:
+    assert parse_command(word) == UnknownCommand(word, suggested)
+
+
+@pytest.mark.parametrize("text", ["stop", "Stop", " STOP! ", "停", "停。", "停止", "停下"])
+def test_a_word_alone_can_stop(text: str) -> None:
+    assert is_stop_word(text)
+
+
+@pytest.mark.parametrize("text", ["stop it", "don't stop", "stopp", "停车", "别停", "停止服务", ""])
+def test_a_word_in_a_sentence_does_not_stop(text: str) -> None:
+    assert not is_stop_word(text)
 
 
 def test_help_names_every_command_in_its_language() -> None:
