@@ -6,6 +6,7 @@ made once. What is sent is said in the task: the last ``bench:MODE:COUNT`` of th
 - ``words``: COUNT text deltas, the whole reply in one packet.
 - ``burst``: COUNT text deltas, ten in a packet, about one packet a millisecond.
 - ``each``: COUNT text deltas, each in a packet of its own, about one a millisecond.
+- ``late``: a short text after COUNT milliseconds.
 - ``calls``: COUNT calls of ``shell true`` in one reply, then a short text.
 """
 
@@ -18,7 +19,7 @@ import uvloop
 
 from tests.support.anthropic_server import Call, Reply, answer_to
 
-_WANTED = re.compile(rb"bench:(words|burst|each|calls):(\d+)")
+_WANTED = re.compile(rb"bench:(words|burst|each|late|calls):(\d+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
@@ -67,6 +68,11 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, body: bytes) -> None:
         mode, count = _WANTED.findall(body)[-1]
+        if mode == b"late":
+            wait = int(count) / 1000
+            late = list(reversed(packets("words", 10)))
+            asyncio.get_running_loop().call_later(wait, self._send, late)
+            return
         if mode == b"calls" and b'"tool_result"' in body:
             mode, count = b"words", 10
         self._send(list(reversed(packets(mode.decode(), int(count)))))

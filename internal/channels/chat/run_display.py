@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 SWEEP_SECONDS = 5.0
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 5.0
+REACTION_DELAY_SECONDS = 1.0
+"""A run that ends or asks earlier adds no reaction."""
 MIN_DISPLAYED_SECONDS = 2.0
 """The progress of a shorter run is not displayed: its reply is enough."""
 UPDATE_INTERVAL_SECONDS = 1.0
@@ -227,9 +229,11 @@ class _DisplayedRun:
             position = row.position
         self._note_start()
         async with asyncio.TaskGroup() as tasks:
+            reacting = tasks.create_task(self._add_reaction())
             updating = tasks.create_task(self._keep_updated())
             if not self._progress.is_idle:
                 await self._watch(position)
+            reacting.cancel()
             if self._progress.is_idle:
                 on_outgoing()
             else:
@@ -278,7 +282,6 @@ class _DisplayedRun:
 
     async def _keep_updated(self) -> None:
         """Update the message, at most once a second, until the run is idle."""
-        await self._add_reaction()
         while not self._progress.is_idle:
             try:
                 async with asyncio.timeout(self._next_check()):
@@ -345,9 +348,14 @@ class _DisplayedRun:
         )
 
     async def _add_reaction(self) -> None:
+        """Add the reaction if the run still works after a second.
+
+        If it is cancelled, the reaction may exist; `reacting` says so.
+        """
         is_off = not self._settings.working_emoji(self._origin.message_id)
-        if is_off or self._state.reaction or self._progress.is_idle:
+        if is_off or self._state.reaction:
             return
+        await asyncio.sleep(REACTION_DELAY_SECONDS)
         self._state.reacting = True
         await self._save()
         try:

@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -28,7 +28,6 @@ _RATE_LIMIT_CODES = frozenset({99991400, 230020, 11232, 230049, 1000004, 1000005
 _RESET_HEADER = "x-ogw-ratelimit-reset"
 _TOKEN_PATH = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105  # an address
 _RENEWAL_MARGIN_SECONDS = 600.0
-_MAX_CONNECTIONS = 16
 _CREDENTIAL_RETRY_SECONDS = 30.0
 _TOO_MANY, _SERVER_ERROR = 429, 500
 
@@ -58,17 +57,38 @@ class LarkUnavailable(TransportUnavailable):
         self.log_id = log_id
 
 
+CallKind = Literal["reply", "question", "read", "final", "progress", "reaction"]
+"""What a call is for, the most important first. `final` is the last state of a display."""
+
+_SLOTS: dict[CallKind, int] = {
+    "reply": 16,
+    "question": 4,
+    "read": 4,
+    "final": 2,
+    "progress": 4,
+    "reaction": 2,
+}
+"""How many calls of a kind may be open at once. No kind takes the slots of another."""
+
+
 class SendPolicy(NamedTuple):
-    """Number of attempts, longest delay between them and timeout of one attempt, in seconds."""
+    """Number of attempts, longest delay between them and timeout of one attempt, in seconds.
+
+    The timeout of a single attempt includes the wait for a slot.
+    """
 
     max_attempts: int = 4
     max_delay: float = 10.0
     timeout: float = 15.0
+    kind: CallKind = "reply"
 
 
-DEFAULT_POLICY = SendPolicy()
-BEST_EFFORT = SendPolicy(max_attempts=1, timeout=10.0)
-"""For calls that may be dropped, such as progress and reactions; answers take precedence."""
+REPLY_POLICY = SendPolicy()
+QUESTION_POLICY = SendPolicy(kind="question")
+_READ_POLICY = SendPolicy(kind="read")
+FINAL_POLICY = SendPolicy(kind="final")
+PROGRESS_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="progress")
+_REACTION_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="reaction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +124,15 @@ class LarkClient:
         self._http: httpx.AsyncClient | None = None
         self._token, self._valid_until = "", 0.0
         self._token_lock, self._open_lock = asyncio.Lock(), asyncio.Lock()
-        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
+        self._renewal_failure: LarkUnavailable | None = None
+        self._slots = {kind: asyncio.Semaphore(count) for kind, count in _SLOTS.items()}
 
     async def close(self) -> None:
         """Close the connections."""
         if self._http is not None:
             await self._http.aclose()
 
-    async def call(self, call: LarkRequest, policy: SendPolicy = DEFAULT_POLICY) -> dict[str, Any]:
+    async def call(self, call: LarkRequest, policy: SendPolicy = REPLY_POLICY) -> dict[str, Any]:
         """Send a request and return the response's data.
 
         Raises:
@@ -121,7 +142,7 @@ class LarkClient:
         unconfirmed, attempts = False, 0
         while True:
             try:
-                return await self._with_token(call, policy.timeout)
+                return await self._with_token(call, policy)
             except LarkUnavailable as busy:
                 attempts += 1
                 unconfirmed = unconfirmed or busy.unconfirmed
@@ -132,18 +153,18 @@ class LarkClient:
                     ) from busy
             await asyncio.sleep(wait)
 
-    async def _with_token(self, call: LarkRequest, seconds: float) -> dict[str, Any]:
+    async def _with_token(self, call: LarkRequest, policy: SendPolicy) -> dict[str, Any]:
         """Send a request; a token that Lark no longer accepts is replaced once."""
         token = await self._valid_token()
         try:
-            return await self._authorized(call, token, seconds)
+            return await self._authorized(call, token, policy)
         except LarkRejected as rejected:
             if rejected.code not in INVALID_TOKEN_CODES:
                 raise
         if self._token == token:
             self._token = ""
         try:
-            return await self._authorized(call, await self._valid_token(), seconds)
+            return await self._authorized(call, await self._valid_token(), policy)
         except LarkRejected as rejected:
             if rejected.code in INVALID_TOKEN_CODES:
                 raise LarkUnavailable(
@@ -151,31 +172,57 @@ class LarkClient:
                 ) from rejected
             raise
 
-    async def _authorized(self, call: LarkRequest, token: str, seconds: float) -> dict[str, Any]:
-        answer = await self._send(call, {"authorization": f"Bearer {token}"}, seconds)
+    async def _authorized(
+        self, call: LarkRequest, token: str, policy: SendPolicy
+    ) -> dict[str, Any]:
+        slot = self._slots[policy.kind]
+        try:
+            async with asyncio.timeout(policy.timeout if policy.max_attempts == 1 else None):
+                await slot.acquire()
+        except TimeoutError as error:
+            raise LarkUnavailable(f"too many open calls of the kind {policy.kind}") from error
+        try:
+            answer = await self._send(call, {"authorization": f"Bearer {token}"}, policy.timeout)
+        finally:
+            slot.release()
         return answer.data or ({"bot": answer.bot} if answer.bot else {})
 
     async def _valid_token(self) -> str:
-        """Return the tenant access token; it is renewed before it expires."""
+        """Return the tenant access token; it is renewed before it expires.
+
+        Calls that wait for the same renewal share its outcome.
+        """
+        earlier = self._renewal_failure
         async with self._token_lock:
             if self._token and self._clock.monotonic() < self._valid_until:
                 return self._token
-            body = {"app_id": self._credentials.app_id, "app_secret": self._credentials.secret}
-            started = self._clock.monotonic()
-            try:
-                answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), {}, 10.0)
-            except LarkRejected as rejected:  # an administrator can fix it: keep what is to be sent
+            if self._renewal_failure is earlier:
+                self._renewal_failure = await self._renew_token()
+            if (failure := self._renewal_failure) is not None:
+                # nothing was sent: the outcome of the call itself is known
                 raise LarkUnavailable(
-                    f"no access token: {rejected}",
-                    wait=_CREDENTIAL_RETRY_SECONDS,
-                    log_id=rejected.log_id,
-                ) from rejected
-            self._token = answer.tenant_access_token
-            register_secret(self._token, renewed=f"access token of {self._credentials.app_id}")
-            self._valid_until = started + max(
-                answer.expire - _RENEWAL_MARGIN_SECONDS, answer.expire / 2
-            )
+                    f"no access token: {failure}", failure.wait, log_id=failure.log_id
+                )
             return self._token
+
+    async def _renew_token(self) -> LarkUnavailable | None:
+        """Fetch a token; return why that failed."""
+        body = {"app_id": self._credentials.app_id, "app_secret": self._credentials.secret}
+        started = self._clock.monotonic()
+        try:
+            answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), {}, 10.0)
+        except LarkRejected as rejected:  # an administrator can fix it: keep what is to be sent
+            return LarkUnavailable(
+                str(rejected), wait=_CREDENTIAL_RETRY_SECONDS, log_id=rejected.log_id
+            )
+        except LarkUnavailable as unavailable:
+            return unavailable
+        self._token = answer.tenant_access_token
+        register_secret(self._token, renewed=f"access token of {self._credentials.app_id}")
+        self._valid_until = started + max(
+            answer.expire - _RENEWAL_MARGIN_SECONDS, answer.expire / 2
+        )
+        return None
 
     async def _send(
         self, call: LarkRequest, headers: Mapping[str, str], seconds: float
@@ -185,7 +232,7 @@ class LarkClient:
 
         files = None if call.file is None else {"file": _file_part(call.file)}
         try:
-            async with self._slots, asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds):
                 response = await http.request(
                     call.method,
                     call.path,
@@ -220,7 +267,7 @@ def _open_client(credentials: AppCredentials) -> "httpx.AsyncClient":
     network, origin = credentials.network, credentials.origin
     return httpx.AsyncClient(
         base_url=origin,
-        limits=httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=30.0),
+        limits=httpx.Limits(max_connections=sum(_SLOTS.values()) + 1, keepalive_expiry=30.0),
         timeout=None,  # noqa: S113  # each call sets its own
         proxy=network.proxy_for(origin),
         verify=network.tls_context(),
@@ -270,7 +317,7 @@ def _file_part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
 
 _MESSAGES = "/open-apis/im/v1/messages"
 _MAX_PAGES = 20
-_CLICK_POLICY = SendPolicy(max_attempts=1, timeout=1.5)  # part of a click's three seconds
+_CLICK_POLICY = SendPolicy(1, timeout=1.5, kind="read")  # part of a click's three seconds
 
 
 def as_json(value: Any) -> str:
@@ -291,7 +338,7 @@ class LarkApi:
         content: str,
         *,
         uuid: str,
-        policy: SendPolicy = DEFAULT_POLICY,
+        policy: SendPolicy = REPLY_POLICY,
     ) -> str:
         """Reply to a message and return the reply's id. A uuid is sent only once."""
         body = {"msg_type": kind, "content": content, "uuid": uuid}
@@ -299,13 +346,19 @@ class LarkApi:
             LarkRequest("POST", _message_path(message_id, "/reply"), body=body), policy
         )
 
-    async def create(self, chat_id: str, kind: str, content: str, uuid: str) -> str:
+    async def create(
+        self,
+        chat_id: str,
+        kind: str,
+        content: str,
+        *,
+        uuid: str,
+        policy: SendPolicy = REPLY_POLICY,
+    ) -> str:
         """Send a message to a chat and return its id. A uuid is sent only once."""
         body = {"receive_id": chat_id, "msg_type": kind, "content": content, "uuid": uuid}
         query = {"receive_id_type": "chat_id"}
-        return await self._sent(
-            LarkRequest("POST", _MESSAGES, query=query, body=body), DEFAULT_POLICY
-        )
+        return await self._sent(LarkRequest("POST", _MESSAGES, query=query, body=body), policy)
 
     async def patch_card(self, message_id: str, card: str, policy: SendPolicy) -> None:
         """Replace a card."""
@@ -322,14 +375,15 @@ class LarkApi:
         """Add an emoji to a message and return the reaction's id."""
         body = {"reaction_type": {"emoji_type": emoji}}
         data = await self._api.call(
-            LarkRequest("POST", _message_path(message_id, "/reactions"), body=body)
+            LarkRequest("POST", _message_path(message_id, "/reactions"), body=body),
+            _REACTION_POLICY,
         )
         return str(data.get("reaction_id", ""))
 
     async def unreact(self, message_id: str, reaction_id: str) -> None:
         """Remove a reaction of the bot."""
         path = _message_path(message_id, f"/reactions/{quote(reaction_id, safe='')}")
-        await self._api.call(LarkRequest("DELETE", path))
+        await self._api.call(LarkRequest("DELETE", path), _REACTION_POLICY)
 
     async def upload(self, name: str, content: bytes) -> str:
         """Upload a file and return its key."""
@@ -342,7 +396,7 @@ class LarkApi:
 
     async def bot_open_id(self) -> str:
         """Return the bot's open_id."""
-        data = await self._api.call(LarkRequest("GET", "/open-apis/bot/v3/info"))
+        data = await self._api.call(LarkRequest("GET", "/open-apis/bot/v3/info"), _READ_POLICY)
         return _required_text(data.get("bot") or {}, "open_id")
 
     async def tenant_key(self) -> str:
@@ -361,7 +415,8 @@ class LarkApi:
 
     async def message(self, message_id: str) -> Mapping[str, Any]:
         """Return a message, or an empty mapping."""
-        items = (await self._api.call(LarkRequest("GET", _message_path(message_id)))).get("items")
+        call = LarkRequest("GET", _message_path(message_id))
+        items = (await self._api.call(call, _READ_POLICY)).get("items")
         return items[0] if isinstance(items, list) and items else {}
 
     async def messages(
@@ -377,7 +432,7 @@ class LarkApi:
         if kind == "chat":
             query["start_time"] = str(int(since))
         for _ in range(_MAX_PAGES):
-            data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query))
+            data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query), _READ_POLICY)
             for item in data.get("items") or ():
                 yield item
             query["page_token"] = str(data.get("page_token") or "")

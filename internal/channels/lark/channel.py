@@ -22,8 +22,9 @@ from internal.channels.chat.transport import (
     TransportUnavailable,
 )
 from internal.channels.lark.api import (
-    BEST_EFFORT,
-    DEFAULT_POLICY,
+    FINAL_POLICY,
+    PROGRESS_POLICY,
+    QUESTION_POLICY,
     LarkApi,
     LarkClient,
     LarkRejected,
@@ -135,7 +136,7 @@ class LarkTransport:
             kind, body = "text", as_json({"text": progress_text(content)})
         else:
             kind, body = "interactive", progress_card(content)
-        return await self._api.reply(post.reply_to, kind, body, uuid=uuid, policy=BEST_EFFORT)
+        return await self._api.reply(post.reply_to, kind, body, uuid=uuid, policy=PROGRESS_POLICY)
 
     async def find_sent(self, post: ChatPost, since: datetime) -> str:
         """Look for a reply among the messages of its chat or thread."""
@@ -145,9 +146,9 @@ class LarkTransport:
         """Replace a card or a text; the last state of a run is tried more than once."""
         if isinstance(content, QuestionContent):
             card = as_json(question_card(content.record, content.phrases, self.app))
-            await self._api.patch_card(message_id, card, DEFAULT_POLICY)
+            await self._api.patch_card(message_id, card, QUESTION_POLICY)
             return
-        policy = DEFAULT_POLICY if content.is_final else BEST_EFFORT
+        policy = FINAL_POLICY if content.is_final else PROGRESS_POLICY
         if self._settings.progress == "card":
             await self._api.patch_card(message_id, progress_card(content), policy)
         elif content.updates < MAX_TEXT_EDITS or content.is_final:

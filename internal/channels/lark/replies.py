@@ -15,7 +15,14 @@ from internal.channels.chat.transport import (
     TextContent,
     TransportRejected,
 )
-from internal.channels.lark.api import LarkApi, LarkRejected, as_json
+from internal.channels.lark.api import (
+    QUESTION_POLICY,
+    REPLY_POLICY,
+    LarkApi,
+    LarkRejected,
+    SendPolicy,
+    as_json,
+)
 from internal.channels.lark.message_format import (
     PROGRESS_MARK,
     MessagePart,
@@ -120,17 +127,25 @@ class ReplySender:
             return ""
 
     async def _send_message(self, post: ChatPost, part: MessagePart, uuid: str) -> str:
-        content = part.content
+        content, policy = part.content, _policy(post)
         if part.file is not None:
             content = as_json({"file_key": await self._api.upload(*part.file)})
         if post.reply_to:
             try:
-                return await self._api.reply(post.reply_to, part.kind, content, uuid=uuid)
+                return await self._api.reply(
+                    post.reply_to, part.kind, content, uuid=uuid, policy=policy
+                )
             except LarkRejected as error:
                 if error.code not in GONE_CODES:
                     raise
         new_uuid = send_uuid(uuid, "create", 0)
-        return await self._api.create(post.chat_id, part.kind, content, new_uuid)
+        return await self._api.create(
+            post.chat_id, part.kind, content, uuid=new_uuid, policy=policy
+        )
+
+
+def _policy(post: ChatPost) -> SendPolicy:
+    return QUESTION_POLICY if isinstance(post.content, QuestionContent) else REPLY_POLICY
 
 
 def is_auxiliary(kind: str, content: str) -> bool:

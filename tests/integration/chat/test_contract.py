@@ -156,7 +156,7 @@ async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: 
     ):
         asked = await service.say("look")
         await service.until(lambda: service.displays() == ["Working"])
-        assert service.reactions(asked) == ["working"]
+        await service.until(lambda: service.reactions(asked) == ["working"])
         app.model.release("go")
         await service.until(lambda: service.displays() == ["Done"])
         await service.until(lambda: service.reactions(asked) == [])
