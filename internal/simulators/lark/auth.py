@@ -51,7 +51,7 @@ class Credentials:
         app, until = self._tokens.get(token.strip(), (None, 0.0))
         if app is None or until <= self._now():
             raise LarkError(TOKEN_INVALID, "Invalid access token for authorization.")
-        return app
+        return self._apps[app.app_id]  # its scopes may have changed since
 
     def revoke(self) -> None:
         """Invalidate all tokens."""

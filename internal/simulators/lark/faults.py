@@ -2,15 +2,18 @@
 
 import msgspec
 
-ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "code", "quote")
+ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "code", "quote", "no_data")
 
 
 class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
     """A fault for the next `times` calls whose `METHOD /path` contains `match`.
 
+    With `content` only calls whose body contains that text fail.
+
     `kind`: `rate_limit` (429, reset header `seconds`), `bad_gateway` (502 with HTML), `code`
-    (HTTP 400 with that code), `quote` (as `code`; the message repeats the credentials), `lost`
-    (executed, then disconnected without a response), `slow` (executed, response after `seconds`).
+    (HTTP `status` with that code), `quote` (as `code`; the message repeats the credentials), `lost`
+    (executed, then disconnected without a response), `slow` (executed, response after `seconds`),
+    `no_data` (executed, success without data).
     """
 
     kind: str
@@ -18,6 +21,8 @@ class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
     times: int = 1
     seconds: float = 1.0
     code: int = 0
+    status: int = 400
+    content: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ANSWERS:
@@ -59,10 +64,10 @@ class Faults(msgspec.Struct, forbid_unknown_fields=True):
         if not self.speed > 0 or min(self.duplicates, self.reorder, self.fragment_bytes) < 0:
             raise ValueError("counts must not be negative and speed must be positive")
 
-    def match_call(self, call: str) -> AnswerFault | None:
+    def match_call(self, call: str, body: str = "") -> AnswerFault | None:
         """Return the fault for this call (`METHOD /path`), if any, and count it."""
         for fault in self.answers:
-            if fault.match in call and fault.times > 0:
+            if fault.match in call and fault.content in body and fault.times > 0:
                 fault.times -= 1
                 return fault
         return None

@@ -9,6 +9,23 @@ from typing import Any
 Json = dict[str, Any]
 TENANT = "tk_larksim"
 
+GROUP_MESSAGES = "im:message.group_msg"
+"""The scope for all messages of a group: to receive events of them and to list them."""
+DIRECT_EVENTS, MENTION_EVENTS = "im:message.p2p_msg:readonly", "im:message.group_at_msg:readonly"
+DEFAULT_SCOPES = frozenset(
+    {
+        DIRECT_EVENTS,
+        MENTION_EVENTS,
+        "contact:user.base:readonly",
+        "im:message.reactions:write_only",
+        "im:message:readonly",
+        "im:message:send_as_bot",
+        "im:resource",
+        "tenant:tenant:readonly",
+    }
+)
+"""The scopes that docs/lark.md lists, without the one for all messages of groups."""
+
 
 def new_id(prefix: str) -> str:
     """Return a new id in Lark's format, such as `om_…`."""
@@ -22,12 +39,20 @@ def encode(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A self-built app with a bot. With `hears_all` it receives all messages of its groups."""
+    """A self-built app with a bot and the scopes it was granted.
+
+    With `hears_all` it also has the scope for all messages of its groups.
+    """
 
     app_id: str
     secret: str = field(repr=False)
     name: str = "Larkspur"
     hears_all: bool = False
+    scopes: frozenset[str] = DEFAULT_SCOPES
+
+    def has_scope(self, scope: str) -> bool:
+        """Return True if the app was granted this scope."""
+        return scope in self.scopes or (self.hears_all and scope == GROUP_MESSAGES)
 
     @property
     def open_id(self) -> str:

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from internal.simulators.lark.model import TENANT, App, Chat, ChatMessage, Json, encode, new_id
+from internal.simulators.lark.model import (
+    DIRECT_EVENTS,
+    GROUP_MESSAGES,
+    MENTION_EVENTS,
+    TENANT,
+    App,
+    Chat,
+    ChatMessage,
+    Json,
+    encode,
+    new_id,
+)
 from internal.simulators.lark.rest.im_contacts import remove_reaction, set_reaction
 from internal.simulators.lark.rest.im_media import store_file, store_image
 from internal.simulators.lark.rest.im_messages import link_reply
@@ -99,7 +110,13 @@ def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> Ch
 def _receiving_apps(state: LarkState, chat: Chat, message: ChatMessage) -> list[App]:
     named = {mentioned["id"]["open_id"] for mentioned in message.mentions}
     apps = [state.apps[app_id] for app_id in sorted(chat.bots)]
-    return [app for app in apps if chat.mode == "p2p" or app.hears_all or app.open_id in named]
+    return [app for app in apps if _receives(app, chat, is_mentioned=app.open_id in named)]
+
+
+def _receives(app: App, chat: Chat, *, is_mentioned: bool) -> bool:
+    if chat.mode == "p2p":
+        return app.has_scope(DIRECT_EVENTS)
+    return app.has_scope(GROUP_MESSAGES) or (is_mentioned and app.has_scope(MENTION_EVENTS))
 
 
 def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,8 @@ async def test_a_reply_has_its_parent_root_and_thread(bot: Bot, sdk: Sdk, sim: L
     assert (thread.parent_id, thread.root_id) == (root, root)
     again = await reply(thread.message_id, in_thread=False)
     assert (again.thread_id, again.parent_id) == (thread.thread_id, root)
+
+    sim.lark.state.apps[sim.app.app_id] = replace(sim.app, hears_all=True)
 
     async def listed(kind: str, container: str) -> list[str]:
         request = im.ListMessageRequest.builder().container_id_type(kind).container_id(container)

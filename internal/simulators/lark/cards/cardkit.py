@@ -28,6 +28,7 @@ from internal.simulators.lark.errors import (
     bad_parameter,
 )
 from internal.simulators.lark.model import CardEntity, Json, new_id
+from internal.simulators.lark.rest import scopes
 from internal.simulators.lark.rest.call import RestCall, RestEndpoint
 from internal.simulators.lark.rest.message_content import MAX_RICH_BYTES
 from internal.simulators.lark.state import LarkState
@@ -201,14 +202,14 @@ _ROOT = "/open-apis/cardkit/v1/cards"
 _ONE = _ROOT + "/{card_id}"
 _PART = _ONE + "/elements/{element_id}"
 ENDPOINTS = (
-    RestEndpoint("POST", _ROOT, create),
-    RestEndpoint("POST", _ROOT + "/id_convert", id_convert),
-    RestEndpoint("PUT", _ONE, put_card),
-    RestEndpoint("PATCH", _ONE + "/settings", put_settings),
-    RestEndpoint("POST", _ONE + "/batch_update", batch_update),
-    RestEndpoint("POST", _ONE + "/elements", add_elements),
-    RestEndpoint("PUT", _PART, put_element),
-    RestEndpoint("PATCH", _PART, patch_element),
-    RestEndpoint("DELETE", _PART, delete_element),
-    RestEndpoint("PUT", _PART + "/content", put_content),
+    RestEndpoint("POST", _ROOT, create, scopes.CARDS),
+    RestEndpoint("POST", _ROOT + "/id_convert", id_convert, scopes.CARDS),
+    RestEndpoint("PUT", _ONE, put_card, scopes.CARDS),
+    RestEndpoint("PATCH", _ONE + "/settings", put_settings, scopes.CARDS),
+    RestEndpoint("POST", _ONE + "/batch_update", batch_update, scopes.CARDS),
+    RestEndpoint("POST", _ONE + "/elements", add_elements, scopes.CARDS),
+    RestEndpoint("PUT", _PART, put_element, scopes.CARDS),
+    RestEndpoint("PATCH", _PART, patch_element, scopes.CARDS),
+    RestEndpoint("DELETE", _PART, delete_element, scopes.CARDS),
+    RestEndpoint("PUT", _PART + "/content", put_content, scopes.CARDS),
 )

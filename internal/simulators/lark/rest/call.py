@@ -102,8 +102,9 @@ RestHandler = Callable[[LarkState, RestCall], Json | BinaryResult | TopLevelResu
 
 
 class RestEndpoint(NamedTuple):
-    """A supported call."""
+    """A supported call. The app needs one of the `scopes`; with none, every app may use it."""
 
     method: str
     path: str
     handler: RestHandler
+    scopes: frozenset[str] = frozenset()

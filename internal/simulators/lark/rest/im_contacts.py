@@ -4,6 +4,7 @@ import re
 
 from internal.simulators.lark.errors import LarkError, bad_field
 from internal.simulators.lark.model import TENANT, App, Chat, ChatMessage, Json, Reaction, new_id
+from internal.simulators.lark.rest import scopes
 from internal.simulators.lark.rest.call import RestCall, RestEndpoint, TopLevelResult
 from internal.simulators.lark.state import LarkState
 
@@ -188,13 +189,13 @@ def _read_id_type(call: RestCall, name: str) -> str:
 _REACTIONS = "/open-apis/im/v1/messages/{message_id}/reactions"
 _CHATS = "/open-apis/im/v1/chats"
 ENDPOINTS = (
-    RestEndpoint("POST", _REACTIONS, add_reaction),
-    RestEndpoint("GET", _REACTIONS, list_reactions),
-    RestEndpoint("DELETE", _REACTIONS + "/{reaction_id}", delete_reaction),
-    RestEndpoint("GET", _CHATS, list_chats),
-    RestEndpoint("GET", _CHATS + "/{chat_id}", get_chat),
-    RestEndpoint("GET", _CHATS + "/{chat_id}/members", list_members),
+    RestEndpoint("POST", _REACTIONS, add_reaction, scopes.REACT),
+    RestEndpoint("GET", _REACTIONS, list_reactions, scopes.READ_REACTIONS),
+    RestEndpoint("DELETE", _REACTIONS + "/{reaction_id}", delete_reaction, scopes.REACT),
+    RestEndpoint("GET", _CHATS, list_chats, scopes.READ_CHAT),
+    RestEndpoint("GET", _CHATS + "/{chat_id}", get_chat, scopes.READ_CHAT),
+    RestEndpoint("GET", _CHATS + "/{chat_id}/members", list_members, scopes.READ_MEMBERS),
     RestEndpoint("GET", "/open-apis/bot/v3/info", bot_info),
-    RestEndpoint("GET", "/open-apis/tenant/v2/tenant/query", query_tenant),
-    RestEndpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user),
+    RestEndpoint("GET", "/open-apis/tenant/v2/tenant/query", query_tenant, scopes.TENANT_INFO),
+    RestEndpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user, scopes.CONTACTS),
 )

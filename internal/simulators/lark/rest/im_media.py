@@ -2,6 +2,7 @@
 
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import Json, Media, new_id
+from internal.simulators.lark.rest import scopes
 from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint
 from internal.simulators.lark.rest.form_data import FormField
 from internal.simulators.lark.state import LarkState
@@ -125,10 +126,11 @@ def get_resource(state: LarkState, call: RestCall) -> BinaryResult:
 
 
 _ROOT = "/open-apis/im/v1"
+_RESOURCE = _ROOT + "/messages/{message_id}/resources/{key}"
 ENDPOINTS = (
-    RestEndpoint("POST", _ROOT + "/images", create_image),
-    RestEndpoint("GET", _ROOT + "/images/{key}", get_image),
-    RestEndpoint("POST", _ROOT + "/files", create_file),
-    RestEndpoint("GET", _ROOT + "/files/{key}", get_file),
-    RestEndpoint("GET", _ROOT + "/messages/{message_id}/resources/{key}", get_resource),
+    RestEndpoint("POST", _ROOT + "/images", create_image, scopes.MEDIA),
+    RestEndpoint("GET", _ROOT + "/images/{key}", get_image, scopes.OWN_MEDIA),
+    RestEndpoint("POST", _ROOT + "/files", create_file, scopes.MEDIA),
+    RestEndpoint("GET", _ROOT + "/files/{key}", get_file, scopes.OWN_MEDIA),
+    RestEndpoint("GET", _RESOURCE, get_resource, scopes.READ),
 )

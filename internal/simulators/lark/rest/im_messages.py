@@ -17,6 +17,7 @@ from internal.simulators.lark.errors import (
     bad_parameter,
 )
 from internal.simulators.lark.model import App, Chat, ChatMessage, Json, encode, new_id
+from internal.simulators.lark.rest import scopes
 from internal.simulators.lark.rest.call import RestCall, RestEndpoint
 from internal.simulators.lark.rest.message_content import extract_mentions, read_content, read_post
 from internal.simulators.lark.state import LarkState
@@ -213,6 +214,7 @@ def list_messages(state: LarkState, call: RestCall) -> Json:
     if chat is None:
         raise bad_parameter(f"invalid container_id: {container}")
     state.check_inside(call.app, chat)
+    scopes.check_listing(call.app, chat)
     if kind == "chat":
         found = _between(found, call)
     orders = frozenset({"ByCreateTimeAsc", "ByCreateTimeDesc"})
@@ -262,12 +264,12 @@ def _live_message(state: LarkState, app: App, message_id: str) -> ChatMessage:
 
 _ROOT = "/open-apis/im/v1/messages"
 ENDPOINTS = (
-    RestEndpoint("POST", _ROOT, create),
-    RestEndpoint("GET", _ROOT, list_messages),
-    RestEndpoint("POST", _ROOT + "/{message_id}/reply", reply),
-    RestEndpoint("PATCH", _ROOT + "/{message_id}", patch),
-    RestEndpoint("PUT", _ROOT + "/{message_id}", update),
-    RestEndpoint("DELETE", _ROOT + "/{message_id}", delete),
-    RestEndpoint("GET", _ROOT + "/{message_id}", get),
-    RestEndpoint("POST", _ROOT + "/{message_id}/forward", forward),
+    RestEndpoint("POST", _ROOT, create, scopes.SEND),
+    RestEndpoint("GET", _ROOT, list_messages, scopes.READ),
+    RestEndpoint("POST", _ROOT + "/{message_id}/reply", reply, scopes.SEND),
+    RestEndpoint("PATCH", _ROOT + "/{message_id}", patch, scopes.UPDATE),
+    RestEndpoint("PUT", _ROOT + "/{message_id}", update, scopes.UPDATE),
+    RestEndpoint("DELETE", _ROOT + "/{message_id}", delete, scopes.RECALL),
+    RestEndpoint("GET", _ROOT + "/{message_id}", get, scopes.READ),
+    RestEndpoint("POST", _ROOT + "/{message_id}/forward", forward, scopes.SEND),
 )

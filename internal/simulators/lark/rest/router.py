@@ -19,6 +19,7 @@ from internal.simulators.lark.model import App, Json, encode
 from internal.simulators.lark.rest import im_contacts, im_media, im_messages
 from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint, TopLevelResult
 from internal.simulators.lark.rest.form_data import FormField, read_form
+from internal.simulators.lark.rest.scopes import check_scopes
 from internal.simulators.lark.server import CONNECTION_KEY
 from internal.simulators.lark.services import LarkServices
 
@@ -63,6 +64,7 @@ def _call(
     lark: LarkServices, endpoint: RestEndpoint, request: Request, body: bytes
 ) -> tuple[App, Json | BinaryResult | TopLevelResult]:
     app = lark.tokens.check(request.headers.get("authorization"))
+    check_scopes(app, endpoint.scopes)
     lark.state.limits.call(app.app_id, f"{endpoint.method} {endpoint.path}")
     kind = request.headers.get("content-type", "")
     fields: Json = {}
@@ -107,14 +109,17 @@ async def read_body(request: Request, largest: int = MAX_BODY_BYTES) -> bytes:
 async def _answer(lark: LarkServices, request: Request, work: Handler) -> Response:
     started = time.monotonic()
     what = f"{request.method} {request.url.path}"
-    fault = lark.faults.match_call(what)
+    fault: AnswerFault | None = None
     app_id, body = "", b""
     try:
         body = await read_body(request)
-        sent = request.headers.get("authorization", "") + body.decode(errors="replace")
-        _raise_fault(fault, sent)
+        text = body.decode(errors="replace")
+        fault = lark.faults.match_call(what, text)
+        _raise_fault(fault, request.headers.get("authorization", "") + text)
         app, done = work(body)
         app_id = "" if app is None else app.app_id
+        if fault is not None and fault.kind == "no_data":
+            done = {}
         response, code = _success_response(done), 0
     except LarkError as error:
         response, code = _error_response(error), error.code
@@ -142,13 +147,15 @@ async def _answer(lark: LarkServices, request: Request, work: Handler) -> Respon
 
 def _raise_fault(fault: AnswerFault | None, sent: str) -> None:
     """Raise the error of a fault that prevents the call."""
-    match None if fault is None else fault.kind:
+    if fault is None:
+        return
+    match fault.kind:
         case "rate_limit":
-            raise rate_limited(fault.seconds if fault else 0)
+            raise rate_limited(fault.seconds)
         case "code":
-            raise LarkError(fault.code if fault else 0, "fault switch")
+            raise LarkError(fault.code, "fault switch", fault.status)
         case "quote":
-            raise LarkError(fault.code if fault else 0, f"not accepted: {sent}")
+            raise LarkError(fault.code, f"not accepted: {sent}", fault.status)
         case "bad_gateway":
             raise LarkError(0, "")
         case _:

@@ -14,6 +14,14 @@ def test_a_fault_is_used_as_often_as_it_says_and_only_for_matching_calls() -> No
     ]
 
 
+def test_a_fault_of_one_content_leaves_other_calls_alone() -> None:
+    faults = Faults(answers=[AnswerFault("code", "/reply", times=9, code=230028, content="secret")])
+    assert faults.match_call("POST /im/v1/messages/om_1/reply", '{"text": "hello"}') is None
+    fault = faults.match_call("POST /im/v1/messages/om_1/reply", '{"text": "a secret"}')
+    assert fault is not None
+    assert fault.times == 8
+
+
 @pytest.mark.parametrize(
     "switches",
     [
