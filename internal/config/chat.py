@@ -10,6 +10,7 @@ from internal.agent.domain.plans import PlanReview
 from internal.config.types import Count, Names, Seconds, Section, Text, key
 
 BusyMode = Literal["steer", "queue", "interrupt"]
+SessionScope = Literal["chat", "thread", "sender", "thread_sender"]
 
 
 class ChatAccess(Section):
@@ -30,6 +31,7 @@ class ChatGroup(Section):
     talk: tuple[Text, ...] | None = None
     operate: tuple[Text, ...] | None = None
     busy_mode: BusyMode | None = None
+    session_scope: SessionScope | None = None
 
 
 _NO_OVERRIDES = ChatGroup()
@@ -43,6 +45,11 @@ class ChatChannelSettings(Section):
         "A message during a run: steer adds it to the run, queue makes it the next task,"
         " interrupt stops the run.",
     )
+    session_scope: SessionScope = key(
+        "thread",
+        "What a conversation is: chat, thread (each topic and thread, and the rest of the chat),"
+        " sender (each person of a chat), or thread_sender.",
+    )
     allow_direct: bool = key(True, "Whether the bot answers in direct chats.")
     allow_groups: bool = key(True, "Whether the bot answers in groups.")
     group_policy: Literal["mention", "open", "thread"] = key(
@@ -52,7 +59,8 @@ class ChatChannelSettings(Section):
     )
     groups: Mapping[Text, ChatGroup] = key(
         {},
-        "{chat_id: {policy, talk, operate, busy_mode}} of single groups; policy may also be off.",
+        "{chat_id: {policy, talk, operate, busy_mode, session_scope}} of single groups; policy may"
+        " also be off.",
     )
     run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
     react_emoji: Names = key(
@@ -83,6 +91,10 @@ class ChatChannelSettings(Section):
     def group(self, chat_id: str) -> ChatGroup:
         """Return the overrides of a group."""
         return self.groups.get(chat_id, _NO_OVERRIDES)
+
+    def session_scope_in(self, chat_id: str) -> SessionScope:
+        """Return what a conversation of the chat is."""
+        return self.group(chat_id).session_scope or self.session_scope
 
     def busy_mode_in(self, chat_id: str) -> BusyMode:
         """Return how a message is handled while a run of the chat is active."""

@@ -15,13 +15,17 @@ from internal.agent.domain.chats import (
     RunDisplay,
 )
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import InputReceived
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Run, Status, Task
+from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
+
+_UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
+_MAX_TASKS = 500
 
 
 class Chats:
@@ -81,6 +85,24 @@ class Chats:
 
         return await self._database.read(work)
 
+    async def list_unfinished_in(self, chat: str) -> list[tuple[Run, Task]]:
+        """Return the unfinished runs of all conversations of a chat; see `Origin.chat`."""
+        stores = self._stores
+
+        def work() -> Read[list[tuple[Run, Task]]]:
+            found: list[tuple[Run, Task]] = []
+            for status in _UNFINISHED:
+                page = stores.tasks.list_page(None, None, status, before=None, limit=_MAX_TASKS)
+                for task in (yield from page):
+                    run = None
+                    if task.origin.chat == chat:
+                        run = yield from stores.runs.get_by_task(task.id)
+                    if run is not None:
+                        found.append((run, task))
+            return found
+
+        return await self._database.read(work)
+
     async def find_run(self, name: str) -> tuple[Run, Task] | None:
         """Return the run with that id, or the newest run of the task with that id."""
         stores = self._stores
@@ -107,6 +129,17 @@ class _Payload(msgspec.Struct):
     reason: str = ""
 
 
+class _Input(msgspec.Struct):
+    sender: str = ""
+
+
+class _InputEvent(msgspec.Struct):
+    payload: _Input
+
+
+_input_event = msgspec.json.Decoder(_InputEvent).decode
+
+
 class _TerminalEvent(msgspec.Struct):
     payload: _Payload
 
@@ -117,11 +150,13 @@ _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 class ReplyContext(NamedTuple):
     """What a reply is about: the `instruction` of its task, and how its run failed.
 
-    `failure` is an error code or the reason of a stop. Both are "" if unknown.
+    `failure` is an error code or the reason of a stop. Both are "" if unknown. `others` are the
+    principals, besides the one of the task, whose messages the run received.
     """
 
     instruction: str
     failure: str
+    others: tuple[str, ...] = ()
 
 
 class QuestionContext(NamedTuple):
@@ -202,8 +237,13 @@ class ChatDelivery:
             task = None if run is None else (yield from self._stores.tasks.get(run.task_id))
             last = (yield from self._stores.events.last_event(run_id)) if failed else None
             payload = _Payload() if last is None else _terminal_event(last.json).payload
-            instruction = "" if task is None else task.instruction
-            return ReplyContext(instruction, payload.error_code or payload.reason)
+            if task is None:
+                return ReplyContext("", payload.error_code or payload.reason)
+            inputs = yield from self._stores.events.list_by_run(run_id, InputReceived.name)
+            senders = dict.fromkeys(_input_event(each.json).payload.sender for each in inputs)
+            senders.pop(task.origin.principal, None)
+            failure = payload.error_code or payload.reason
+            return ReplyContext(task.instruction, failure, tuple(senders))
 
         return await self._database.read(work) if run_id else ReplyContext("", "")
 
@@ -220,19 +260,10 @@ class ChatDelivery:
 
         return await self._database.read(work)
 
-    async def get_task_message(self, task_id: TaskId) -> str:
-        """Return the message that started a task as its channel received it, "" if unknown."""
-
-        def work() -> Read[str]:
-            task = yield from self._stores.tasks.get(task_id)
-            if task is None or not task.origin.message_id:
-                return ""
-            origin = task.origin
-            return (
-                yield from self._stores.inbox.get_raw(origin.channel, origin.app, origin.message_id)
-            )
-
-        return await self._database.read(work)
+    async def get_origin(self, task_id: TaskId) -> Origin | None:
+        """Return where a task came from; None for an unknown task."""
+        task = await self._database.read(partial(self._stores.tasks.get, task_id))
+        return None if task is None else task.origin
 
     async def find_question(self, message_id: str) -> str:
         """Return the id of the question that a sent message asks, "" for other messages."""
@@ -240,10 +271,6 @@ class ChatDelivery:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
-
-
-_UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
-_MAX_TASKS = 500
 
 
 class DisplayHolder(NamedTuple):

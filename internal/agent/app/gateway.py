@@ -41,7 +41,7 @@ from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Session, Status
+from internal.agent.domain.tasks import Channel, Session, Status, may_control
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -108,7 +108,9 @@ class Gateway:
         return submitted
 
     async def steer(self, submission: Submission, principal: Principal) -> Steered:
-        """Send a message to the active run of a session; without one it becomes the next task.
+        """Send a message to the active run of a session, else make it the next task.
+
+        Only who may stop a run may steer it, and a chat message only a run of its own thread.
 
         A repeated idempotency key returns the first result.
 
@@ -144,7 +146,9 @@ class Gateway:
         return await self.steer(submission, principal)
 
     async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
-        """Stop the running run of a session; the message is the next task.
+        """Make a message the next task of a session and stop its running run.
+
+        A run that the message could not steer is not stopped.
 
         Raises as `submit` does.
         """
@@ -185,7 +189,7 @@ class Gateway:
             Conflict: the task has ended.
         """
         task = await self.queries.task(task_id, principal)
-        if not principal.may("operate") and principal.id != task.origin.principal:
+        if not may_control(principal, task):
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
         status, running, events = await self._database.write(

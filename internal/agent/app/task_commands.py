@@ -17,6 +17,7 @@ from internal.agent.app.runs.creation import (
 from internal.agent.app.runs.finalization import (
     RECALLED,
     end_idle_run,
+    load_task,
     queue_undelivered_messages,
     stop_outcome,
 )
@@ -26,9 +27,18 @@ from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
-from internal.agent.domain.tasks import ENDED, Channel, Origin, Status, StopRequest, Task
+from internal.agent.domain.tasks import (
+    ENDED,
+    Channel,
+    Origin,
+    Run,
+    Status,
+    StopRequest,
+    Task,
+    may_control,
+)
 from internal.agent.store.chats import InboxState
-from internal.agent.store.database import Write
+from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
 
 INTERRUPTED_REASON = "interrupted by a new message"
@@ -84,8 +94,9 @@ def submit_task(
 def steer(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> Write[tuple[Steered, list[EventRecord]]]:
-    """Store a message as steering of the session's active run; without one, as a task.
+    """Store a message as steering of the session's active run, else as the next task.
 
+    Only who may control the run steers it, and a chat message only a run of its own thread.
     A repeated idempotency key returns the first result.
 
     Raises:
@@ -98,8 +109,13 @@ def steer(
     submission = msgspec.structs.replace(submission, idempotency_key=None)
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
     run = yield from stores.runs.get_active(session_id)
-    if run is not None and run.stop is None:  # a message after a stop is not for the stopped run
-        message = inbox_message(submission, principal, ids=ids, now=now)
+    message = inbox_message(submission, principal, ids=ids, now=now)
+    # a message after a stop is not for the stopped run
+    if (
+        run is not None
+        and run.stop is None
+        and (yield from _may_join(stores, run, message, principal))
+    ):
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
         steered, events = Steered("steering", run.task_id, run.id, session_id), []
     else:
@@ -114,10 +130,11 @@ def steer(
 def interrupt_session(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> Write[tuple[Submitted, RunId | None, list[EventRecord]]]:
-    """Request the stop of the session's running run and store a message as the next task.
+    """Store a message as the next task and request the stop of the session's running run.
 
-    Steering that the run has not read is moved into the next task. Returns the id of the run to
-    stop, None if no run is running.
+    A run that the message could not steer goes on. Steering that the run has not read is moved
+    into the next task, that of other people into tasks of their own. Returns the id of the run to
+    stop, None for none.
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
@@ -125,17 +142,28 @@ def interrupt_session(
     """
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
     active = yield from stores.runs.get_active(session_id)
-    running = active if active is not None and active.status == "running" else None
-    unread = [] if running is None else (yield from stores.inbox.list_undelivered(running.id))
-    text = "\n\n".join([*(message.text for message in unread), submission.instruction])
+    message = inbox_message(submission, principal, ids=ids, now=now)
+    submitted = Submitted(ids.task_id, ids.run_id, session_id, "queued")
+    if (
+        active is None
+        or active.status != "running"
+        or not (yield from _may_join(stores, active, message, principal))
+    ):
+        create = _create_task(stores, submission, principal, session_id, ids=ids, now=now)
+        return submitted, None, (yield from create)
+    unread = yield from stores.inbox.list_undelivered(active.id)
+    own = [each for each in unread if each.principal == principal.id]
+    text = "\n\n".join([*(each.text for each in own), submission.instruction])
     submission = msgspec.structs.replace(submission, instruction=text)
     events = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
-    yield from stores.inbox.reassign([message.number for message in unread], ids.run_id)
-    if running is not None:
-        request = StopRequest(principal.id, submission.channel, INTERRUPTED_REASON)
-        yield from stores.runs.request_stop(running.id, request)
-    submitted = Submitted(ids.task_id, ids.run_id, session_id, "queued")
-    return submitted, None if running is None else running.id, events
+    yield from stores.inbox.reassign([each.number for each in own], ids.run_id)
+    task = yield from load_task(stores, active)
+    events += yield from queue_undelivered_messages(
+        stores, active, task, ids=ids.another(), now=now
+    )
+    request = StopRequest(principal.id, submission.channel, INTERRUPTED_REASON)
+    yield from stores.runs.request_stop(active.id, request)
+    return submitted, active.id, events
 
 
 def stop_task(
@@ -181,7 +209,7 @@ def recall_message(
 ) -> Write[tuple[RecallResult, RunId | None, list[EventRecord]]]:
     """Undo what a message started, unless it is answered already.
 
-    Messages of others to a run that ends because of it become the next task. Returns the id of the
+    Messages of others to a run that ends because of it become the next tasks. Returns the id of the
     running run to stop, None if there is none.
     """
     state = yield from stores.inbox.get_state(recall.channel, recall.app, recall.message_id)
@@ -248,6 +276,20 @@ def _session_for(
     return ids.session_id
 
 
+def _may_join(
+    stores: Stores, run: Run, message: InboundMessage, principal: Principal
+) -> Read[bool]:
+    """Return True if a message may steer or interrupt a run: by whom it is, and from which thread.
+
+    Runs and messages from outside of chats have no thread.
+    """
+    task = yield from load_task(stores, run)
+    origin = task.origin
+    in_chats = bool(message.chat_id and origin.chat_id)
+    is_elsewhere = in_chats and message.thread_id != origin.thread_id
+    return may_control(principal, task) and not is_elsewhere
+
+
 def _create_task(
     stores: Stores,
     submission: Submission,
@@ -265,6 +307,7 @@ def _create_task(
         message.chat_id,
         message.message_id,
         submission.direct,
+        message.thread_id,
     )
     events = yield from create_task(stores, submission, session_id, ids=ids, origin=origin, now=now)
     yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)

@@ -13,7 +13,10 @@ from internal.agent.domain.tasks import (
 
 
 class InboundMessage(msgspec.Struct, frozen=True):
-    """A message as its channel received it: `raw` is JSON, `received` RFC 3339."""
+    """A message as its channel received it: `raw` is JSON, `received` RFC 3339.
+
+    `thread_id` is known when the message is processed; it is not stored with it.
+    """
 
     channel: Channel
     app: str
@@ -22,6 +25,7 @@ class InboundMessage(msgspec.Struct, frozen=True):
     principal: str
     raw: str
     received: str
+    thread_id: str = ""
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):

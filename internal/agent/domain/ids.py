@@ -1,5 +1,6 @@
 """Identifiers: a prefix for the kind, then a KSUID, so that they sort by creation time."""
 
+import hashlib
 from typing import NewType
 
 from ksuid import Ksuid
@@ -32,6 +33,14 @@ def new_run_id() -> RunId:
 def new_message_id() -> MessageId:
     """Return an id for a message of a channel without message ids."""
     return MessageId(f"msg-{Ksuid()}")
+
+
+def derive_id(name: str) -> str:
+    """Return another id of the same kind and time, always the same for one id."""
+    prefix, _, ksuid = name.rpartition("-")
+    first = Ksuid.from_base62(ksuid)
+    payload = hashlib.sha256(bytes(first)).digest()[: Ksuid.PAYLOAD_LENGTH_IN_BYTES]
+    return f"{prefix}-{Ksuid(first.datetime, payload)}"
 
 
 def ksuid_part(run_id: RunId) -> str:

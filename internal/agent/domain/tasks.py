@@ -8,6 +8,7 @@ from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
+from internal.agent.domain.principals import Principal
 from internal.agent.domain.usage import RunLimits, Usage
 
 
@@ -73,7 +74,10 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The source of a task, as its channel needs it to reply. `direct`: a chat of two."""
+    """The source of a task, as its channel needs it to reply.
+
+    `thread_id` is the thread of the message, "" outside threads. `direct`: a chat of two.
+    """
 
     channel: Channel
     principal: str
@@ -81,6 +85,7 @@ class Origin(msgspec.Struct, frozen=True):
     chat_id: str = ""
     message_id: str = ""
     direct: bool = False
+    thread_id: str = ""
 
     @property
     def chat(self) -> str:
@@ -139,6 +144,11 @@ class Task(msgspec.Struct, frozen=True):
     parent_task_id: TaskId | None = None
     stop_reason: StopReason | None = None
     team_id: str = "default"
+
+
+def may_control(principal: Principal, task: Task) -> bool:
+    """Return True if a person may steer, interrupt and stop the runs of a task."""
+    return principal.may("operate") or principal.id == task.origin.principal
 
 
 class StopRequest(msgspec.Struct, frozen=True):

@@ -159,11 +159,6 @@ class InboxStore:
         number, status, steer, run_id, other_messages = rows[0]
         return InboxState(number, status, bool(steer), RunId(run_id or ""), other_messages)
 
-    def get_raw(self, channel: Channel, app: str, message_id: str, /) -> Read[str]:
-        """Return a message as its channel received it, "" if it is unknown."""
-        rows = yield Statement("raw_message", (channel, app, message_id))
-        return str(rows[0][0]) if rows else ""
-
     def withdraw(self, number: int, /) -> Write[None]:
         """Mark steering that was not delivered as handled."""
         yield Statement("withdraw_message", (number,))

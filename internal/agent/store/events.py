@@ -127,9 +127,9 @@ class EventStore:
             streams.append(_events(rows))
         return list(islice(heapq.merge(*streams, key=attrgetter("position")), limit))
 
-    def list_by_run(self, run_id: RunId, /) -> Read[list[EventRecord]]:
-        """Return all events of a run in order."""
-        rows = yield Statement("events_of_run", (run_id,))
+    def list_by_run(self, run_id: RunId, kind: str | None = None, /) -> Read[list[EventRecord]]:
+        """Return the events of a run in order, only those of a kind if one is given."""
+        rows = yield Statement("events_of_run", (run_id, kind))
         return _events(rows)
 
     def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[EventRecord | None]:

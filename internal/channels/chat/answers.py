@@ -32,11 +32,12 @@ _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-r?\d{1,6}")
 
 
 class ChatRef(NamedTuple):
-    """A chat: `scope` names its current conversation."""
+    """A chat. `scope` names the conversation there; `is_personal`: it is of one sender."""
 
     chat_id: str
     scope: str
     is_direct: bool
+    is_personal: bool = False
 
 
 class MessageContext(NamedTuple):
@@ -72,8 +73,8 @@ class TextAnswers:
     end with the question's id.
     """
 
-    def __init__(self, transport: ChatTransport, gateway: Gateway, people: ChatUsers) -> None:
-        self._transport, self._gateway, self._people = transport, gateway, people
+    def __init__(self, gateway: Gateway, people: ChatUsers) -> None:
+        self._gateway, self._people = gateway, people
 
     async def answer(self, message: MessageContext, text: str) -> CommandResult | Ignored | None:
         """Take a text as an answer; None if it is none.
@@ -115,6 +116,8 @@ class TextAnswers:
         answer = read_answer(question, text, *words)
         if answer is None:
             return None
+        if message.chat.is_personal and record.principal != message.actor.principal.id:
+            is_allowed = False  # it was asked in the conversation of another person
         if not is_exact and (record.status != "open" or not (is_explicit or is_allowed)):
             return None
         return await self._submit(record, answer, message)
@@ -131,16 +134,14 @@ class TextAnswers:
 
     async def _is_asked_in(self, record: QuestionRecord, incoming: IncomingMessage) -> bool:
         """Return True if a question was asked in the thread of a message, or began that thread."""
-        raw = await self._gateway.delivery.get_task_message(record.task_id)
-        asked = await self._transport.parse(raw) if raw else None
-        if not isinstance(asked, IncomingMessage):
-            asked = None
-        if incoming.thread_id == (asked.thread_id if asked else ""):
+        delivery, root = self._gateway.delivery, incoming.thread_root_id
+        origin = await delivery.get_origin(record.task_id)
+        if origin is not None and incoming.thread_id == origin.thread_id:
             return True
-        root = incoming.thread_root_id
-        if asked is not None and root == asked.message_id:
-            return True
-        return bool(root) and await self._gateway.delivery.find_question(root) == record.question.id
+        if not root:
+            return False
+        is_of_task = origin is not None and root == origin.message_id
+        return is_of_task or await delivery.find_question(root) == record.question.id
 
     async def approve(self, wanted: str, message: MessageContext) -> CommandResult:
         """Approve the question with that id, or the only open one."""

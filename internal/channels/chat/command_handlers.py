@@ -178,8 +178,8 @@ class CommandHandlers:
         return await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
 
     async def _find_runs(self, argument: str, message: MessageContext) -> list[tuple[Run, Task]]:
-        """Return the unfinished runs of tasks with that id, else a task of this chat."""
-        open_ = await self._list_unfinished(message)
+        """Return the unfinished runs of the chat's tasks with that id, else the task itself."""
+        open_ = await self._gateway.chats.list_unfinished_in(message.actor.chat)
         if found := [each for each in open_ if matches_id(each[1].id, argument)]:
             return found
         named = await self._gateway.chats.find_run(argument)

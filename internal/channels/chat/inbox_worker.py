@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
@@ -43,7 +44,7 @@ from internal.channels.chat.transport import (
     RecalledMessage,
     recall_id,
 )
-from internal.config.chat import ChatChannelSettings
+from internal.config.chat import ChatChannelSettings, SessionScope
 from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
@@ -54,9 +55,17 @@ _PAGE_SIZE = 1_000
 _CACHE_SIZE, _THREAD_SECONDS = 2_048, 3_600.0
 
 
-def conversation_scope(channel: str, chat_id: str) -> str:
-    """Return the scope of a chat's current session: 24 hexadecimal digits after the channel."""
-    digest = hashlib.sha1(chat_id.encode(), usedforsecurity=False).digest()
+def conversation_scope(channel: str, message: IncomingMessage, kind: SessionScope) -> str:
+    """Return the scope of a message's session: 24 hexadecimal digits after the channel.
+
+    A message outside of threads belongs to the conversation of its chat, or of its sender there.
+    """
+    name = message.chat_id
+    if message.thread_id and kind in {"thread", "thread_sender"}:
+        name += f"\nthread {message.thread_id}"
+    if not message.is_direct and kind in {"sender", "thread_sender"}:
+        name += f"\nsender {message.user_id}"
+    digest = hashlib.sha1(name.encode(), usedforsecurity=False).digest()
     return f"{channel}-{digest[:12].hex()}"
 
 
@@ -89,7 +98,7 @@ class InboxWorker:
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
         self._settings, self._texts, self._listener = settings, texts, listener
-        self._answers = TextAnswers(transport, gateway, people)
+        self._answers = TextAnswers(gateway, people)
         self._commands = CommandHandlers(
             gateway, people, self._answers, settings=settings, defaults=defaults
         )
@@ -196,8 +205,8 @@ class InboxWorker:
         chat = chat_name(row.channel, row.app, row.chat_id)
         context = MessageContext(
             Actor(accepted.principal, row.channel, chat),
-            row,
-            ChatRef(row.chat_id, conversation_scope(row.channel, row.chat_id), message.is_direct),
+            msgspec.structs.replace(row, thread_id=message.thread_id),
+            self._conversation(message),
             accepted.phrases,
             message,
         )
@@ -217,9 +226,15 @@ class InboxWorker:
             return stopped
         return await self._answers.answer(context, text)
 
+    def _conversation(self, message: IncomingMessage) -> ChatRef:
+        kind = self._settings.session_scope_in(message.chat_id)
+        is_personal = not message.is_direct and kind in {"sender", "thread_sender"}
+        scope = conversation_scope(self._transport.name, message, kind)
+        return ChatRef(message.chat_id, scope, message.is_direct, is_personal)
+
     async def _submit(self, context: MessageContext, text: str) -> None:
-        run_id, is_steering = await self._router.submit(context, text)
-        if is_steering:
+        run_id, is_waiting = await self._router.submit(context, text)
+        if is_waiting:
             self._listener.on_received(context.row.message_id)
         self._listener.on_run(run_id)
 

@@ -114,7 +114,12 @@ class OutboxSender:
         context = await self._delivery.get_reply_context(outgoing)
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
-        post = ChatPost(outgoing.chat_id, outgoing.reply_to, TextContent(text, phrases))
+        account = f"{outgoing.channel}:{outgoing.app}:"
+        mentions = tuple(
+            each.removeprefix(account) for each in context.others if each.startswith(account)
+        )
+        content = TextContent(text, phrases, mentions)
+        post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)
         return await self._send_post(post, outgoing.key, since)
 
     async def _send_question(self, outgoing: OutgoingMessage, since: datetime | None) -> str:

@@ -1,16 +1,20 @@
-"""Turn a message into a task, steering, or the interruption of the active run."""
+"""Turn a message into a task, steering, or the interruption of the active run.
+
+The gateway decides with the rights of the sender: what may not steer or interrupt is queued.
+"""
 
 import msgspec
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.runs.creation import Submission
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run_spec
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import RunSpec
 from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.command_handlers import active_run
-from internal.config.chat import BusyMode, ChatChannelSettings
+from internal.config.chat import ChatChannelSettings
 
 
 class TaskRouter:
@@ -24,7 +28,7 @@ class TaskRouter:
     async def submit(self, message: MessageContext, text: str) -> tuple[RunId, bool]:
         """Store the text as a task or as steering; the message is settled with it.
 
-        Returns the run, and True if the text was added to a run that had started before.
+        Returns the run, and True if the text was added to an earlier run or waits for one.
         """
         principal = message.actor.principal
         submission = Submission(
@@ -35,28 +39,27 @@ class TaskRouter:
             message=message.row,
             direct=message.chat.is_direct,
         )
-        match await self._busy_mode(message):
+        stored = await self._store(submission, principal, message)
+        if isinstance(stored, Steered) and stored.taken_as == "steering":
+            return stored.run_id, True
+        return stored.run_id, await self._is_waiting(stored.run_id, message)
+
+    async def _store(
+        self, submission: Submission, principal: Principal, message: MessageContext
+    ) -> Steered | Submitted:
+        match self._settings.busy_mode_in(message.chat.chat_id):
             case "steer":
-                steered = await self._gateway.steer(submission, principal)
-                return steered.run_id, steered.taken_as == "steering"
+                return await self._gateway.steer(submission, principal)
             case "queue":
-                return (await self._gateway.submit(submission, principal)).run_id, False
+                return await self._gateway.submit(submission, principal)
             case "interrupt":
-                return (await self._gateway.interrupt(submission, principal)).run_id, False
+                return await self._gateway.interrupt(submission, principal)
 
-    async def _busy_mode(self, message: MessageContext) -> BusyMode:
-        """Return the busy mode; a person who may not stop the active run cannot interrupt it."""
-        mode = self._settings.busy_mode_in(message.chat.chat_id)
-        if mode == "interrupt" and not await self._may_stop(message):
-            return "queue"
-        return mode
-
-    async def _may_stop(self, message: MessageContext) -> bool:
-        principal = message.actor.principal
-        if principal.may("operate"):
-            return True
+    async def _is_waiting(self, run_id: RunId, message: MessageContext) -> bool:
+        """Return True if another run of the conversation comes first."""
         open_ = await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
-        return not open_ or active_run(open_)[1].origin.principal == principal.id
+        runs = [run for run, _ in open_ if run.stop is None and run.status != "waiting"]
+        return len(runs) > 1 and runs[0].id != run_id
 
     async def _build_spec(self, message: MessageContext) -> RunSpec:
         """Return the run specification from the configuration and the settings of the chat."""

@@ -94,10 +94,11 @@ class ChatAction(NamedTuple):
 
 
 class TextContent(NamedTuple):
-    """Markdown."""
+    """Markdown. `mentions` are ids of users to notify besides the one who is replied to."""
 
     text: str
     phrases: ChatPhrases
+    mentions: tuple[str, ...] = ()
 
 
 class QuestionContent(NamedTuple):

@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from internal.channels.chat.transport import RunContent, RunPhase
 from internal.channels.lark.api import as_json
 from internal.channels.lark.lark_markdown import (
@@ -62,6 +64,28 @@ def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
         found.append(("plain-card", (MessagePart("interactive", as_json(markdown_card(none))),)))
     plain = text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)
     return (*found, ("post", (post_part(_post_rows(blocks)),)), ("text", plain))
+
+
+def mention_people(renderings: Sequence[Rendering], user_ids: Sequence[str]) -> Sequence[Rendering]:
+    """Return the renderings with mentions at the beginning of their first message."""
+    if not user_ids:
+        return renderings
+    return [(name, (_mention(parts[0], user_ids), *parts[1:])) for name, parts in renderings]
+
+
+def _mention(part: MessagePart, user_ids: Sequence[str]) -> MessagePart:
+    content = msgspec.json.decode(part.content)
+    match part.kind:
+        case "interactive":
+            tags = " ".join(f"<at id={user_id}></at>" for user_id in user_ids)
+            content["body"]["elements"].insert(0, {"tag": "markdown", "content": tags})
+        case "post":
+            row = [{"tag": "at", "user_id": user_id} for user_id in user_ids]
+            content["zh_cn"]["content"].insert(0, row)
+        case _:
+            tags = " ".join(f'<at user_id="{user_id}"></at>' for user_id in user_ids)
+            content["text"] = f"{tags}\n{content['text']}"
+    return part._replace(content=as_json(content))
 
 
 def send_uuid(key: str, form: str, number: int) -> str:

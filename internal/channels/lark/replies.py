@@ -27,6 +27,7 @@ from internal.channels.lark.message_format import (
     PROGRESS_MARK,
     MessagePart,
     Rendering,
+    mention_people,
     render_answer,
     send_uuid,
 )
@@ -110,8 +111,8 @@ class ReplySender:
 
     def _render(self, content: ReplyContent) -> Sequence[Rendering]:
         match content:
-            case TextContent(text, phrases):
-                return render_answer(text, phrases)
+            case TextContent(text, phrases, mentions):
+                return mention_people(render_answer(text, phrases), mentions)
             case QuestionContent(record, phrases):
                 return render_question(record, phrases, self._app_id)
             case QuestionNotice(record, phrases):

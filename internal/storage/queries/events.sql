@@ -29,7 +29,7 @@ where session_id = $1 and position > $2 order by position limit $3;
 
 -- name: events_of_run
 select position, session_id, run_id, seq, event, envelope from events
-where run_id = $1 order by seq;
+where run_id = $1 and (cast($2 as text) is null or event = $2) order by seq;
 
 -- name: last_event_of_run
 select position, session_id, run_id, seq, event, envelope from events

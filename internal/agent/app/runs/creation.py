@@ -70,6 +70,15 @@ class TaskIds(msgspec.Struct, frozen=True):
     run_id: RunId
     message_id: MessageId
 
+    def another(self) -> "TaskIds":
+        """Return the ids of another task of the same transaction."""
+        return TaskIds(
+            SessionId(new.derive_id(self.session_id)),
+            TaskId(new.derive_id(self.task_id)),
+            RunId(new.derive_id(self.run_id)),
+            MessageId(new.derive_id(self.message_id)),
+        )
+
 
 def new_task_ids() -> TaskIds:
     """Generate the ids that a new task may need."""

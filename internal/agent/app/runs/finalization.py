@@ -29,6 +29,7 @@ from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Origin, Run, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.usage import Usage
+from internal.agent.store.chats import Steering
 from internal.agent.store.checkpoints import StoredCheckpoint, decode_checkpoint, readable_turn
 from internal.agent.store.database import Read, Write
 from internal.agent.store.runs import RunEnd
@@ -60,8 +61,8 @@ def finalize_run(
 ) -> Write[list[EventRecord]]:
     """Store the end of a run.
 
-    Steering that the run has not read becomes the next task of the session, except when somebody
-    stopped the run. Returns the events of that task.
+    Steering that the run has not read becomes the next tasks of the session, except when somebody
+    stopped the run. Returns the events of those tasks.
 
     Raises:
         LeaseLost: another process executes the run.
@@ -262,10 +263,21 @@ def end_events(
 def queue_undelivered_messages(
     stores: Stores, run: Run, task: Task, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """Make the steering that a run has not read the next task of its session."""
-    messages = yield from stores.inbox.list_undelivered(run.id)
-    if not messages:
-        return []
+    """Make the steering that a run has not read the next tasks of its session, one per person."""
+    by_person: dict[str, list[Steering]] = {}
+    for message in (yield from stores.inbox.list_undelivered(run.id)):
+        by_person.setdefault(message.principal, []).append(message)
+    records: list[EventRecord] = []
+    for messages in by_person.values():
+        records += yield from _queue_messages(stores, messages, task, ids=ids, now=now)
+        ids = ids.another()
+    return records
+
+
+def _queue_messages(
+    stores: Stores, messages: Sequence[Steering], task: Task, *, ids: TaskIds, now: str
+) -> Write[list[EventRecord]]:
+    """Make messages of one person to a task's run the next task, with a reply of its own."""
     first = messages[0]
     origin = Origin(
         first.channel,
@@ -274,6 +286,7 @@ def queue_undelivered_messages(
         first.chat_id,
         first.message_id,
         task.origin.direct,
+        task.origin.thread_id if first.chat_id else "",
     )
     submission = Submission(
         instruction="\n\n".join(message.text for message in messages),

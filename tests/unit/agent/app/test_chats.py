@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.chats import ChatDelivery, Chats, DisplayHolder, RunDisplays
+from internal.agent.app.chats import (
+    ChatDelivery,
+    Chats,
+    DisplayHolder,
+    ReplyContext,
+    RunDisplays,
+)
 from internal.agent.domain.chats import ChatSettings, InboundMessage, OutgoingMessage
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.types import ResultCancelled
+from internal.agent.domain.events.types import InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.tasks import Origin
 from internal.agent.store.stores import Stores
@@ -134,15 +140,15 @@ async def test_the_context_of_a_reply_has_the_reason_of_a_stop(delivery: Deliver
     ):
         await delivery.database.write(work)
     reply = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "user_stop")
-    assert await delivery.get_reply_context(reply) == ("count", "no longer needed")
+    assert await delivery.get_reply_context(reply) == ReplyContext("count", "no longer needed")
     final = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "final_answer")
-    assert await delivery.get_reply_context(final) == ("count", "")
+    assert await delivery.get_reply_context(final) == ReplyContext("count", "")
 
 
 async def test_without_a_run_or_a_question_there_is_no_context(delivery: Delivery) -> None:
-    assert await delivery.get_reply_context(REPLY) == ("", "")
+    assert await delivery.get_reply_context(REPLY) == ReplyContext("", "")
     other = OutgoingMessage("k", "echo", "a", "chat", "m1", "", RunId("run-9"), "error")
-    assert await delivery.get_reply_context(other) == ("", "")
+    assert await delivery.get_reply_context(other) == ReplyContext("", "")
     assert await delivery.get_question(QuestionId("question-9")) is None
     assert await delivery.find_question("post-9") == ""
 
@@ -194,3 +200,26 @@ async def test_only_runs_from_chats_of_the_channel_are_listed(displays: RunDispl
     assert await displays.list_unfinished("echo:a") == [RUN]
     assert await displays.list_unfinished("echo:a", SessionId("session-1")) == [RUN]
     assert await displays.list_unfinished("echo:b") == []
+
+
+async def test_the_context_of_a_reply_names_the_others_whose_messages_the_run_received(
+    delivery: Delivery,
+) -> None:
+    stores, run, origin = delivery.stores, a_run(), Origin("echo", "echo:a:mei", "a", "chat", "m1")
+    inputs = [
+        InputReceived(task="count", channel="echo", sender=sender, steer=True)
+        for sender in ("echo:a:mei", "echo:a:lin", "echo:a:mei", "local", "echo:a:lin")
+    ]
+    for work in (
+        partial(stores.sessions.add, a_session()),
+        partial(stores.tasks.add, a_task(origin=origin), None),
+        partial(stores.runs.add, run, T0),
+        partial(append, stores, run, 1, *inputs),
+    ):
+        await delivery.database.write(work)
+    reply = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "final_answer")
+    context = await delivery.get_reply_context(reply)
+    assert context == ReplyContext("count", "", ("echo:a:lin", "local"))
+    unfinished = await Chats(delivery.database, stores).list_unfinished_in("echo:a:chat")
+    assert [task.origin for _, task in unfinished] == [origin]
+    assert await Chats(delivery.database, stores).list_unfinished_in("echo:a:other") == []

@@ -57,9 +57,9 @@ class Commands:
         assert found is not None
         return found
 
-    async def message(self, message_id: str, text: str) -> Submission:
+    async def message(self, message_id: str, text: str, by: Principal = ANN) -> Submission:
         """Return a submission from an accepted chat message."""
-        message = InboundMessage("lark", "app", message_id, "oc_1", ANN.id, "{}", T0)
+        message = InboundMessage("lark", "app", message_id, "oc_1", by.id, "{}", T0)
         await self.database.write(partial(self.stores.inbox.accept, message))
         return Submission(text, RunSpec(), "lark", scope="oc_1", message=message)
 
@@ -184,3 +184,72 @@ async def test_recalling_a_message_undoes_what_it_started(
     await database.write(partial(steer, stores, message, ANN, ids=new_task_ids(), now=T1))
     assert await commands.recall("m4") == ("unsaid", None)
     assert await commands.recall("m3") == ("stopped", submitted.run_id)
+
+
+BOB = Principal("lark:app:ou_2", "Bob", frozenset({"talk"}))
+BOSS = Principal("lark:app:ou_3", "Boss", frozenset({"talk", "operate"}))
+
+
+@pytest.mark.parametrize(
+    ("principal", "thread_id", "takes"),
+    [
+        (ANN, "omt_1", True),
+        (BOSS, "omt_1", True),
+        (LOCAL_OWNER, "omt_1", True),
+        (BOB, "omt_1", False),
+        (ANN, "", False),
+        (BOSS, "omt_2", False),
+    ],
+)
+@pytest.mark.parametrize("verb", ["steer", "interrupt"])
+async def test_the_asker_and_operators_steer_and_interrupt_in_the_thread_of_the_run(
+    database: Database,
+    stores: Stores,
+    commands: Commands,
+    principal: Principal,
+    thread_id: str,
+    takes: bool,
+    verb: str,
+) -> None:
+    first = await commands.submit(in_thread(await commands.message("m1", "count"), "omt_1"), ANN)
+    await claim_run(database, stores, await commands.run(first))
+    message = in_thread(await commands.message("m2", "faster"), thread_id)
+    ids = new_task_ids()
+    if verb == "steer":
+        steered, _ = await database.write(
+            partial(steer, stores, message, principal, ids=ids, now=T1)
+        )
+        assert steered.taken_as == ("steering" if takes else "task")
+    else:
+        _, stopped, _ = await database.write(
+            partial(interrupt_session, stores, message, principal, ids=ids, now=T1)
+        )
+        assert stopped == (first.run_id if takes else None)
+        assert ((await commands.run(first)).stop is not None) is takes
+
+
+def in_thread(submission: Submission, thread_id: str) -> Submission:
+    assert submission.message is not None
+    message = msgspec.structs.replace(submission.message, thread_id=thread_id)
+    return msgspec.structs.replace(submission, message=message)
+
+
+async def test_an_interruption_leaves_unread_steering_of_others_to_tasks_of_their_own(
+    database: Database, stores: Stores, commands: Commands
+) -> None:
+    first = await commands.submit(await commands.message("m1", "count"), ANN)
+    await claim_run(database, stores, await commands.run(first))
+    for message_id, text, person in (("m2", "in French", BOSS), ("m3", "faster", ANN)):
+        message = await commands.message(message_id, text, person)
+        await database.write(partial(steer, stores, message, person, ids=new_task_ids(), now=T1))
+    stop = await commands.message("m4", "no, wash")
+    submitted, _, _ = await database.write(
+        partial(interrupt_session, stores, stop, ANN, ids=new_task_ids(), now=T1)
+    )
+    runs = await database.read(partial(stores.runs.list_unfinished, submitted.session_id))
+    found = [await database.read(partial(stores.tasks.get, run.task_id)) for run in runs]
+    assert [(task.instruction, task.origin.principal) for task in found if task] == [
+        ("count", ANN.id),
+        ("faster\n\nno, wash", ANN.id),
+        ("in French", BOSS.id),
+    ]

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+from ksuid import Ksuid
+
 from internal.agent.domain import ids
 
 
@@ -29,3 +31,13 @@ def test_derived_ids_are_deterministic_and_sorted() -> None:
     assert ids.log_id(run) == f"log-{bare}"
     names = [ids.event_id(run, seq) for seq in range(1, 9)]
     assert all(one < two for one, two in pairwise(names))
+
+
+def test_a_derived_id_is_another_one_of_the_same_kind_and_time() -> None:
+    first = ids.new_task_id()
+    derived = ids.derive_id(first)
+    assert derived == ids.derive_id(first)
+    assert len({first, derived, ids.derive_id(derived)}) == 3
+    times = {Ksuid.from_base62(each.removeprefix("task-")).datetime for each in (first, derived)}
+    assert len(times) == 1
+    assert len(derived) == len(first)

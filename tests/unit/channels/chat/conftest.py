@@ -48,7 +48,7 @@ class EchoApp:
     def __post_init__(self) -> None:
         self.transport = EchoTransport(self.service)
         self.users = ChatUsers(self.transport, self.gateway.access, self.settings)
-        self.answers = TextAnswers(self.transport, self.gateway, self.users)
+        self.answers = TextAnswers(self.gateway, self.users)
         self.router = TaskRouter(self.gateway, self.settings, defaults())
 
     async def message(

@@ -12,6 +12,7 @@ from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
     PROGRESS_MARK,
     byte_length,
+    mention_people,
     progress_card,
     progress_text,
     render_answer,
@@ -166,3 +167,27 @@ def test_a_text_begins_with_the_mark() -> None:
     text = progress_text(RunContent("working", "Title", ("☐ read",), PHRASES))
     assert text == f"{PROGRESS_MARK} Title\n☐ read"
     assert is_auxiliary("text", json.dumps({"text": text}))
+
+
+@pytest.mark.parametrize("answer", ["hi", "句子。" * 20_000])
+def test_mentions_stand_before_the_answer_in_every_form(answer: str) -> None:
+    plain = dict(render_answer(answer, EN))
+    found = dict(mention_people(list(plain.items()), ["ou_1", "ou_2"]))
+    assert found.keys() == plain.keys()
+    for name, (first, *rest) in found.items():
+        content = json.loads(first.content)
+        assert rest == list(plain[name][1:])
+        match first.kind:
+            case "interactive":
+                start = content["body"]["elements"][0]["content"]
+                assert start == "<at id=ou_1></at> <at id=ou_2></at>"
+            case "post":
+                start = content["zh_cn"]["content"][0]
+                assert start == [{"tag": "at", "user_id": each} for each in ("ou_1", "ou_2")]
+            case _:
+                start = '<at user_id="ou_1"></at> <at user_id="ou_2"></at>\n'
+                assert content["text"].startswith(start)
+
+
+def test_without_mentions_an_answer_stays_as_it_is() -> None:
+    assert mention_people(render_answer("hi", EN), []) == render_answer("hi", EN)

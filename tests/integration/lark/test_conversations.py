@@ -1,0 +1,325 @@
+"""Conversations of a chat: which messages share one, and who steers its runs."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Task
+from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
+from internal.simulators.lark.model import Chat, Person
+from internal.simulators.lark.simulator import LarkSim
+from tests.integration.lark.test_access import open_questions
+from tests.support.anthropic_server import Call, Reply, Rules
+from tests.support.chat_settings import with_values
+from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
+from tests.support.scripted_model import When
+
+OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
+COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
+
+
+class Room:
+    """A group, by default one with topics, in which three people talk to the bot."""
+
+    def __init__(self, lark: LarkGateway, group: Chat) -> None:
+        self.lark, self.group, self.model = lark, group, lark.core.model
+        self.mei, self.jonas, self.amara = lark.sim.people[:3]
+
+    async def say(self, text: str, topic: str = "", by: Person | None = None, **more: Any) -> str:
+        """Mention the bot, in a topic that begins with that message or in a new one."""
+        if topic:
+            more |= {"reply_to": topic, "in_thread": True}
+        return await self.lark.sim.send_text(
+            by or self.mei, self.group, text, mention_bot=True, **more
+        )
+
+    def answers(self) -> dict[str, str]:
+        """Return the replies of the bot by the ids of the messages that they answer."""
+        shown = {one.parent_id: shown_text(self.lark.sim, one) for one in self.posts()}
+        return {parent: text for parent, text in shown.items() if text is not None}
+
+    def posts(self) -> list[Any]:
+        return self.lark.from_bot(self.group)
+
+    def thread(self, message_id: str) -> str:
+        return self.lark.sim.lark.state.messages[message_id].thread_id
+
+    async def until_answered(self, *message_ids: str) -> dict[str, str]:
+        """Return the replies as soon as these messages have one."""
+        await self.lark.sim.until(lambda _: set(message_ids) <= self.answers().keys())
+        return self.answers()
+
+    async def ask(self, text: str, topic: str = "", by: Person | None = None) -> str:
+        """Return the reply to a message, the only one on its way in that place."""
+        before = len(self.posts())
+        message_id = await self.say(text, topic, by)
+        await self.lark.sim.until(lambda _: len(self.posts()) > before)
+        last = self.posts()[-1]
+        assert last.thread_id == self.thread(message_id)
+        return shown_text(self.lark.sim, last) or ""
+
+    async def until_confirmed(self, message_id: str) -> None:
+        state = self.lark.sim.lark.state
+        await self.lark.sim.until(
+            lambda _: [each.emoji for each in state.messages[message_id].reactions] == ["OnIt"]
+        )
+
+    async def tasks(self) -> list[Task]:
+        """Return all tasks, oldest first."""
+        return (await self.lark.core.services.gateway.queries.tasks(LOCAL_OWNER))[::-1]
+
+    def said_to_model(self, part: str) -> list[str]:
+        """Return the requests to the model that contain a text."""
+        requests = (
+            json.dumps(each["messages"], ensure_ascii=False) for each in self.model.requests
+        )
+        return [each for each in requests if part in each]
+
+
+@asynccontextmanager
+async def open_room(
+    home: Path,
+    script: list[Reply] | Rules,
+    settings: ChatChannelSettings = QUIET,
+    *,
+    topics: bool = True,
+) -> AsyncGenerator[Room]:
+    """Open a gateway and a group. Limits are off: they are tested elsewhere."""
+    async with LarkSim([APP], speed=100.0) as sim:
+        sim.set_faults(limits=False)
+        people = [each.open_id for each in sim.people]
+        group = sim.lark.state.add_group("Room", people, [APP.app_id], topic=topics)
+        async with open_lark_gateway(home, script, settings, sim=sim) as lark:
+            yield Room(lark, group)
+
+
+def when(part: str, text: str, **more: Any) -> Reply:
+    """Return the reply to the last message of a person with that part."""
+    return Reply(text, when=When(last_user=part), **more)
+
+
+# Topics and scopes
+
+
+async def test_topics_run_at_once_and_do_not_know_each_other(tmp_path: Path) -> None:
+    rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs"), Reply("more")])
+    async with open_room(tmp_path, rules) as room:
+        cats = await room.say("tell me about cats")
+        await room.model.until_open(1)
+        dogs = await room.say("tell me about dogs")
+        assert (await room.until_answered(dogs))[dogs] == "on dogs"
+        room.model.release("go")
+        assert (await room.until_answered(cats))[cats] == "on cats"
+        assert await room.ask("and their ears?", dogs) == "more"
+        [last] = room.said_to_model("ears")
+        assert "dogs" in last
+        assert "cats" not in last
+        assert not [each for each in room.said_to_model("dogs") if "cats" in each]
+        parents = {one.parent_id: one.thread_id for one in room.posts()}
+        assert {each: room.thread(each) for each in parents} == parents
+        assert len({*parents.values()}) == 2
+
+
+async def test_commands_act_on_the_topic_that_they_are_sent_in(tmp_path: Path) -> None:
+    rules = Rules([when("cats", "on cats", hold="go"), Reply("fresh")])
+    async with open_room(tmp_path, rules, OPERATORS) as room:
+        cats = await room.say("tell me about cats")
+        await room.model.until_open(1)
+        other = await room.say("hello")
+        assert (await room.until_answered(other))[other] == "fresh"
+        assert await room.ask("/status", other) == "Nothing is running."
+        assert "cats" not in await room.ask("/tasks", other)
+        assert "othing" in await room.ask("/stop", other)
+        await room.ask("/new", other)
+        assert "cats" in await room.ask("/status", cats)
+        [task, _] = await room.tasks()
+        await room.say(f"/stop {task.id[-6:]}", other)
+        await room.lark.sim.until(lambda _: "Stopped." in str(room.answers().get(cats)))
+
+
+async def test_a_question_of_a_topic_is_answered_with_words_in_that_topic(tmp_path: Path) -> None:
+    rules = Rules(
+        [
+            Reply("painted", when=When(last_user="paint", results=1)),
+            Reply(calls=[COLOURS], when=When(last_user="paint")),
+            Reply("a number", when=When(last_user="2")),
+        ]
+    )
+    async with open_room(tmp_path, rules, OPERATORS) as room:
+        paint = await room.say("paint it")
+        [asked] = await open_questions(room.lark, 1, room.group)
+        other = await room.say("2")
+        assert (await room.until_answered(other))[other] == "a number"
+        assert await open_questions(room.lark, 1, room.group) == [asked]
+        await room.say("2", paint)
+        await room.lark.sim.until(lambda _: "painted" in [*room.lark.replies(room.group)])
+        queries = room.lark.core.services.gateway.queries
+        record = await queries.question(asked.question.id, LOCAL_OWNER)
+        assert record.answer is not None
+        assert record.answer.text == "green"
+
+
+PLACES = {
+    "chat": ["a", "a", "a", "a"],
+    "thread": ["a", "a", "b", "b"],
+    "sender": ["a", "b", "a", "b"],
+    "thread_sender": ["a", "b", "c", "d"],
+}
+
+
+@pytest.mark.parametrize("scope", PLACES)
+async def test_a_scope_says_which_messages_share_a_conversation(tmp_path: Path, scope: str) -> None:
+    settings = with_values(QUIET, session_scope=scope)
+    async with open_room(tmp_path, Rules([Reply("yes")]), settings, topics=False) as room:
+        root = await room.lark.sim.send_text(room.amara, room.group, "a thread")
+        for topic in ("", root):
+            for person in (room.mei, room.jonas):
+                assert await room.ask("hello", topic, person) == "yes"
+        sessions = [task.session_id for task in await room.tasks()]
+        names = dict(zip(dict.fromkeys(sessions), "abcd", strict=False))
+        assert [names[each] for each in sessions] == PLACES[scope]
+
+
+async def test_a_group_may_have_a_scope_of_its_own(tmp_path: Path) -> None:
+    async with LarkSim([APP], speed=100.0) as sim:
+        groups = {sim.groups[0].chat_id: ChatGroup(session_scope="sender")}
+        settings = with_values(QUIET, groups=groups)
+        async with open_lark_gateway(tmp_path, Rules([Reply("yes")]), settings, sim=sim) as lark:
+            for group, count in zip(sim.groups, (2, 3), strict=True):
+                room = Room(lark, group)
+                for person in (room.mei, room.jonas):
+                    assert await room.ask("hello", by=person) == "yes"
+                assert len({task.session_id for task in await room.tasks()}) == count
+
+
+async def test_in_personal_conversations_plain_words_answer_only_own_questions(
+    tmp_path: Path,
+) -> None:
+    rules = Rules(
+        [
+            Reply("painted", when=When(last_user="paint", results=1)),
+            Reply(calls=[COLOURS], when=When(last_user="paint")),
+            Reply("a number", when=When(last_user="2")),
+        ]
+    )
+    settings = with_values(OPERATORS, session_scope="sender")
+    async with open_room(tmp_path, rules, settings, topics=False) as room:
+        await room.say("paint it")
+        await open_questions(room.lark, 1, room.group)
+        other = await room.say("2", by=room.jonas)
+        assert (await room.until_answered(other))[other] == "a number"
+        await open_questions(room.lark, 1, room.group)
+        await room.say("2")
+        await room.lark.sim.until(lambda _: "painted" in [*room.lark.replies(room.group)])
+
+
+# Steering
+
+
+async def test_a_message_of_another_person_waits_and_gets_its_own_reply(tmp_path: Path) -> None:
+    rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs")])
+    async with open_room(tmp_path, rules, topics=False) as room:
+        cats = await room.say("tell me about cats")
+        await room.model.until_open(1)
+        dogs = await room.say("no, about dogs", by=room.jonas)
+        await room.until_confirmed(dogs)
+        room.model.release("go")
+        answers = await room.until_answered(cats, dogs)
+        assert answers == {cats: "on cats", dogs: "on dogs"}
+        asked = [task.origin.principal.rpartition(":")[2] for task in await room.tasks()]
+        assert asked == [room.mei.open_id, room.jonas.open_id]
+        assert "dogs" not in room.said_to_model("cats")[0]
+
+
+async def test_an_operator_who_steers_is_mentioned_in_the_reply(tmp_path: Path) -> None:
+    script = [Reply(calls=[Call("update_plan", {})], hold="go"), Reply("counted")]
+    async with open_room(tmp_path, script, topics=False) as room:
+        boss = f"lark:{APP.app_id}:{room.jonas.open_id}"
+        await pair(room, boss)
+        count = await room.say("count")
+        await room.model.until_open(1)
+        for person, text in ((room.mei, "to ten"), (room.jonas, "in French")):
+            await room.until_confirmed(await room.say(text, by=person))
+        room.model.release("go")
+        answers = await room.until_answered(count)
+        assert answers == {count: f"<at id={room.jonas.open_id}></at>\ncounted"}
+        assert room.said_to_model("in French")
+        assert len(await room.tasks()) == 1
+
+
+async def test_late_messages_of_two_people_become_tasks_of_their_own(tmp_path: Path) -> None:
+    rules = Rules(
+        [
+            when("count", "counted", hold="go"),
+            when("to ten", "to ten then"),
+            when("French", "un, deux"),
+        ]
+    )
+    async with open_room(tmp_path, rules, topics=False) as room:
+        boss = f"lark:{APP.app_id}:{room.jonas.open_id}"
+        await pair(room, boss)
+        count = await room.say("count")
+        await room.model.until_open(1)
+        said = []
+        for person, text in ((room.jonas, "in French"), (room.mei, "to ten"), (room.mei, "fast")):
+            said.append(await room.say(text, by=person))
+            await room.until_confirmed(said[-1])
+        room.model.release("go")
+        answers = await room.until_answered(count, *said[:2])
+        await room.lark.settled()
+        assert answers == {count: "counted", said[0]: "un, deux", said[1]: "to ten then"}
+        found = {task.instruction: task.origin.principal for task in await room.tasks()}
+        mei = found["count"]
+        assert found == {"count": mei, "in French": boss, "to ten\n\nfast": mei}
+
+
+async def test_nothing_steers_across_threads(tmp_path: Path) -> None:
+    rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs")])
+    settings = with_values(OPERATORS, session_scope="chat")
+    async with open_room(tmp_path, rules, settings) as room:
+        cats = await room.say("tell me about cats")
+        await room.model.until_open(1)
+        dogs = await room.say("about dogs too")
+        await room.until_confirmed(dogs)
+        room.model.release("go")
+        answers = await room.until_answered(cats, dogs)
+        assert answers == {cats: "on cats", dogs: "on dogs"}
+
+
+async def test_a_run_of_another_thread_is_not_interrupted(tmp_path: Path) -> None:
+    rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs")])
+    settings = with_values(OPERATORS, session_scope="chat", busy_mode="interrupt")
+    async with open_room(tmp_path, rules, settings) as room:
+        cats = await room.say("tell me about cats")
+        await room.model.until_open(1)
+        dogs = await room.say("about dogs too")
+        await room.until_confirmed(dogs)
+        room.model.release("go")
+        answers = await room.until_answered(cats, dogs)
+        assert answers == {cats: "on cats", dogs: "on dogs"}
+
+
+async def test_the_owner_on_the_page_steers_a_run_of_a_thread(tmp_path: Path) -> None:
+    script = [Reply(calls=[Call("update_plan", {})], hold="go"), Reply("counted")]
+    async with open_room(tmp_path, script) as room:
+        count = await room.say("count")
+        await room.model.until_open(1)
+        [task] = await room.tasks()
+        gateway = room.lark.core.services.gateway
+        steered = await gateway.steer_task(task.id, "in French", LOCAL_OWNER, channel="web")
+        assert steered.taken_as == "steering"
+        room.model.release("go")
+        assert await room.until_answered(count) == {count: "counted"}
+        assert room.said_to_model("in French")
+
+
+async def pair(room: Room, principal: str) -> None:
+    """Make a person an operator."""
+    access = room.lark.core.services.gateway.access
+    offer = await access.create_code("operate", LOCAL_OWNER, "cli")
+    await access.redeem_code(offer.code, principal, "", "lark")
