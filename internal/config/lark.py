@@ -1,13 +1,14 @@
 """Settings of the Lark channel."""
 
 from typing import Annotated, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from pydantic import AfterValidator, field_validator, model_validator
+from pydantic import AfterValidator, SecretStr, field_validator, model_validator
 
+from internal.agent.domain.secrets import register_secret
 from internal.config.chat import ChatChannelSettings
 from internal.config.messages import nearest
-from internal.config.types import Secret, Section, Text, is_loopback, key
+from internal.config.types import File, Secret, Section, Text, is_loopback, key
 
 ORIGINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """The addresses of the two services, by their names."""
@@ -55,7 +56,33 @@ def _domain(text: str) -> str:
     return text.rstrip("/")
 
 
+def _proxy(value: SecretStr) -> SecretStr:
+    """Register the password of a proxy as a secret. The address is checked if Lark is enabled."""
+    if password := _split(value.get_secret_value()).password:
+        register_secret(password)
+        register_secret(unquote(password))
+    return value
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # an incomplete IPv6 address
+        return urlsplit("")
+
+
+def _is_http_proxy(url: str) -> bool:
+    parts = _split(url)
+    try:
+        is_complete = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # not a port
+        return False
+    is_origin = parts.path in {"", "/"} and not parts.query and not parts.fragment
+    return is_complete and is_origin and parts.scheme in {"http", "https"}
+
+
 Domain = Annotated[Text, AfterValidator(_domain)]
+Proxy = Annotated[SecretStr, AfterValidator(_proxy)]
 
 
 class LarkAppSettings(Section):
@@ -66,6 +93,18 @@ class LarkAppSettings(Section):
     app_secret: Secret | None = key(None, "The app's secret.")
     domain: Domain = key("feishu", "feishu, lark, or the origin of a Lark server.")
 
+    proxy: Proxy | None = key(
+        None,
+        "HTTP proxy on the way to Lark, such as http://proxy.example:3128; off for none; unset:"
+        " HTTPS_PROXY or ALL_PROXY of the environment.",
+    )
+    no_proxy: tuple[Text, ...] = key(
+        (), "Hosts that are reached without the proxy; unset: NO_PROXY of the environment."
+    )
+    ca_file: File | None = key(
+        None, "PEM file with CA certificates to trust besides those of the system."
+    )
+
     @model_validator(mode="after")
     def _has_credentials(self) -> Self:
         if self.enabled and (self.app_id is None or self.app_secret is None):
@@ -75,6 +114,21 @@ class LarkAppSettings(Section):
                 " developer console"
             )
         return self
+
+    @model_validator(mode="after")
+    def _has_usable_proxy(self) -> Self:
+        if self.enabled and self.proxy_url and not _is_http_proxy(self.proxy_url):
+            raise ValueError(
+                "proxy must be off or a URL such as http://proxy.example:3128; SOCKS is not"
+                " supported (if proxy is not set, HTTPS_PROXY or ALL_PROXY is used)"
+            )
+        return self
+
+    @property
+    def proxy_url(self) -> str:
+        """The URL of the proxy, which may contain a password; "" for none."""
+        url = "" if self.proxy is None else self.proxy.get_secret_value()
+        return "" if url == "off" else url
 
     @property
     def origin(self) -> str:

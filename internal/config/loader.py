@@ -34,6 +34,8 @@ from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 __all__ = ["ConfigError", "Loaded", "load"]
 
 _NOT_KEYS = {"LARKSPUR_HOME", "LARKSPUR_CONFIG"}
+_PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+_NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
 _MAX_FILE_BYTES = 262_144
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 
@@ -95,6 +97,7 @@ def load(
         "database.url": _Given(f"sqlite:///{home}/larkspur.db", "default"),
         **written,
         **dict(_from_provider_variables(provider, named, environ)),
+        **{key: one for key, one in _from_proxy_variables(environ) if key not in named},
         **variables,
         **flagged,
     }
@@ -139,6 +142,19 @@ def _from_provider_variables(
         given = named.get(key, _Given({}, "environment"))
         if taken and isinstance(given.value, Mapping):
             yield key, given._replace(value={**given.value, **taken}, expanded=True)
+
+
+def _from_proxy_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]]:
+    """Read the variables that programs share for proxies. A blank variable counts as unset."""
+    for name in _PROXY_VARIABLES:
+        if url := environ.get(name, "").strip():
+            full = url if "://" in url else f"http://{url}"
+            yield "channels.lark.proxy", _Given(full, f"environment {name}", expanded=True)
+            break
+    for name in _NO_PROXY_VARIABLES:
+        if hosts := [host.strip() for host in environ.get(name, "").split(",") if host.strip()]:
+            yield "channels.lark.no_proxy", _Given(hosts, f"environment {name}")
+            break
 
 
 def _fallbacks(named: _Layer) -> set[str]:

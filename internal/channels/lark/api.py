@@ -264,14 +264,11 @@ class LarkClient:
 def _open_client(credentials: AppCredentials) -> "httpx.AsyncClient":
     import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
-    network, origin = credentials.network, credentials.origin
     return httpx.AsyncClient(
-        base_url=origin,
+        base_url=credentials.origin,
         limits=httpx.Limits(max_connections=sum(_SLOTS.values()) + 1, keepalive_expiry=30.0),
         timeout=None,  # noqa: S113  # each call sets its own
-        proxy=network.proxy_for(origin),
-        verify=network.tls_context(),
-        trust_env=False,  # the settings have what the environment says
+        **credentials.network.httpx_options(credentials.origin),
     )
 
 

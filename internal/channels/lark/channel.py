@@ -47,6 +47,7 @@ from internal.channels.lark.message_format import (
     progress_text,
     send_uuid,
 )
+from internal.channels.lark.network import LarkNetwork
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.replies import ReplySender
 from internal.config.chat import ChatChannelSettings
@@ -220,10 +221,16 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
 
 
 def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:
-    """Return the channel of the configured app; None if it is not enabled."""
+    """Return the channel of the configured app; None if it is not enabled.
+
+    Raises:
+        TransportUnavailable: the file with certificates cannot be used.
+    """
     if not settings.enabled or settings.app_id is None or settings.app_secret is None:
         return None
     secret = settings.app_secret.get_secret_value()
-    credentials = AppCredentials(settings.app_id, secret, settings.origin)
+    network = LarkNetwork(settings.proxy_url, settings.no_proxy, settings.ca_file)
+    network.tls_context()
+    credentials = AppCredentials(settings.app_id, secret, settings.origin, network)
     transport = LarkTransport(credentials, settings, app.clock, texts=app.texts)
     return ChatChannel(app, settings, transport)

@@ -11,12 +11,12 @@ import logging
 import random
 import ssl
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets, register_secret
@@ -226,9 +226,7 @@ class _ClientSession:
         self._why = "closed"
         self._last_received = clock.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
-        # the client calls `requests.post` of its module without a timeout
-        sdk.__dict__["requests"] = SimpleNamespace(post=self._discover)
-        sdk.__dict__["_ws_connect_kwargs"] = self._connect_options
+        self._sdk = sdk
         handler = SimpleNamespace(
             _do_without_validation=on_event
         )  # the only method that the client calls
@@ -246,6 +244,30 @@ class _ClientSession:
 
     async def open(self) -> None:
         """Find the address, in a thread since the client blocks there, and connect to it."""
+        with self._own_network():
+            await self._open()
+        self._last_received = self._clock.monotonic()
+        self._tasks = [
+            asyncio.create_task(self._client._ping_loop()),
+            asyncio.create_task(self._watch_line(self._client._conn)),
+        ]
+
+    @contextmanager
+    def _own_network(self) -> Generator[None]:
+        """Replace what the client's module calls to connect, for the length of a block."""
+        module = self._sdk.__dict__
+        ours = {
+            "requests": SimpleNamespace(post=self._discover),
+            "_ws_connect_kwargs": self._connect_options,
+        }
+        before = {name: module[name] for name in ours}
+        module.update(ours)
+        try:
+            yield
+        finally:
+            module.update(before)
+
+    async def _open(self) -> None:
         async with asyncio.timeout(self._timeouts.discovery + 1):
             self._address = await _run_in_thread(self._client._get_conn_url)
         for name, value in parse_qsl(urlsplit(self._address).query):
@@ -260,11 +282,6 @@ class _ClientSession:
             self.log_id = _log_id_of_handshake(error)
             raise
         self.log_id = ""
-        self._last_received = self._clock.monotonic()
-        self._tasks = [
-            asyncio.create_task(self._client._ping_loop()),
-            asyncio.create_task(self._watch_line(self._client._conn)),
-        ]
 
     async def wait_until_lost(self, stopping: asyncio.Event) -> None:
         """Return when told to stop.
@@ -305,25 +322,25 @@ class _ClientSession:
         """Find the address; called by the client in place of `requests.post`."""
         import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
-        self._tls = self._network.tls_context()
-        with httpx.Client(
-            proxy=self._network.proxy_for(url),
-            verify=self._tls,
-            timeout=self._timeouts.discovery,
-            trust_env=False,
-        ) as http:
+        options = self._network.httpx_options(url)
+        self._tls = options["verify"]
+        with httpx.Client(timeout=self._timeouts.discovery, **options) as http:
             response = http.post(url, **request)
         self.log_id = read_log_id(response.headers)
         return response
 
     def _connect_options(self, _: object = None) -> dict[str, Any]:
         """Return the options of `websockets.connect`; called by the client."""
-        options = {
-            "proxy": self._network.proxy_for(self._address),
+        options: dict[str, Any] = {
+            "proxy": _with_plain_login(self._network.proxy_for(self._address)),
             "ping_interval": None,  # _watch_line is quicker and says why the connection is lost
             "close_timeout": self._timeouts.close,
         }
-        return options | ({"ssl": self._tls} if self._address.startswith("wss:") else {})
+        if self._address.startswith("wss:"):
+            options["ssl"] = self._tls
+        if str(options["proxy"]).startswith("https:"):
+            options["proxy_ssl"] = self._tls
+        return options
 
     async def _watch_line(self, connection: Any) -> None:
         """End the connection when a ping is not answered: it may be open on this side only."""
@@ -373,6 +390,18 @@ async def _run_in_thread(work: Callable[[], Any]) -> Any:
 def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """The receive task of a lost connection ends in an exception that nobody reads: no news."""
     log.debug("in the Lark loop", extra={"what": context.get("message", "")})
+
+
+def _with_plain_login(proxy: str | None) -> str | None:
+    """Return the URL of a proxy with its login unquoted: websockets sends it as it is written."""
+    parts = urlsplit(proxy or "")
+    if parts.username is None:
+        return proxy
+    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    if not {"/", "?", "#"}.isdisjoint(login):  # would end the host
+        return proxy
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{login}@{host}"
 
 
 def _log_id_of_handshake(error: BaseException) -> str:

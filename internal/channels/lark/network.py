@@ -4,7 +4,7 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # not in typeshed
 
@@ -62,6 +62,22 @@ class LarkNetwork(NamedTuple):
                     f"channels.lark.ca_file {self.ca_file} cannot be used: {reason}"
                 ) from error
         return context
+
+    def httpx_options(self, url: str) -> dict[str, Any]:
+        """Return the options of an httpx client for an origin. Reads files.
+
+        Raises:
+            TransportUnavailable: as `tls_context`.
+        """
+        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+
+        tls, proxy = self.tls_context(), self.proxy_for(url)
+        is_secure = proxy is not None and proxy.startswith("https:")
+        return {
+            "proxy": proxy and httpx.Proxy(proxy, ssl_context=tls if is_secure else None),
+            "verify": tls,
+            "trust_env": False,  # the settings have what the environment says
+        }
 
     def explain(self, error: BaseException, url: str) -> str:
         """Return why a request failed, and which setting may be wrong."""

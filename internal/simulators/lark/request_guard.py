@@ -1,5 +1,6 @@
 """Middleware that checks the Host header and simulates an outage."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from starlette.datastructures import Headers
@@ -26,12 +27,12 @@ LARK = ("/open-apis/", "/callback/", "/ws/")
 
 
 class RequestGuard:
-    """ASGI middleware around all routes."""
+    """ASGI middleware around all routes. `hosts` are the accepted Host headers."""
 
-    def __init__(self, app: ASGIApp, lark: LarkServices, port: int) -> None:
+    def __init__(self, app: ASGIApp, lark: LarkServices, hosts: Iterable[str]) -> None:
         self._app = app
         self._lark = lark
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._hosts = frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request, reject a foreign Host, or drop the connection during an outage."""

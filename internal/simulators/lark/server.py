@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Generator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -83,12 +84,24 @@ class AbortableWebSocketProtocol(WebSocketsSansIOProtocol):
         self.transport.abort()
 
 
+class TlsIdentity(NamedTuple):
+    """The certificate of a host name and its key, as PEM files."""
+
+    host: str
+    certificate: Path
+    key: Path
+
+
 class Server(uvicorn.Server):
     """A uvicorn server in the caller's loop, without signal handlers or a timer."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+    def __init__(
+        self, app: ASGIApp, listening: socket.socket, tls: TlsIdentity | None = None
+    ) -> None:
         config = uvicorn.Config(
             app,
+            ssl_certfile=tls and tls.certificate,
+            ssl_keyfile=tls and tls.key,
             http=AbortableHttpProtocol,
             ws=AbortableWebSocketProtocol,
             ws_max_size=MAX_FRAME_BYTES,

@@ -17,7 +17,7 @@ from internal.simulators.lark.faults import Faults
 from internal.simulators.lark.model import App, Chat, ChatMessage, Json, Person
 from internal.simulators.lark.request_guard import RequestGuard
 from internal.simulators.lark.rest import router
-from internal.simulators.lark.server import Server, listen
+from internal.simulators.lark.server import Server, TlsIdentity, listen
 from internal.simulators.lark.services import LarkServices
 from internal.simulators.lark.traffic_log import TrafficEntry
 from internal.simulators.lark.websocket import endpoint
@@ -31,7 +31,7 @@ class LarkSim:
     """A local Lark on 127.0.0.1 for the duration of `async with`.
 
     docs/lark-sim.md lists what it does not model. `speed` divides the delays between redeliveries.
-    `lark` gives access to the parts.
+    With `tls` it serves HTTPS under that host name. `lark` gives access to the parts.
 
     Raises:
         OSError: The port is in use (on entering).
@@ -44,11 +44,12 @@ class LarkSim:
         port: int = 0,
         speed: float = 1.0,
         config: ClientConfig | None = None,
+        tls: TlsIdentity | None = None,
     ) -> None:
         self.lark = LarkServices(apps, Faults(speed=speed), config or ClientConfig())
         self.key = secrets.token_urlsafe(16)
         """The key of the control API."""
-        self._port = port
+        self._port, self._tls = port, tls
 
     async def __aenter__(self) -> Self:
         listening = listen(self._port)
@@ -60,7 +61,9 @@ class LarkSim:
             *ControlApi(lark, self.key).routes(),
         )
         app = Starlette(routes=[*routes, *chat_page.routes()])
-        server = Server(RequestGuard(app, lark, self._port), listening)
+        names = {"127.0.0.1", "localhost", self._host}
+        guard = RequestGuard(app, lark, (f"{name}:{self._port}" for name in names))
+        server = Server(guard, listening, self._tls)
         self._serving = asyncio.create_task(self._serve(server))
         await server.open.wait()
         return self
@@ -90,7 +93,11 @@ class LarkSim:
     @property
     def url(self) -> str:
         """The base URL, usable as an app's `domain`."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"{'http' if self._tls is None else 'https'}://{self._host}:{self._port}"
+
+    @property
+    def _host(self) -> str:
+        return "127.0.0.1" if self._tls is None else self._tls.host
 
     @property
     def page(self) -> str:

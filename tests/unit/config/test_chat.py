@@ -15,5 +15,6 @@ def test_unknown_group_has_no_overrides() -> None:
 
 def test_keys_of_the_app_precede_those_of_every_chat_channel() -> None:
     names = list(LarkSettings.model_fields)
-    assert names[:5] == ["enabled", "app_id", "app_secret", "domain", "busy_mode"]
+    app = ["enabled", "app_id", "app_secret", "domain", "proxy", "no_proxy", "ca_file"]
+    assert names[:8] == [*app, "busy_mode"]
     assert set(ChatChannelSettings.model_fields) < set(names)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from internal.agent.domain.secrets import mask_secrets
 from internal.config.home import HomeError
 from internal.config.inspect import Row, describe
 from internal.config.llm import LlmSettings
@@ -208,6 +209,67 @@ def test_the_vendors_variables_win_over_the_file_and_lose_to_ours(home: Path) ->
     loaded = read(home, text, **vendor, **ours)
     assert loaded.settings.llm.require_api_key().get_secret_value() == "ours"
     assert loaded.settings.llm.base_url == "http://ours"
+
+
+@pytest.mark.parametrize(
+    ("environ", "url", "origin"),
+    [
+        ({"HTTPS_PROXY": "http://a:1"}, "http://a:1", "environment HTTPS_PROXY"),
+        ({"HTTPS_PROXY": "a:1", "https_proxy": "b:2"}, "http://b:2", "environment https_proxy"),
+        (
+            {"HTTPS_PROXY": " ", "ALL_PROXY": "socks5://a:1"},
+            "socks5://a:1",
+            "environment ALL_PROXY",
+        ),
+        ({"HTTP_PROXY": "http://a:1"}, "", "default"),  # Lark is reached over HTTPS
+        (
+            {"HTTPS_PROXY": "http://a:1", "LARKSPUR_CHANNELS__LARK__PROXY": "off"},
+            "",
+            "environment LARKSPUR_CHANNELS__LARK__PROXY",
+        ),
+    ],
+)
+def test_the_proxy_of_lark_is_that_of_the_environment_unless_it_is_set(
+    home: Path, environ: dict[str, str], url: str, origin: str
+) -> None:
+    loaded = read(home, **environ)
+    assert loaded.settings.channels.lark.proxy_url == url
+    assert loaded.origins.get("channels.lark.proxy", "default") == origin
+
+
+def test_the_hosts_without_a_proxy_are_those_of_the_environment_unless_they_are_set(
+    home: Path,
+) -> None:
+    environ = {"NO_PROXY": "localhost, .corp.example,"}
+    lark = read(home, **environ).settings.channels.lark
+    assert lark.no_proxy == ("localhost", ".corp.example")
+    lark = read(home, "channels: {lark: {no_proxy: [a.example]}}", **environ).settings.channels.lark
+    assert lark.no_proxy == ("a.example",)
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "socks5://a:1",
+        "http://a:b:c",
+        "ftp://a",
+        "http://",
+        "http://a:1/path",
+        "http://[",
+        "http://a:0",
+    ],
+)
+def test_an_unusable_proxy_is_rejected_if_lark_is_enabled(home: Path, proxy: str) -> None:
+    lark = f"app_id: cli_1, app_secret: s3cret-x, proxy: '{proxy}'"
+    assert read(home, f"channels: {{lark: {{{lark}}}}}").settings.channels.lark.proxy_url == proxy
+    said = complaint(home, f"channels: {{lark: {{enabled: true, {lark}}}}}")
+    assert said.startswith("channels.lark: proxy must be off or a URL such as http://")
+
+
+def test_the_password_of_a_proxy_is_never_shown(home: Path) -> None:
+    loaded = read(home, "channels: {lark: {proxy: 'http://user:pass%2Dw0rd@a:1'}}")
+    assert "w0rd" not in str(describe(loaded)) + repr(loaded)
+    assert mask_secrets("refused pass%2Dw0rd and pass-w0rd") == "refused ••• and •••"
 
 
 def test_the_offline_model_takes_no_key_from_a_vendor(home: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from urllib.parse import urlencode
 
+from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
@@ -44,7 +45,7 @@ async def _discover(lark: LarkServices, request: Request) -> Response:
     body = b""
     try:
         body = await read_body(request, 1 << 16)
-        answer, status = await _discovery_answer(lark, body, request.headers["host"])
+        answer, status = await _discovery_answer(lark, body, request.url)
     except LarkError as error:
         answer, status = {"code": error.code, "msg": error.msg}, 200
     data = encode(answer)
@@ -53,7 +54,7 @@ async def _discover(lark: LarkServices, request: Request) -> Response:
     return Response(data, status, with_log_id({}), media_type="application/json")
 
 
-async def _discovery_answer(lark: LarkServices, body: bytes, host: str) -> tuple[Json, int]:
+async def _discovery_answer(lark: LarkServices, body: bytes, url: URL) -> tuple[Json, int]:
     while lark.faults.discovery == "hang" and not lark.closing:
         await lark.changes.wait()
     match lark.faults.discovery:
@@ -67,18 +68,19 @@ async def _discovery_answer(lark: LarkServices, body: bytes, host: str) -> tuple
             given = read_json(body)
             app = lark.tokens.app(given.get("AppID"), given.get("AppSecret"))
             config = {name: getattr(lark.config, name) for name in lark.config.__struct_fields__}
-            data = {"URL": _websocket_url(lark, app, host), "ClientConfig": config}
+            data = {"URL": _websocket_url(lark, app, url), "ClientConfig": config}
             return {"code": 0, "msg": "", "data": data}, 200
 
 
-def _websocket_url(lark: LarkServices, app: App, host: str) -> str:
+def _websocket_url(lark: LarkServices, app: App, url: URL) -> str:
     query = {
         "device_id": str(secrets.randbelow(10**18) + 10**18),
         "access_key": secrets.token_hex(16),
         "service_id": str(_service_id(lark, app)),
         "ticket": lark.tokens.ticket(app),
     }
-    return f"ws://{host}{PATH}?{urlencode(query)}"
+    scheme = "wss" if url.is_secure else "ws"
+    return f"{scheme}://{url.netloc}{PATH}?{urlencode(query)}"
 
 
 def _service_id(lark: LarkServices, app: App) -> int:

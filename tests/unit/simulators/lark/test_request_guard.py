@@ -10,7 +10,9 @@ from tests.unit.simulators.lark import make_services
 
 @pytest.fixture
 def client() -> Callable[[str], httpx.AsyncClient]:
-    guard = RequestGuard(PlainTextResponse("ok"), make_services(), 8430)
+    guard = RequestGuard(
+        PlainTextResponse("ok"), make_services(), ["127.0.0.1:8430", "localhost:8430"]
+    )
 
     def make(host: str) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url=f"http://{host}")
