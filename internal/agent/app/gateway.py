@@ -15,6 +15,7 @@ from internal.agent.app.runs.creation import (
     Submission,
     Submitted,
     clean_instruction,
+    clean_text,
     new_task_ids,
     resume_submission,
 )
@@ -371,8 +372,9 @@ class Gateway:
 
 
 def _checked(submission: Submission, principal: Principal) -> Submission:
-    """Check the right to submit and return the submission with its text cleaned."""
+    """Check the right to submit and return the submission with its texts cleaned."""
     if not principal.may("talk"):
         raise Forbidden("You may not submit tasks here.")
     instruction = clean_instruction(submission.instruction)
-    return msgspec.structs.replace(submission, instruction=instruction)
+    prompt = clean_text(submission.prompt)
+    return msgspec.structs.replace(submission, instruction=instruction, prompt=prompt)

@@ -17,6 +17,7 @@ from internal.agent.app.runs.creation import (
 from internal.agent.app.runs.finalization import (
     RECALLED,
     end_idle_run,
+    joined_prompt,
     load_task,
     queue_undelivered_messages,
     stop_outcome,
@@ -154,7 +155,8 @@ def interrupt_session(
     unread = yield from stores.inbox.list_undelivered(active.id)
     own = [each for each in unread if each.principal == principal.id]
     text = "\n\n".join([*(each.text for each in own), submission.instruction])
-    submission = msgspec.structs.replace(submission, instruction=text)
+    prompt = joined_prompt([*own, submission])
+    submission = msgspec.structs.replace(submission, instruction=text, prompt=prompt)
     events = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
     yield from stores.inbox.reassign([each.number for each in own], ids.run_id)
     task = yield from load_task(stores, active)
@@ -313,6 +315,6 @@ def _create_task(
     yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
     if submission.resumes is not None:
         yield from copy_turn(
-            stores, submission.resumes, ids.run_id, instruction=submission.instruction
+            stores, submission.resumes, ids.run_id, instruction=submission.model_text
         )
     return events

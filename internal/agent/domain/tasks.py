@@ -129,7 +129,11 @@ class RunSpec(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A unit of work. Tasks of the same `lane` run one after the other."""
+    """A unit of work. Tasks of the same `lane` run one after the other.
+
+    `instruction` is what the person wrote. `prompt` is what the model reads: the instruction with
+    who wrote it and what it refers to; "" is the instruction alone.
+    """
 
     id: TaskId
     session_id: SessionId
@@ -144,6 +148,12 @@ class Task(msgspec.Struct, frozen=True):
     parent_task_id: TaskId | None = None
     stop_reason: StopReason | None = None
     team_id: str = "default"
+    prompt: str = ""
+
+    @property
+    def model_text(self) -> str:
+        """What the model reads."""
+        return self.prompt or self.instruction
 
 
 def may_control(principal: Principal, task: Task) -> bool:

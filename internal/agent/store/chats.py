@@ -36,7 +36,10 @@ class ChatStore:
 
 
 class Steering(NamedTuple):
-    """A message for a running run. `number` identifies its inbox row."""
+    """A message for a running run. `number` identifies its inbox row.
+
+    `prompt` is what the model reads of it, "" for its text alone.
+    """
 
     number: int
     text: str
@@ -45,6 +48,12 @@ class Steering(NamedTuple):
     app: str
     chat_id: str
     message_id: str
+    prompt: str = ""
+
+    @property
+    def model_text(self) -> str:
+        """What the model reads."""
+        return self.prompt or self.text
 
 
 class InboxState(NamedTuple):
@@ -63,6 +72,7 @@ class InboxState(NamedTuple):
 
 class _Text(msgspec.Struct):
     text: str = ""
+    prompt: str = ""
 
 
 _text = msgspec.json.Decoder(_Text)
@@ -108,13 +118,14 @@ class InboxStore:
     ) -> Write[None]:
         """Assign a new or accepted message to a run.
 
-        The text for the model is the member `text` of `message.raw`. An accepted row keeps the raw
-        message that it was inserted with.
+        Its text and prompt are the members `text` and `prompt` of `message.raw`. An accepted row
+        keeps the raw message that it was inserted with.
 
         Raises:
             Conflict: the message was assigned before.
         """
         raw = storable(message.raw)
+        words = _text.decode(raw)
         rows = yield Statement(
             "assign_message",
             (
@@ -124,11 +135,12 @@ class InboxStore:
                 message.chat_id,
                 message.principal,
                 message.received,
-                storable(_text.decode(raw).text),
+                storable(words.text),
                 raw,
                 session_id,
                 run_id,
                 int(steer),
+                storable(words.prompt),
             ),
         )
         if not rows:

@@ -45,6 +45,7 @@ class TaskStore:
                 to_json(task.spec),
                 to_json(task.attachments),
                 storable(task.instruction),
+                storable(task.prompt),
             ),
         )
         yield Statement("touch_session", (task.session_id, task.created))

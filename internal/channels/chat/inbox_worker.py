@@ -37,6 +37,7 @@ from internal.channels.chat.policy import (
     needs_thread_lookup,
 )
 from internal.channels.chat.poll_loop import PollLoop
+from internal.channels.chat.prompts import PromptBuilder
 from internal.channels.chat.task_router import TaskRouter
 from internal.channels.chat.transport import (
     ChatTransport,
@@ -102,6 +103,7 @@ class InboxWorker:
         self._commands = CommandHandlers(
             gateway, people, self._answers, settings=settings, defaults=defaults
         )
+        self._prompts = PromptBuilder(people)
         self._router = TaskRouter(gateway, settings, defaults)
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
         self._busy: set[str] = set()
@@ -233,7 +235,8 @@ class InboxWorker:
         return ChatRef(message.chat_id, scope, message.is_direct, is_personal)
 
     async def _submit(self, context: MessageContext, text: str) -> None:
-        run_id, is_waiting = await self._router.submit(context, text)
+        prompt = await self._prompts.build(context, text)
+        run_id, is_waiting = await self._router.submit(context, text, prompt)
         if is_waiting:
             self._listener.on_received(context.row.message_id)
         self._listener.on_run(run_id)

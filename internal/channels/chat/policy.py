@@ -1,5 +1,6 @@
 """Decide whether a message is processed: rules of the channel, rights of the sender."""
 
+import asyncio
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,12 +12,14 @@ from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import is_pairing
-from internal.channels.chat.transport import ChatTransport, IncomingMessage
+from internal.channels.chat.transport import ChatTransport, IncomingMessage, TransportRejected
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, ChatTexts
 
 MAX_NAME_LENGTH = 80
-_CACHE_SIZE, _NAME_SECONDS, _MISSING_NAME_SECONDS = 2_048, 3_600.0, 60.0
+NAME_TIMEOUT_SECONDS = 2.0
+_CACHE_SIZE, _NAME_SECONDS, _REFUSED_NAME_SECONDS = 2_048, 3_600.0, 600.0
+_MISSING_NAME_SECONDS = 60.0
 
 
 class Ignored(NamedTuple):
@@ -118,6 +121,7 @@ class ChatUsers:
         self._transport, self._access, self._settings = transport, access, settings
         self._names: TTLCache[str, str] = TTLCache(_CACHE_SIZE, _NAME_SECONDS)
         self._missing: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _MISSING_NAME_SECONDS)
+        self._refused: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _REFUSED_NAME_SECONDS)
 
     def principal_id(self, user_id: str) -> str:
         """Return the id of a user that is unique over all channels."""
@@ -135,15 +139,25 @@ class ChatUsers:
 
     async def with_name(self, principal: Principal) -> Principal:
         """Return a user of this account with their display name, "" if it is unknown."""
-        name = await self._name(principal.id.removeprefix(self.principal_id("")))
+        name = await self.name(principal.id.removeprefix(self.principal_id("")))
         return msgspec.structs.replace(principal, name=name)
 
-    async def _name(self, user_id: str) -> str:
-        if user_id in self._names or user_id in self._missing:
-            return self._names.get(user_id, "")
+    async def name(self, user_id: str) -> str:
+        """Return the display name of a user, "" if it is unknown.
+
+        It takes at most 2 s. A name is kept for an hour, a refusal for ten minutes.
+        """
+        if user_id in self._names:
+            return self._names[user_id]
+        if user_id in self._missing or user_id in self._refused:
+            return ""
         try:
-            name = await self._transport.display_name(user_id)
-        except LarkspurError:  # cosmetic: the id is shown instead
+            async with asyncio.timeout(NAME_TIMEOUT_SECONDS):
+                name = await self._transport.display_name(user_id)
+        except TransportRejected:  # such as a missing permission
+            self._refused[user_id] = True
+            return ""
+        except (LarkspurError, TimeoutError):  # cosmetic: the id is shown instead
             self._missing[user_id] = True
             return ""
         self._names[user_id] = name = " ".join(name.split())[:MAX_NAME_LENGTH]

@@ -25,8 +25,12 @@ class TaskRouter:
     ) -> None:
         self._gateway, self._settings, self._defaults = gateway, settings, defaults
 
-    async def submit(self, message: MessageContext, text: str) -> tuple[RunId, bool]:
+    async def submit(
+        self, message: MessageContext, text: str, prompt: str = ""
+    ) -> tuple[RunId, bool]:
         """Store the text as a task or as steering; the message is settled with it.
+
+        `prompt` is what the model reads of it, "" for the text alone.
 
         Returns the run, and True if the text was added to an earlier run or waits for one.
         """
@@ -38,6 +42,7 @@ class TaskRouter:
             scope=message.chat.scope,
             message=message.row,
             direct=message.chat.is_direct,
+            prompt=prompt,
         )
         stored = await self._store(submission, principal, message)
         if isinstance(stored, Steered) and stored.taken_as == "steering":

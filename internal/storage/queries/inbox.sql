@@ -11,16 +11,16 @@ returning number;
 -- name: assign_message
 insert into inbox (
     channel, app, message_id, chat_id, principal, received, status, text, raw,
-    session_id, run_id, steer
-) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11)
+    session_id, run_id, steer, prompt
+) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11, $12)
 on conflict (channel, app, message_id) do update set
     status = 'assigned', text = excluded.text, session_id = excluded.session_id,
-    run_id = excluded.run_id, steer = excluded.steer
+    run_id = excluded.run_id, steer = excluded.steer, prompt = excluded.prompt
 where inbox.status = 'accepted'
 returning number;
 
 -- name: undelivered_messages
-select number, text, principal, channel, app, chat_id, message_id from inbox
+select number, text, principal, channel, app, chat_id, message_id, prompt from inbox
 where run_id = $1 and steer = 1 and status = 'assigned' order by number;
 
 -- name: mark_message_delivered

@@ -36,7 +36,8 @@ class Submission(msgspec.Struct, frozen=True):
     Without either a new session is opened. `message` is the accepted message that contains the
     task. `owner` names the terminal process that executes the task itself; "" leaves it to the
     dispatcher. `direct` is True in a chat with the bot alone. `resumes` is the failed run that the
-    task continues from its checkpoint.
+    task continues from its checkpoint. `prompt` is what the model reads instead of the instruction,
+    such as the instruction with the name of the person who wrote it; "" is the instruction alone.
     """
 
     instruction: str
@@ -51,6 +52,12 @@ class Submission(msgspec.Struct, frozen=True):
     message: InboundMessage | None = None
     direct: bool = False
     resumes: RunId | None = None
+    prompt: str = ""
+
+    @property
+    def model_text(self) -> str:
+        """What the model reads."""
+        return self.prompt or self.instruction
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -85,13 +92,18 @@ def new_task_ids() -> TaskIds:
     return TaskIds(new.new_session_id(), new.new_task_id(), new.new_run_id(), new.new_message_id())
 
 
+def clean_text(text: str) -> str:
+    """Return the text without surrogates and NUL characters, which cannot be stored."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "�")
+
+
 def clean_instruction(text: str) -> str:
-    """Return the text without surrogates and NUL characters, which cannot be stored.
+    """Return the text as it can be stored.
 
     Raises:
         InvalidRequest: the text is empty or too long.
     """
-    text = text.encode("utf-8", "replace").decode().replace("\0", "�")
+    text = clean_text(text)
     if not text.strip():
         raise InvalidRequest("The task is empty.")
     if len(text) > MAX_INSTRUCTION_CHARACTERS:
@@ -136,6 +148,7 @@ def create_task(
         status="queued",
         created=now,
         attachments=submission.attachments,
+        prompt=submission.prompt,
     )
     run = Run(
         id=ids.run_id,
@@ -165,7 +178,8 @@ def inbox_message(
     submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> InboundMessage:
     """Return the inbox row of a submission: its accepted message, or a new one, with its text."""
-    raw = msgspec.json.encode({"text": submission.instruction}).decode()
+    words = {"text": submission.instruction, "prompt": submission.prompt}
+    raw = msgspec.json.encode(words).decode()
     if submission.message is not None:
         return msgspec.structs.replace(submission.message, raw=raw)
     return InboundMessage(
@@ -192,7 +206,8 @@ def resume_submission(
     if task.stop_reason == "final_answer":
         raise Conflict("The task is completed; there is nothing to resume.")
     return Submission(
-        instruction=f"{RESUME_PROMPT}\n\n{task.instruction.removeprefix(RESUME_PROMPT).strip()}",
+        instruction=_resumed(task.instruction),
+        prompt=_resumed(task.prompt) if task.prompt else "",
         spec=task.spec,
         channel=channel,
         session_id=task.session_id,
@@ -201,3 +216,7 @@ def resume_submission(
         direct=task.origin.direct,
         resumes=run.id if run.status == "failed" else None,
     )
+
+
+def _resumed(text: str) -> str:
+    return f"{RESUME_PROMPT}\n\n{text.removeprefix(RESUME_PROMPT).strip()}"

@@ -240,7 +240,7 @@ class ReactEngine:
             return False
         for message in messages:
             delivered.add(message.number)
-            turn.add_user_message(message.text)
+            turn.add_user_message(message.model_text)
         await context.stream.emit(
             *(
                 InputReceived(

@@ -231,7 +231,7 @@ def summarize(
     if turn is not None:
         messages = turn.run_messages()
     else:
-        messages = [user_message(task.instruction)] if run.fence else []
+        messages = [user_message(task.model_text)] if run.fence else []
     return RunResult(end, messages, usage, one_line(task.instruction))
 
 
@@ -293,12 +293,20 @@ def _queue_messages(
         spec=task.spec,
         channel=first.channel,
         session_id=task.session_id,
+        prompt=joined_prompt(messages),
     )
     records = yield from create_task(
         stores, submission, task.session_id, ids=ids, origin=origin, now=now
     )
     yield from stores.inbox.reassign([message.number for message in messages], ids.run_id)
     return records
+
+
+def joined_prompt(messages: Sequence[Steering | Submission]) -> str:
+    """Return what the model reads of several messages; "" if that is their texts alone."""
+    if not any(message.prompt for message in messages):
+        return ""
+    return "\n\n".join(message.model_text for message in messages)
 
 
 def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:

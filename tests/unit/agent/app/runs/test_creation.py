@@ -62,12 +62,16 @@ async def test_a_task_is_created_with_a_queued_run_and_its_first_events(
 def test_the_inbox_row_of_a_submission_contains_its_text() -> None:
     ids = new_task_ids()
     row = inbox_message(SUBMISSION, LOCAL_OWNER, ids=ids, now=T0)
-    assert (row.message_id, row.principal, row.raw) == (ids.message_id, "local", '{"text":"count"}')
+    assert (row.message_id, row.principal, row.raw) == (
+        ids.message_id,
+        "local",
+        '{"text":"count","prompt":""}',
+    )
 
     accepted = InboundMessage("lark", "app", "m1", "chat", "ann", "{raw}", T0)
     submission = msgspec.structs.replace(SUBMISSION, message=accepted)
     row = inbox_message(submission, LOCAL_OWNER, ids=ids, now=T0)
-    assert row == msgspec.structs.replace(accepted, raw='{"text":"count"}')
+    assert row == msgspec.structs.replace(accepted, raw='{"text":"count","prompt":""}')
 
 
 def test_an_ended_task_is_resumed_in_its_session() -> None:

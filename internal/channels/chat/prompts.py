@@ -1,0 +1,48 @@
+"""What the model reads of a message: the words of the person, and in a group who wrote them."""
+
+import re
+
+from internal.agent.domain.text import is_invisible
+from internal.channels.chat.answers import MessageContext
+from internal.channels.chat.policy import ChatUsers
+
+MAX_NAME_LENGTH = 80
+LABEL_LENGTH = 6
+
+_TAGS = "message|quoted_message|recent_messages"
+_DELIMITER = re.compile(rf"[<\uff1c\u2039](?=[^\w<>]{{0,8}}(?:{_TAGS})\b)", re.IGNORECASE)
+_SEPARATORS = re.compile(r"""[\[\](){}<>"'`:|\\\uff1a\uff1c\uff1e\u3010\u3011]+""")
+
+
+class PromptBuilder:
+    """Builds the prompts of the messages of one account."""
+
+    def __init__(self, people: ChatUsers) -> None:
+        self._people = people
+
+    async def build(self, message: MessageContext, text: str) -> str:
+        """Return what the model reads; "" if that is the text alone."""
+        if message.chat.is_direct:
+            return ""
+        user_id = message.incoming.user_id
+        return format_message(speaker_name(await self._people.name(user_id), user_id), text)
+
+
+def speaker_name(name: str, user_id: str) -> str:
+    """Return a name as the model reads it: one line without signs that delimit text.
+
+    Without a name it is a label made of the end of the id.
+    """
+    visible = "".join(" " if is_invisible(each) else each for each in name)
+    cleaned = " ".join(_SEPARATORS.sub(" ", visible).split())[:MAX_NAME_LENGTH].strip()
+    return cleaned or f"user {user_id[-LABEL_LENGTH:]}"
+
+
+def format_message(speaker: str, text: str) -> str:
+    """Return the words of a person in a group; they cannot contain another person's."""
+    return f'<message from="{speaker}">\n{escape_delimiters(text)}\n</message>'
+
+
+def escape_delimiters(text: str) -> str:
+    """Return a text in which nothing begins or ends a block of a prompt."""
+    return _DELIMITER.sub("&lt;", text)
