@@ -80,13 +80,14 @@ class EchoService:
         """Deliver a message, perhaps again, to one of the connected transports."""
         raw = msgspec.json.encode(_Event(message)).decode()
         received = ReceivedMessage(message.message_id, message.chat_id, message.user_id, raw)
-        await self.connected[0][0](received)
+        await asyncio.wrap_future(self.connected[0][0](received))
 
     async def recall(self, message: IncomingMessage) -> None:
         """Deliver the news that a message was recalled."""
         raw = msgspec.json.encode(_Event(recalled=message.message_id)).decode()
         name = recall_id(message.message_id)
-        await self.connected[0][0](ReceivedMessage(name, message.chat_id, "", raw))
+        received = ReceivedMessage(name, message.chat_id, "", raw)
+        await asyncio.wrap_future(self.connected[0][0](received))
 
     async def act(self, action: ChatAction) -> ActionResult:
         """Activate a button of a post."""

@@ -77,13 +77,13 @@ class LarkGateway:
         """Return when nothing is left to receive, to process, to run or to send."""
         app = self.core.services
         while True:
+            heard = all(push.done for push in self.sim.pushes)  # first: what is done is accepted
             accepted = await app.database.read(
                 lambda: app.stores.inbox.list_accepted("lark", APP.app_id, 10)
             )
             due = await app.database.read(
                 lambda: app.stores.outbox.list_due("lark", APP.app_id, now="9999", limit=10)
             )
-            heard = all(push.done for push in self.sim.pushes)
             if heard and not accepted and not due and not app.dispatcher.active_count:
                 return
             await self.sim.lark.changed_within(0.05)

@@ -1,5 +1,6 @@
 """What chat channels read and write: chats, the delivery of messages, and run displays."""
 
+from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
@@ -173,9 +174,12 @@ class ChatDelivery:
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database, self._stores, self._clock = database, stores, clock
 
-    async def accept(self, message: InboundMessage) -> bool:
-        """Store a message before it is acknowledged; False if it is already known."""
-        return await self._database.write(partial(self._stores.inbox.accept, message))
+    def accept(self, message: InboundMessage) -> Future[bool]:
+        """Store a message before it is acknowledged; the result is False if it is already known.
+
+        Messages are stored in call order. May be called from any thread; see `Database.submit`.
+        """
+        return self._database.submit(partial(self._stores.inbox.accept, message))
 
     async def list_accepted(self, channel: Channel, app: str, limit: int) -> list[InboundMessage]:
         """Return messages that were accepted and not processed, in order of arrival."""

@@ -13,6 +13,7 @@ of work only.
 """
 
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -67,6 +68,17 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: disk full, read-only or locked; nothing was written.
+        """
+        ...
+
+    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
+        """Queue work as `write` does, from any thread and without waiting for an event loop.
+
+        The future has the result when it is on disk, or the exception that `write` would raise. It
+        cannot be cancelled, and its callbacks may be called in a thread of the database.
+
+        Raises:
+            StoreUnavailable: the database is closed.
         """
         ...
 

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -88,6 +90,7 @@ class ChatChannel:
         self._people = people
         self._stopping = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def name(self) -> str:
@@ -110,7 +113,7 @@ class ChatChannel:
 
     async def run(self) -> None:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
-        supervisor = self._app.supervisor
+        supervisor, self._loop = self._app.supervisor, asyncio.get_running_loop()
         receive = partial(self._transport.run, self._accept, self._actions.handle)
         try:
             async with asyncio.TaskGroup() as self._tasks:
@@ -132,8 +135,10 @@ class ChatChannel:
             self._tasks = None
             await self._release()
 
-    async def _accept(self, message: ReceivedMessage) -> None:
-        """Store a message.
+    def _accept(self, message: ReceivedMessage) -> Future[bool]:
+        """Store a message, from the thread of its connection.
+
+        The event loop takes no part in it: Lark's deadline holds however busy the loop is.
 
         Raises:
             StoreError: it is not stored and must not be acknowledged.
@@ -147,8 +152,14 @@ class ChatChannel:
             raw=message.raw,
             received=rfc3339(self._app.clock.now()),
         )
-        if await self._app.gateway.delivery.accept(row):
-            self._worker.wake()
+        accepted = self._app.gateway.delivery.accept(row)
+        accepted.add_done_callback(self._wake_worker)
+        return accepted
+
+    def _wake_worker(self, _: Future[bool]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the next process takes the message
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._worker.wake)
 
     async def _release(self) -> None:
         try:

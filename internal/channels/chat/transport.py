@@ -1,6 +1,7 @@
 """The interface between the chat application and one chat service."""
 
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -156,7 +157,8 @@ class TransportHealth(NamedTuple):
     why: str = ""
 
 
-OnMessage = Callable[[ReceivedMessage], Coroutine[Any, Any, None]]
+OnMessage = Callable[[ReceivedMessage], Future[bool]]
+"""Stores a message; may be called from any thread. Messages are processed in call order."""
 OnAction = Callable[[ChatAction], Coroutine[Any, Any, ActionResult]]
 
 
@@ -181,8 +183,8 @@ class ChatTransport(Protocol):
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
         """Stay connected until cancelled; then nothing is received any more.
 
-        A message is acknowledged after `on_message` returns; if it raises, the service must send
-        the message again.
+        A message is acknowledged when the future of `on_message` is done; if it has an exception,
+        or none is returned, the service must send the message again.
         """
 
     async def close(self) -> None:

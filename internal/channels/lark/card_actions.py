@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 CARD_ACTION_EVENT = "card.action.trigger"
 CALLBACK_TIMEOUT_SECONDS = 2.2
 """Lark waits three seconds for the response."""
+MAX_RUNNING = 100
 _CACHE_SIZE, _CACHE_SECONDS = 2_048, 600.0
 
 CallbackResponse = dict[str, Any]
@@ -64,19 +65,19 @@ _event = msgspec.json.Decoder(_Event)
 
 
 class CardActionHandler:
-    """Called in the connection's thread; `on_action` runs in the loop that created the object."""
+    """Called in the connection's loop; `on_action` runs in the loop that created the object."""
 
     def __init__(self, app_id: str, texts: ChatTexts, on_action: OnAction) -> None:
         self._app_id, self._texts, self._on_action = app_id, texts, on_action
         self._loop = asyncio.get_running_loop()
         self._responses: TTLCache[str, CallbackResponse] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
-        self._running: Future[ActionResult] | None = None
+        self._running: set[Future[ActionResult]] = set()
 
-    def handle(self, payload: bytes) -> CallbackResponse | None:
-        """Return the response to a card action; None for any other event.
+    async def handle(self, payload: bytes) -> CallbackResponse | None:
+        """Return the response to a card action; None for any other event, without awaiting.
 
-        A response that reports success was stored. While one action is running, others are rejected
-        at once: the client handles events one after the other, so that waits would add up.
+        A response that reports success was stored. May be called again before it returns; while
+        many actions are running, others are rejected at once.
         """
         try:
             envelope = _envelope.decode(payload)
@@ -93,20 +94,24 @@ class CardActionHandler:
             log.warning("malformed card action", extra={"reason": truncate_line(str(error), 200)})
             return self._toast("error", "click_malformed")
         action = _read_action(event, header.tenant_key)
-        result = self._malformed() if action is None else self._run(action)
+        result = self._malformed() if action is None else await self._run(action)
         if result is None:
             return self._toast("error", "click_not_stored")
         response = self._respond(result)
         self._responses[header.event_id] = response
         return response
 
-    def _run(self, action: ChatAction) -> ActionResult | None:
+    async def _run(self, action: ChatAction) -> ActionResult | None:
         """Return the result of an action; None if it is not known in time."""
-        if self._running is not None and not self._running.done():
+        if len(self._running) >= MAX_RUNNING:
+            log.warning("card action rejected: too many are running")
             return None
-        self._running = asyncio.run_coroutine_threadsafe(self._on_action(action), self._loop)
+        running = asyncio.run_coroutine_threadsafe(self._on_action(action), self._loop)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
         try:
-            return self._running.result(CALLBACK_TIMEOUT_SECONDS)
+            async with asyncio.timeout(CALLBACK_TIMEOUT_SECONDS):
+                return await asyncio.shield(asyncio.wrap_future(running))
         except TimeoutError:
             log.warning("card action timed out")  # it may still succeed; the card shows it then
         except Exception:  # a channel's outer loop: an action must not end the connection

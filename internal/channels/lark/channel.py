@@ -188,15 +188,15 @@ class LarkTransport:
             except LarkspurError as error:
                 log.info("tenant of the app unknown", extra={"reason": str(error)})
 
-    def _on_event(self, payload: bytes) -> dict[str, Any] | None:
-        """Handle an event, in the connection's thread; return the body of its acknowledgement."""
+    async def _on_event(self, payload: bytes) -> dict[str, Any] | None:
+        """Handle an event, in the connection's loop; return the body of its acknowledgement."""
         if self._actions is None or self._receiver is None:
             return None  # the connection starts after both exist
         if not self._source.accepts(payload):
             return None
-        response = self._actions.handle(payload)
+        response = await self._actions.handle(payload)
         if response is None:
-            self._receiver.receive(payload)
+            await self._receiver.receive(payload)
         return response
 
 

@@ -7,6 +7,7 @@ private names are used in this module only, and lark-oapi is pinned for that rea
 # ruff: noqa: SLF001 - see the docstring
 
 import asyncio
+import base64
 import logging
 import random
 import ssl
@@ -18,6 +19,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import msgspec
+
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
@@ -28,7 +31,7 @@ from internal.channels.lark.sdk import load_websocket_client
 
 log = logging.getLogger(__name__)
 
-EventHandler = Callable[[bytes], dict[str, Any] | None]
+EventHandler = Callable[[bytes], Awaitable[dict[str, Any] | None]]
 ConnectionStatus = Literal["starting", "connected", "reconnecting", "refused", "stopped"]
 _WRONG_DOMAIN, _TOO_MANY_CONNECTIONS = 1000040351, 514
 _SECRET_PARAMETERS = {"access_key", "ticket"}
@@ -88,9 +91,10 @@ class ConnectionLost(Exception):
 class LarkConnection:
     """Keeps the bot connected.
 
-    `on_event` receives each event's JSON in the connection's thread before the acknowledgement. Its
+    `on_event` receives each event's JSON in the connection's loop before the acknowledgement. Its
     return value is the response, with code 200; if it raises, the code is 500 and Lark sends the
-    event again, except clicks.
+    event again, except clicks. It is called in the order of arrival; while it awaits, it is called
+    for further events.
     """
 
     def __init__(
@@ -227,19 +231,18 @@ class _ClientSession:
         self._last_received = clock.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
         self._sdk = sdk
-        handler = SimpleNamespace(
-            _do_without_validation=on_event
-        )  # the only method that the client calls
         self._client: Any = sdk.Client(
             credentials.app_id,
             credentials.secret,
             log_level=sdk.LogLevel.ERROR,
-            event_handler=handler,
+            event_handler=None,  # see _on_data
             domain=credentials.origin,
             auto_reconnect=False,
         )
         self._handle, self._disconnect = self._client._handle_message, self._client._disconnect
+        self._on_event = on_event
         self._client._handle_message = self._on_message
+        self._client._handle_data_frame = self._on_data
         self._client._disconnect = self._on_disconnect
 
     async def open(self) -> None:
@@ -357,6 +360,32 @@ class _ClientSession:
         self._last_received = self._clock.monotonic()
         await self._handle(message)
         self._fix_ping_interval()  # a pong may change the interval
+
+    async def _on_data(self, frame: Any) -> None:
+        """Handle an event and acknowledge it.
+
+        The client calls its handler synchronously, so that events would wait for one another.
+        """
+        headers = {header.key: header.value for header in frame.headers}
+        payload, count = frame.payload, int(headers["sum"])
+        if count > 1:  # a part of an event; None until the others have arrived
+            name, number = headers["message_id"], int(headers["seq"])
+            payload = self._client._combine(name, count, number, payload)
+        if payload is None or headers["type"] != "event":
+            return
+        begun, acknowledgement = self._clock.monotonic(), dict[str, Any](code=200)
+        try:
+            if (response := await self._on_event(payload)) is not None:
+                acknowledgement["data"] = base64.b64encode(msgspec.json.encode(response)).decode()
+        except Exception as error:  # noqa: BLE001  # a channel's outer loop: Lark sends it again
+            log.warning(
+                "event not acknowledged", extra={"reason": f"{type(error).__name__}: {error}"}
+            )
+            acknowledgement["code"] = 500
+        seconds = self._clock.monotonic() - begun
+        frame.headers.add(key="biz_rt", value=str(round(seconds * 1000)))
+        frame.payload = msgspec.json.encode(acknowledgement)
+        await self._client._write_message(frame.SerializeToString())
 
     async def _on_disconnect(self) -> None:
         if (open_ := self._client._conn) is not None and open_.close_code is not None:

@@ -297,7 +297,9 @@ class EventSource:
         return False
 
 
-STORE_TIMEOUT_SECONDS = 0.9
+STORE_TIMEOUT_SECONDS = 2.0
+"""Lark waits three seconds for the acknowledgement."""
+MAX_STORING = 1_000
 _CACHE_SIZE, _CACHE_SECONDS = 2_048, 600.0
 
 
@@ -306,22 +308,23 @@ class NotStored(LarkspurError):
 
 
 class EventReceiver:
-    """Called in the connection's thread; `on_message` runs in the loop that created the object."""
+    """Stores the events of a connection, in the connection's loop."""
 
     def __init__(self, on_message: OnMessage) -> None:
         self._on_message = on_message
-        self._loop = asyncio.get_running_loop()
         self._known: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
-        self._storing: Future[None] | None = None
+        self._storing = 0
+        self._overdue: Future[bool] | None = None
 
-    def receive(self, payload: bytes) -> None:
+    async def receive(self, payload: bytes) -> None:
         """Store a message or a recall; other events are ignored.
 
-        A malformed event is logged and acknowledged: a second delivery would not differ.
+        May be called again before it returns. Messages are stored in call order: nothing is awaited
+        before. A malformed event is logged and acknowledged: a second delivery would not differ.
 
         Raises:
-            NotStored: it could not be stored in time. While the store is stuck, it is raised at
-                once: the client handles events one after the other, so that waits would add up.
+            NotStored: it could not be stored in time. While the store is stuck or too many events
+                wait, it is raised at once, so that memory stays bounded.
         """
         try:
             event = read_event(payload)
@@ -331,17 +334,27 @@ class EventReceiver:
         if event is None or event.name in self._known:
             return
         raw = payload.decode("utf-8", "replace")
-        self._store(ReceivedMessage(event.name, event.chat_id, event.open_id, raw))
+        await self._store(ReceivedMessage(event.name, event.chat_id, event.open_id, raw))
         self._known[event.name] = True
 
-    def _store(self, message: ReceivedMessage) -> None:
-        if self._storing is not None and not self._storing.done():
+    async def _store(self, message: ReceivedMessage) -> None:
+        if self._overdue is not None and not self._overdue.done():
             raise NotStored("the store is stuck")
-        self._storing = asyncio.run_coroutine_threadsafe(self._on_message(message), self._loop)
+        if self._storing >= MAX_STORING:
+            raise NotStored("too many events wait to be stored")
+        self._storing += 1
         try:
-            self._storing.result(STORE_TIMEOUT_SECONDS)
-        except TimeoutError:
-            # it may still be stored; the next delivery is a duplicate then
-            raise NotStored("the store did not answer in time") from None
+            await self._wait(self._on_message(message))
         except LarkspurError as error:
             raise NotStored(str(error)) from error
+        finally:
+            self._storing -= 1
+
+    async def _wait(self, storing: Future[bool]) -> None:
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
+                await asyncio.wrap_future(storing)
+        except TimeoutError:
+            # it may still be stored; the next delivery is a duplicate then
+            self._overdue = storing
+            raise NotStored("the store did not answer in time") from None

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -81,6 +82,20 @@ class SqliteDatabase:
         self._writer.put(PendingWork(work, future))
         return cast(T, await future)
 
+    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
+        """Queue work as `write` does, from any thread.
+
+        The future cannot be cancelled; its callbacks are called in the writer's thread.
+
+        Raises:
+            StoreUnavailable: the database is closed.
+        """
+        self._check_open()
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        self._writer.put(PendingWork(work, future))
+        return future
+
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         """Execute the work on one snapshot of the database and return its result.
 
@@ -99,9 +114,12 @@ class SqliteDatabase:
         await asyncio.to_thread(self._join_threads)
 
     def _make_future(self) -> "asyncio.Future[object]":
+        self._check_open()
+        return self._loop.create_future()
+
+    def _check_open(self) -> None:
         if not self._is_open:
             raise StoreUnavailable("The database is closed.")
-        return self._loop.create_future()
 
     def _join_threads(self) -> None:
         for reader in self._readers:

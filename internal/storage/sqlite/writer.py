@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,11 +34,14 @@ _PARAMETERS = tuple(str(n) for n in range(1, 33))  # no statement has more
 
 
 class PendingWork:
-    """A unit of work, the future of its caller, and its result or error."""
+    """A unit of work, the future of its caller, and its result or error.
+
+    An asyncio future belongs to the loop of the database, any other one to no loop.
+    """
 
     __slots__ = ("error", "future", "result", "work")
 
-    def __init__(self, work: Work, future: asyncio.Future[Any]) -> None:
+    def __init__(self, work: Work, future: asyncio.Future[Any] | Future[Any]) -> None:
         self.work = work
         self.future = future
         self.result: Any = None
@@ -152,8 +156,14 @@ class Writer:
                     self._fail(
                         group, StoreUnavailable(f"The database {self._path} failed: {error}.")
                     )
-                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                    self._loop.call_soon_threadsafe(resolve_futures, group)
+                self._resolve(group)
+
+    def _resolve(self, group: list[PendingWork]) -> None:
+        resolve_futures([item for item in group if isinstance(item.future, Future)])
+        of_loop = [item for item in group if not isinstance(item.future, Future)]
+        if of_loop:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(resolve_futures, of_loop)
 
     def _write(self, group: list[PendingWork]) -> None:
         if self._permanent_failure is not None:

@@ -333,7 +333,7 @@ async def from_chat(
     message = InboundMessage(
         "lark", "app", name, "oc_1", principal.id, "{}", "2026-01-31T08:00:00.000Z"
     )
-    await here.services.gateway.delivery.accept(message)
+    await asyncio.wrap_future(here.services.gateway.delivery.accept(message))
     spec = build_run_spec(here.services.defaults, TaskOptions(**options), principal)
     submission = Submission(text, spec, "lark", scope="s", message=message, direct=direct)
     return await getattr(here.services.gateway, verb)(submission, principal)
@@ -484,7 +484,7 @@ async def test_the_message_of_an_answer_is_marked_as_handled(home: Path) -> None
         reply = InboundMessage(
             "lark", "app", "m2", "oc_1", OPERATOR.id, "{}", "2026-01-31T08:00:00.000Z"
         )
-        await gateway.delivery.accept(reply)
+        await asyncio.wrap_future(gateway.delivery.accept(reply))
         answerer = Actor(OPERATOR, "lark", CHAT)
         with pytest.raises(InvalidRequest):
             await gateway.answer(question, AnswerInput("text"), answerer, reply)
@@ -559,7 +559,7 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
         raw = InboundMessage(
             "lark", "app", "m9", "oc_1", TALKER.id, "{}", "2026-01-31T08:00:00.000Z"
         )
-        await gateway.delivery.accept(raw)
+        await asyncio.wrap_future(gateway.delivery.accept(raw))
         assert await recall("m9") == "unqueued"
         running = await from_chat(here, "sleep", "m1")
         await here.until(running.session_id, lambda each: each["event"] == "workflow.tool.started")

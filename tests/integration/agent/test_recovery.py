@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -286,6 +287,9 @@ class FailingDatabase:
         if self.full:
             raise StoreUnavailable("The disk is full; nothing was written.")
         return await self._database.write(work)
+
+    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
+        return self._database.submit(work)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         return await self._database.read(work)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -162,7 +163,7 @@ async def from_chat(here: Core, text: str, name: str) -> Submission:
     """Return the submission of an accepted chat message."""
     spec = build_run_spec(here.services.defaults, TaskOptions(), LOCAL_OWNER)
     message = InboundMessage("lark", "app", name, "oc_1", "local", "{}", "2026-01-31T08:00:00.000Z")
-    await here.services.gateway.delivery.accept(message)
+    await asyncio.wrap_future(here.services.gateway.delivery.accept(message))
     return Submission(text, spec, "lark", scope="app:oc_1", message=message)
 
 
@@ -224,6 +225,9 @@ class WatchedDatabase:
         if self.left == 0:
             await self._before()
         return await self._database.write(work)
+
+    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
+        return self._database.submit(work)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         return await self._database.read(work)

@@ -160,6 +160,7 @@ async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: 
         app.model.release("go")
         await service.until(lambda: service.displays() == ["Done"])
         await service.until(lambda: service.reactions(asked) == [])
+        await service.until(lambda: bool(service.replies()))
         assert service.replies() == [("seen", asked)]
 
 

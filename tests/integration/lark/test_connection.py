@@ -37,7 +37,7 @@ class Link:
         login = AppCredentials(APP.app_id, secret, sim.url)
         self.connection = LarkConnection(login, self.take, SystemClock(), pace)
 
-    def take(self, payload: bytes) -> None:
+    async def take(self, payload: bytes) -> None:
         if self.fails:
             raise RuntimeError("not now")
         self.took.append(payload)

@@ -66,7 +66,10 @@ async def failure_of_rest(credentials: AppCredentials) -> LarkUnavailable:
 
 
 async def failure_of_connection(sim: LarkSim, credentials: AppCredentials) -> str:
-    connection = LarkConnection(credentials, lambda _: None, SystemClock(), PACE)
+    async def ignore(_: bytes) -> None:
+        """Accept any event."""
+
+    connection = LarkConnection(credentials, ignore, SystemClock(), PACE)
     connection.start()
     try:
         async with asyncio.timeout(30):

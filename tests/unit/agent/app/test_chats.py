@@ -1,5 +1,6 @@
 """Settings of chats, delivery of messages, and displays of runs."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from functools import partial
@@ -86,8 +87,8 @@ async def delivery(tmp_path: Path) -> AsyncGenerator[Delivery]:
 
 async def test_a_message_is_accepted_once(delivery: Delivery) -> None:
     assert not await delivery.is_known("echo", "a", "m1")
-    assert await delivery.accept(MESSAGE)
-    assert not await delivery.accept(MESSAGE)
+    assert await asyncio.wrap_future(delivery.accept(MESSAGE))
+    assert not await asyncio.wrap_future(delivery.accept(MESSAGE))
     assert await delivery.is_known("echo", "a", "m1")
     assert await delivery.list_accepted("echo", "a", 10) == [MESSAGE]
     assert await delivery.list_accepted("echo", "b", 10) == []

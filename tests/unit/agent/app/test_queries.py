@@ -1,6 +1,7 @@
 """Queries: everybody reads their own data, the owner reads everything."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
@@ -85,6 +86,9 @@ class InterruptedDatabase:
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         return await self._database.write(work)
+
+    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
+        return self._database.submit(work)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         result = await self._database.read(work)

@@ -1,5 +1,6 @@
 """The chat application on a real database with the echo service; runs are stored, not executed."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from functools import partial
@@ -58,7 +59,7 @@ class EchoApp:
         raw = msgspec.json.encode({"text": text}).decode()
         message_id = self.service.new_id()
         row = InboundMessage("echo", "test", message_id, "direct", f"echo:test:{user}", raw, T0)
-        await self.gateway.delivery.accept(row)
+        await asyncio.wrap_future(self.gateway.delivery.accept(row))
         principal = Principal(row.principal, roles=frozenset(roles or ("talk", "operate")))
         actor = Actor(principal, "echo", CHAT)
         incoming = echo_message(message_id, text)._replace(is_direct=is_direct, **changes)

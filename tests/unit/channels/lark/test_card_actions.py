@@ -8,7 +8,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Question
 from internal.channels.chat.transport import ActionResult, ChatAction
-from internal.channels.lark.card_actions import CardActionHandler
+from internal.channels.lark.card_actions import MAX_RUNNING, CardActionHandler
 from tests.support.chat_texts import EN_TEXTS
 
 BUTTON = {"question": "question-1", "act": "approve"}
@@ -35,7 +35,7 @@ async def test_an_action_is_passed_on_once_and_answered_with_a_toast() -> None:
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
     expected = {"toast": {"type": "success", "content": "Approved"}}
     for _ in range(2):  # the second delivery gets the same response
-        assert await asyncio.to_thread(handler.handle, event(BUTTON)) == expected
+        assert await handler.handle(event(BUTTON)) == expected
     [action] = actions
     assert action[:4] == ("question-1", "ou_1", "oc_1", "om_1")
     question = Question(QuestionId("question-1"), "plan", "Plan")
@@ -48,9 +48,9 @@ async def test_other_events_are_left_to_the_receiver_and_malformed_actions_refus
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
     for payload in (b"", b'{"header": {"event_type": "im.message.receive_v1"}}'):
-        assert await asyncio.to_thread(handler.handle, payload) is None
+        assert await handler.handle(payload) is None
     for payload, level in ((event(7), "warning"), (event(BUTTON, "e2", operator=7), "error")):
-        response = await asyncio.to_thread(handler.handle, payload)
+        response = await handler.handle(payload)
         assert response is not None
         assert response["toast"]["type"] == level
 
@@ -60,6 +60,45 @@ async def test_a_failing_action_is_reported_and_does_not_raise() -> None:
         raise RuntimeError("broken")
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
-    response = await asyncio.to_thread(handler.handle, event(BUTTON))
+    response = await handler.handle(event(BUTTON))
     assert response is not None
     assert response["toast"]["type"] == "error"
+
+
+async def test_actions_run_at_the_same_time() -> None:
+    running = asyncio.Semaphore(0)
+    answered = asyncio.Event()
+
+    async def on_action(_: ChatAction) -> ActionResult:
+        running.release()
+        await answered.wait()
+        return ActionResult("success", "Approved")
+
+    handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
+    clicks = [asyncio.create_task(handler.handle(event(BUTTON, f"e{n}"))) for n in range(20)]
+    for _ in clicks:
+        await running.acquire()
+    answered.set()
+    expected = {"toast": {"type": "success", "content": "Approved"}}
+    assert [await click for click in clicks] == [expected] * 20
+
+
+async def test_the_number_of_running_actions_is_bounded() -> None:
+    answered = asyncio.Event()
+
+    async def on_action(_: ChatAction) -> ActionResult:
+        await answered.wait()
+        return ActionResult("success", "Approved")
+
+    handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
+    names = [f"e{number}" for number in range(MAX_RUNNING)]
+    clicks = [asyncio.create_task(handler.handle(event(BUTTON, name))) for name in names]
+    await asyncio.sleep(0)
+    refused = await handler.handle(event(BUTTON, "one more"))
+    assert refused is not None
+    assert refused["toast"]["type"] == "error"
+    answered.set()
+    await asyncio.wait(clicks)
+    response = await handler.handle(event(BUTTON, "one more"))
+    assert response is not None
+    assert response["toast"]["type"] == "success"

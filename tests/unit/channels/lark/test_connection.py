@@ -22,7 +22,10 @@ def test_credentials_never_show_their_secret() -> None:
 
 
 async def test_a_connection_that_was_not_started_stops_at_once() -> None:
-    connection = LarkConnection(CREDENTIALS, lambda _: None, FixedClock())
+    async def ignore(_: bytes) -> None:
+        """Accept any event."""
+
+    connection = LarkConnection(CREDENTIALS, ignore, FixedClock())
     assert connection.state.status == "starting"
     assert connection.state.since == "2026-01-31T08:00:00.000Z"
     await connection.stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from internal.agent.domain.errors import StoreUnavailable
 from internal.channels.chat.transport import ReceivedMessage
 from internal.channels.lark.events import (
+    MAX_STORING,
     EventReceiver,
     EventSource,
     LarkMessage,
@@ -113,21 +115,35 @@ def test_other_events_are_ignored() -> None:
     assert read_event(b'{"header": {"event_type": "x"}, "event": {"message": 7}}') is None
 
 
-class StuckStore:
-    """An inbox that can be stuck or broken."""
+class Inbox:
+    """An inbox that stores when the test says so."""
 
     def __init__(self) -> None:
-        self.free = asyncio.Event()
-        self.broken = False
-        self.woken = asyncio.Event()
-        self.kept: list[ReceivedMessage] = []
+        self.waiting: list[tuple[ReceivedMessage, Future[bool]]] = []
+        self.stored: list[ReceivedMessage] = []
 
-    async def accept(self, message: ReceivedMessage) -> None:
-        await self.free.wait()
-        if self.broken:
-            raise StoreUnavailable("The disk is full.")
-        self.kept.append(message)
-        self.woken.set()
+    def accept(self, message: ReceivedMessage) -> Future[bool]:
+        future: Future[bool] = Future()
+        future.set_running_or_notify_cancel()
+        self.waiting.append((message, future))
+        return future
+
+    def store(self, error: Exception | None = None) -> None:
+        """Store everything that waits, or fail to."""
+        waiting, self.waiting = self.waiting, []
+        for message, future in waiting:
+            if error is None:
+                self.stored.append(message)
+                future.set_result(True)
+            else:
+                future.set_exception(error)
+
+
+async def start_receiving(receiver: EventReceiver, *names: str) -> list[asyncio.Task[None]]:
+    """Receive the events of messages and return when all have begun."""
+    tasks = [asyncio.create_task(receiver.receive(event(name))) for name in names]
+    await asyncio.sleep(0)
+    return tasks
 
 
 def event(message_id: str) -> bytes:
@@ -137,39 +153,75 @@ def event(message_id: str) -> bytes:
     return json.dumps({"header": header, "event": {"sender": sender, "message": body}}).encode()
 
 
-async def test_while_the_store_is_stuck_only_one_event_waits() -> None:
-    store = StuckStore()
-    receiver = EventReceiver(store.accept)
+async def test_events_are_stored_together_in_the_order_of_arrival() -> None:
+    inbox = Inbox()
+    receiver = EventReceiver(inbox.accept)
+    names = [f"om_{number}" for number in range(50)]
+    receiving = await start_receiving(receiver, *names)
+    assert [message.message_id for message, _ in inbox.waiting] == names
+    inbox.store()
+    await asyncio.wait(receiving)
+    assert all(task.exception() is None for task in receiving)
+    assert inbox.stored[0].user_id == "ou_1"
+
+
+async def test_a_known_event_is_not_stored_again() -> None:
+    inbox = Inbox()
+    receiver = EventReceiver(inbox.accept)
+    [receiving] = await start_receiving(receiver, "om_1")
+    inbox.store()
+    await receiving
+    await receiver.receive(event("om_1"))
+    assert len(inbox.stored) == 1
+
+
+async def test_while_the_store_is_stuck_further_events_fail_at_once() -> None:
+    inbox = Inbox()
+    receiver = EventReceiver(inbox.accept)
     with pytest.raises(NotStored, match="in time"):
-        await asyncio.to_thread(receiver.receive, event("om_1"))
+        await receiver.receive(event("om_1"))
     for number in range(2, 50):
         with pytest.raises(NotStored, match="stuck"):
-            await asyncio.to_thread(receiver.receive, event(f"om_{number}"))
-    store.free.set()
-    await store.woken.wait()
-    await asyncio.to_thread(receiver.receive, event("om_2"))
-    assert [message.message_id for message in store.kept] == ["om_1", "om_2"]
-    await asyncio.to_thread(receiver.receive, event("om_2"))  # known: the store is not asked
-    assert len(store.kept) == 2
-    assert store.kept[0].user_id == "ou_1"
+            await receiver.receive(event(f"om_{number}"))
+    assert len(inbox.waiting) == 1
+    inbox.store()
+    [receiving] = await start_receiving(receiver, "om_2")
+    inbox.store()
+    await receiving
+    assert [message.message_id for message in inbox.stored] == ["om_1", "om_2"]
+
+
+async def test_the_number_of_waiting_events_is_bounded() -> None:
+    inbox = Inbox()
+    receiver = EventReceiver(inbox.accept)
+    receiving = await start_receiving(receiver, *(f"om_{n}" for n in range(MAX_STORING)))
+    with pytest.raises(NotStored, match="too many"):
+        await receiver.receive(event("om_more"))
+    assert len(inbox.waiting) == MAX_STORING
+    inbox.store()
+    await asyncio.wait(receiving)
+    [receiving_more] = await start_receiving(receiver, "om_more")
+    inbox.store()
+    await receiving_more
 
 
 async def test_a_store_error_is_not_acknowledged() -> None:
-    store = StuckStore()
-    store.free.set()
-    store.broken = True
-    receiver = EventReceiver(store.accept)
+    inbox = Inbox()
+    receiver = EventReceiver(inbox.accept)
+    [receiving] = await start_receiving(receiver, "om_1")
+    inbox.store(StoreUnavailable("The disk is full."))
     with pytest.raises(NotStored, match="disk is full"):
-        await asyncio.to_thread(receiver.receive, event("om_1"))
-    store.broken = False
-    await asyncio.to_thread(receiver.receive, event("om_1"))
-    assert len(store.kept) == 1
+        await receiving
+    [receiving] = await start_receiving(receiver, "om_1")
+    inbox.store()
+    await receiving
+    assert len(inbox.stored) == 1
 
 
 async def test_other_payloads_are_acknowledged() -> None:
-    receiver = EventReceiver(StuckStore().accept)
+    receiver = EventReceiver(Inbox().accept)
     for payload in (b"", b"{}", b"\xff\xfe", b'{"header": {"event_type": "other"}}', event("")):
-        await asyncio.to_thread(receiver.receive, payload)
+        await receiver.receive(payload)
 
 
 def event_of(app_id: str, tenant_key: str) -> bytes:

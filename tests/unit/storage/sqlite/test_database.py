@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.agent.store.stores import Stores
 from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.store_records import a_session
@@ -28,6 +28,28 @@ async def test_a_closed_database_raises(path: Path) -> None:
         await database.write(partial(STORES.sessions.add, a_session()))
     with pytest.raises(StoreUnavailable, match="closed"):
         await database.read(STORES.events.get_bounds)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        database.submit(partial(STORES.sessions.add, a_session()))
+
+
+async def test_work_that_a_thread_submits_is_stored_without_the_event_loop(path: Path) -> None:
+    database = await SqliteDatabase.open(path)
+    try:
+        submitted = [
+            database.submit(partial(STORES.sessions.add, a_session(f"session-{number}")))
+            for number in range(20)
+        ]
+        failing = database.submit(partial(STORES.sessions.add, a_session("session-1")))
+        for future in submitted:
+            future.result(timeout=30)  # blocks the loop
+        with pytest.raises(Conflict):
+            failing.result(timeout=30)
+        assert not failing.cancel()
+        assert database.commits < len(submitted)
+        found = await database.read(partial(STORES.sessions.get, a_session("session-19").id))
+        assert found == a_session("session-19")
+    finally:
+        await database.close()
 
 
 async def test_a_read_does_not_wait_for_a_lock(path: Path) -> None:

@@ -281,13 +281,14 @@ def test_a_failing_statement_is_named(connection: sqlite3.Connection) -> None:
 
 async def test_futures_are_resolved_unless_cancelled() -> None:
     loop = asyncio.get_running_loop()
-    done, failed, cancelled = (PendingWork(insert_and_list, loop.create_future()) for _ in range(3))
+    futures: list[asyncio.Future[int]] = [loop.create_future() for _ in range(3)]
+    done, failed, cancelled = (PendingWork(insert_and_list, future) for future in futures)
     done.result, failed.error = 1, ValueError("x")
     cancelled.future.cancel()
 
     resolve_futures([done, failed, cancelled])
 
-    assert await done.future == 1
+    assert await futures[0] == 1
     with pytest.raises(ValueError, match="x"):
-        await failed.future
-    assert cancelled.future.cancelled()
+        await futures[1]
+    assert futures[2].cancelled()
