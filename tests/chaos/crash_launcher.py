@@ -4,6 +4,8 @@
 COUNT_FILE contains the number of commits of the process. PLAN is
 
 - `none`: it does not crash;
+- `stored:STATEMENT`: SIGKILL immediately after the first commit with that statement of
+  `internal/storage/queries`;
 - `before:N`, `after:N`: SIGKILL immediately before or after the N-th commit of the process;
 - `term:N`: SIGTERM after the N-th commit;
 - `alarm:SECONDS`: killed by the kernel this long after its start.
@@ -20,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from internal.storage import queries
 from larkspur.main import main
 
 
@@ -30,17 +33,20 @@ class CrashingConnection(sqlite3.Connection):
     count_file = -1
     before = 0
     after = 0
+    statement = ""
+    is_stored = False
     signal = signal.SIGKILL
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         if sql != "commit":
+            self.is_stored = self.is_stored or sql == self.statement
             return super().execute(sql, *values)
         number = next(self.counted)
         if number == self.before:
             os.kill(os.getpid(), self.signal)
         cursor = super().execute(sql)
         os.pwrite(self.count_file, b"%d" % number, 0)
-        if number == self.after:
+        if number == self.after or self.is_stored:
             os.kill(os.getpid(), self.signal)
         return cursor
 
@@ -54,6 +60,8 @@ def install_crash(count_file: Path, plan: str) -> None:
     match kind:
         case "none":
             pass
+        case "stored":
+            CrashingConnection.statement = queries.load()[value]
         case "before":
             CrashingConnection.before = int(value)
         case "after":

@@ -175,7 +175,8 @@ async def test_lark_without_an_app_does_not_start(tmp_path: Path, missing: str) 
 PLANS = [f"{when}:{n}" for n in range(6, 20) for when in ("before", "after")]
 
 
-@pytest.mark.parametrize("plan", PLANS[1::5])
+@pytest.mark.chaos  # tests/e2e/test_lark_kills.py has the phases that differ
+@pytest.mark.parametrize("plan", PLANS)
 async def test_a_kill_between_event_and_reply_leaves_exactly_one_reply(
     tmp_path: Path, plan: str
 ) -> None:

@@ -1,0 +1,126 @@
+"""A real gateway is killed in each phase of a message from Lark; the next one completes it once."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from internal.simulators.lark.model import ChatMessage
+from internal.simulators.lark.simulator import LarkSim
+from tests.e2e.test_lark_process import idle, replies, served
+from tests.support.agent_app import plan
+from tests.support.lark_gateway import APP
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Reply, Rules
+
+OPERATORS = {
+    "LARKSPUR_CHANNELS__LARK__ACCESS__OPERATE": '["*"]',
+    "LARKSPUR_CHANNELS__LARK__PROGRESS": "off",
+}
+ASKING = [
+    Reply(calls=[plan("do it")]),
+    Reply(calls=[Call("shell", {"command": "touch ran"})]),
+    Reply("over"),
+]
+
+PHASES = {
+    "accepted, not processed": "accept_message",
+    "processed, not started": "assign_message",
+    "started": "claim_run",
+    "ended, not sent": "end_run",
+    "being sent": "begin_attempt",
+    "sent, not recorded": "settle_message",
+}
+
+
+@asynccontextmanager
+async def open_sim() -> AsyncGenerator[LarkSim]:
+    async with LarkSim([APP], speed=500.0) as sim:
+        sim.set_faults(limits=False)
+        yield sim
+
+
+def from_bot(sim: LarkSim) -> list[ChatMessage]:
+    chat = sim.dm(sim.people[0])
+    return [one for one in sim.messages(chat) if one.sender_type == "app"]
+
+
+async def say(sim: LarkSim, text: str) -> None:
+    await sim.until(lambda _: sim.lark.delivery.connections, 60)
+    await sim.send_text(sim.people[0], sim.dm(sim.people[0]), text)
+
+
+@pytest.mark.parametrize("statement", PHASES.values(), ids=PHASES)
+async def test_a_kill_in_each_phase_leaves_exactly_one_reply(
+    tmp_path: Path, statement: str
+) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("exactly once")])) as model:
+        async with served(tmp_path, sim, model, f"stored:{statement}") as gateway:
+            await say(sim, "hello")
+            await gateway.over()
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: replies(sim), 60)
+            await sim.until(lambda _: all(push.done for push in sim.pushes), 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+
+
+async def test_a_kill_while_the_model_answers_leaves_one_reply_and_a_final_card(
+    tmp_path: Path,
+) -> None:
+    rules = Rules([Reply("exactly once", hold="go")])
+    async with open_sim() as sim, ScriptedOpenAI(rules) as model:
+        async with served(tmp_path, sim, model) as gateway:
+            await say(sim, "hello")
+            await sim.until(lambda _: shows_work(sim), 60)
+            gateway.kill()
+            await gateway.over()
+        model.release("go")
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: replies(sim), 60)
+            await sim.until(lambda _: not shows_work(sim), 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["insert_question", "answer_question"], ids=["asked, not sent", "answered"]
+)
+async def test_a_kill_around_a_question_leaves_one_card_and_one_reply(
+    tmp_path: Path, statement: str
+) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(ASKING) as model:
+        async with served(tmp_path, sim, model, f"stored:{statement}", **OPERATORS) as gateway:
+            await say(sim, "touch it")
+            killed = asyncio.create_task(gateway.over())
+            if statement == "answer_question":
+                await click_when_known(sim)
+            await killed
+        async with served(tmp_path, sim, model, **OPERATORS) as gateway:
+            if statement == "insert_question":
+                await click_when_known(sim)
+            await sim.until(lambda _: replies(sim) == ["over"], 60)
+            await sim.until(lambda _: "Allowed once" in json.dumps(card(sim)), 60)
+            await idle(gateway, sim)
+        assert len(from_bot(sim)) == 2
+
+
+def shows_work(sim: LarkSim) -> bool:
+    return any('"Working"' in one.content for one in from_bot(sim))
+
+
+def card(sim: LarkSim) -> dict[str, object]:
+    return sim.card(from_bot(sim)[0].message_id) or {}
+
+
+async def click_when_known(sim: LarkSim) -> None:
+    """Click until the gateway knows the card: it is refused while it is still being sent."""
+    await sim.until(lambda _: from_bot(sim), 60)
+    await sim.until(lambda _: sim.lark.delivery.connections, 60)
+    level = "warning"
+    while level == "warning":
+        clicked = await sim.click(sim.people[0], from_bot(sim)[0].message_id, "Allow once")
+        level = clicked["toast"]["type"]
