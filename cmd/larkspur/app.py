@@ -132,6 +132,8 @@ class GatewayServices(Services):
     gateway: Gateway
     dispatcher: LocalDispatcher
     coordinator: AgentCoordinator
+    preload_model: Callable[[], None]
+    """Starts importing the model's SDK, which takes a second; the first call waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +244,7 @@ async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
             gateway=make_gateway(services, dispatcher),
             dispatcher=dispatcher,
             coordinator=_coordinator(services, model),
+            preload_model=model.preload,
         )
 
 
@@ -252,7 +255,10 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
-    async with _open_model(loaded) as model, open_services(loaded, "terminal") as services:
+    async with (
+        _open_model(loaded, preload=True) as model,
+        open_services(loaded, "terminal") as services,
+    ):
         await services.files.remove_unused()
         dispatcher = make_terminal_dispatcher(services)
         expired = await services.recovery.recover_expired_leases()
@@ -265,11 +271,12 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
 
 
 @asynccontextmanager
-async def _open_model(loaded: Loaded) -> AsyncGenerator[RetryingModel]:
+async def _open_model(loaded: Loaded, *, preload: bool = False) -> AsyncGenerator[RetryingModel]:
     model = build_model(loaded.settings.llm)
     model.check_key()
     try:
-        model.preload()
+        if preload:
+            model.preload()
         yield model
     finally:
         await model.close()

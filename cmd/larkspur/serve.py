@@ -265,6 +265,7 @@ async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncG
         tasks.create_task(server.serve(services.supervisor))
         await server.ready()
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
+        services.preload_model()  # now, so that it does not delay the start
         serving = [tasks.create_task(channel.run()) for channel in channels]
         try:
             yield server

@@ -15,7 +15,7 @@ from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.processes import ProcessIdentity
 from internal.agent.ports.runtime import Clock, Processes
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Write
 from internal.agent.store.gateways import GatewayRow
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
@@ -72,7 +72,7 @@ class GatewayLock:
         processes: Processes,
     ) -> None:
         self._database = database
-        self._gateways = stores.gateways
+        self._stores = stores
         self._clock = clock
         self._leases = leases
         self._processes = processes
@@ -93,18 +93,25 @@ class GatewayLock:
             StoreError: the database cannot be used.
         """
         owner, replaced = str(process), ""
-        found = await self._database.read(self._gateways.get)
+        found = await self._database.read(self._stores.gateways.get)
         if found is not None:
             self._check(found, process, path, has_lock=has_lock)
             replaced = found.owner
-        claim = partial(self._gateways.claim, owner, self._leases.expiry(), replaced)
+        claim = partial(self._claim, owner, replaced)
         if not await self._database.write(claim):
             raise _conflict(path, None, process)  # it started at the same time
         try:
             yield
         finally:
             with suppress(StoreUnavailable):  # the next gateway sees that this process has ended
-                await self._database.write(partial(self._gateways.remove, owner))
+                await self._database.write(partial(self._stores.gateways.remove, owner))
+
+    def _claim(self, owner: str, replaced: str) -> Write[bool]:
+        """Store the gateway; the run displays of the one before may be continued at once."""
+        claimed = yield from self._stores.gateways.claim(owner, self._leases.expiry(), replaced)
+        if claimed:
+            yield from self._stores.run_displays.end_leases()
+        return claimed
 
     def _check(
         self, found: GatewayRow, process: ProcessIdentity, path: Path, *, has_lock: bool

@@ -1,6 +1,7 @@
 """The gateway: the facade that all channels call."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
 import msgspec
@@ -46,6 +47,16 @@ from internal.agent.domain.tasks import Channel, Session, Status, may_control
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
+
+_EVENTS_WITH_MESSAGES = frozenset(
+    {
+        "workflow.result.final",
+        "workflow.result.cancelled",
+        "workflow.question.asked",
+        "workflow.question.answered",
+    }
+)
+"""Events whose transactions add messages to the outbox."""
 
 
 class Gateway:
@@ -352,6 +363,18 @@ class Gateway:
         Rights are not checked here: call `queries.session` first.
         """
         return self._broadcaster.watch(sessions, start)
+
+    def listen_for_messages(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `wake` as soon as messages to send were stored, for the length of a block.
+
+        This applies to runs that end, ask or are answered, whatever causes it.
+        """
+
+        def on_event(record: EventRecord) -> None:
+            if record.event in _EVENTS_WITH_MESSAGES:
+                wake()
+
+        return self._broadcaster.listen(on_event)
 
     @property
     def is_closed(self) -> bool:

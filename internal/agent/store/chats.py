@@ -296,6 +296,10 @@ class RunDisplayStore:
         rows = yield Statement("close_run_display", values)
         return bool(rows)
 
+    def end_leases(self) -> Write[None]:
+        """End the leases of all owners, for a caller who knows that they are dead."""
+        yield Statement("end_run_display_leases")
+
     def list_abandoned(self, channel: str, now: str, /) -> Read[list[RunDisplay]]:
         """Return the unfinished displays whose lease has expired."""
         rows = yield Statement("abandoned_run_displays", (channel, now))

@@ -113,7 +113,14 @@ class ChatChannel:
 
     async def run(self) -> None:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
-        supervisor, self._loop = self._app.supervisor, asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
+        try:
+            with self._app.gateway.listen_for_messages(self._sender.wake):
+                await self._serve(self._app.supervisor)
+        finally:
+            await self._release()
+
+    async def _serve(self, supervisor: Supervisor) -> None:
         receive = partial(self._transport.run, self._accept, self._actions.handle)
         try:
             async with asyncio.TaskGroup() as self._tasks:
@@ -133,7 +140,6 @@ class ChatChannel:
                     child.cancel()
         finally:
             self._tasks = None
-            await self._release()
 
     def _accept(self, message: ReceivedMessage) -> Future[bool]:
         """Store a message, from the thread of its connection.

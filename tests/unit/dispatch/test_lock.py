@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.processes import ProcessIdentity
 from internal.agent.store.gateways import GatewayRow
 from internal.dispatch.lock import GatewayLock, database_lock
@@ -113,3 +114,15 @@ async def test_lease_decides_about_a_gateway_that_cannot_be_checked(
         await claim(parts, has_lock=True)
     await parts.database.write(partial(parts.stores.gateways.renew, str(owner), "2000"))
     assert await claim(parts) is not None
+
+
+async def test_a_new_gateway_ends_the_display_leases_of_the_one_before(
+    parts: DispatchParts,
+) -> None:
+    displays, run_id = parts.stores.run_displays, RunId("run-1")
+    show = partial(displays.claim, run_id, "lark:a", "gateway-0", lease_until="9999", now="2000")
+    await parts.database.write(show)
+    abandoned = partial(displays.list_abandoned, "lark:a", "2000")
+    assert await parts.database.read(abandoned) == []
+    await claim(parts)
+    assert [display.run_id for display in await parts.database.read(abandoned)] == [run_id]

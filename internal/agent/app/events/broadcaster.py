@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -48,6 +48,7 @@ class EventBroadcaster:
         self._buffers: dict[SessionId | None, LiveBuffer] = {}
         self._held: deque[EventRecord] = deque()
         self._gap = asyncio.Event()
+        self._listeners: list[Callable[[EventRecord], None]] = []
 
     @property
     def epoch(self) -> str:
@@ -107,6 +108,18 @@ class EventBroadcaster:
         """Check the log for events that were stored but not published."""
         self._gap.set()
 
+    @contextmanager
+    def listen(self, listener: Callable[[EventRecord], None]) -> Generator[None]:
+        """Call a function with every stored event that is delivered, for the length of a block.
+
+        It must not block. Events of other processes are delivered only while there are subscribers.
+        """
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
     async def watch(
         self, sessions: SessionFilter, start: Cursor | None
     ) -> AsyncGenerator[list[StreamItem]]:
@@ -151,6 +164,8 @@ class EventBroadcaster:
         if record.position:
             self._feed.recent.append(record, contiguous=record.position == self._head + 1)
             self._head = record.position
+            for listener in self._listeners:
+                listener(record)
         for key in (record.session_id, None):
             if buffer := self._buffers.get(key):
                 buffer.append(record)

@@ -76,3 +76,15 @@ async def test_sessions_are_opened_renamed_and_deleted(gateway: Gateway) -> None
         await gateway.queries.session(session.id, ANN)
     entries = await gateway.queries.audit_entries(LOCAL_OWNER)
     assert [entry.action for entry in entries] == ["session.deleted", "task.stopped"]
+
+
+async def test_the_end_of_a_run_tells_that_there_are_messages_to_send(gateway: Gateway) -> None:
+    woken: list[str] = []
+    with gateway.listen_for_messages(lambda: woken.append("woken")):
+        made = await gateway.submit(TASK, ANN)
+        assert woken == []
+        await gateway.stop(made.task_id, ANN, "lark")
+        assert woken == ["woken"]
+    made = await gateway.submit(TASK, ANN)
+    await gateway.stop(made.task_id, ANN, "lark")
+    assert woken == ["woken"]
