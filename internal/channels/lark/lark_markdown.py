@@ -1,7 +1,8 @@
 """Markdown that a model wrote, in a form in which Lark shows code exactly and nothing is active.
 
 Cards (JSON 2.0) render CommonMark with tables and with tags of Lark, such as `<at>`, `<font>` and
-`<text_tag>`; `&#60;` is shown as `<`. Rich texts and texts know fewer signs and no entities.
+`<text_tag>`; `&#60;` is shown as `<`. Rich texts render part of it, texts only tags and links;
+both have no entities: there an invisible character makes a tag or a link inactive.
 Source: open.feishu.cn, "Rich text (Markdown) component" and "Message content".
 """
 
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from internal.agent.domain.text import is_invisible
+from internal.agent.domain.text import is_invisible, truncate_line
 
 MAX_NESTING, MAX_COLUMNS = 8, 50
 """Quotes and lists inside of each other, and columns of a table; Lark documents no limit."""
@@ -43,25 +44,50 @@ _CLAIMED_HOST = re.compile(rf"(?:://(?:[^/\s@]*@)?|\b(?=www\.))({_HOST})")
 _ADDRESS = re.compile(rf"({_HOST})(?::\d+)?(?:[/?#]\S*)?")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _MARKS = re.compile(r"[*_~`\\!\[\]]")
+_BREAK = "\u200b"
+_TEXT_TAG = re.compile(r"<(?=/?(?:at|a|b|i|u|s)\b)", re.IGNORECASE)
+"""The tags of a text message, which has no code."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _UNUSUAL = re.compile(r"[^\w.:\[\]/-]")
 _MAX_SHOWN_TARGET = 80
 
 _blocks = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
 _blocks.enable("table").disable(["reference", "inline"])
+_inlines = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
+_inlines.enable("table").disable("reference")
+_BREAKS = frozenset({"softbreak", "hardbreak"})
+_SUMMARY_MARKUP = 8  # characters of source for one that is shown
 
 
 class AnswerBlock(NamedTuple):
     """A part of a text: code, a table, or everything between them.
 
-    `text` is the code, the source of the table, or the source of other text in which links name
-    their target. `card` is Markdown for a card.
+    `text` is the code, the source of the table, or other text as Markdown for a rich text. `card`
+    is Markdown for a card, `plain` is for a text message.
     """
 
     kind: Literal["text", "table", "code"]
     text: str
     card: str
+    plain: str
     language: str = ""
+
+    def part(self, start: int, end: int, head: int = 0) -> "AnswerBlock":
+        """Return these lines of the block, after its first `head` lines."""
+        text, card, plain = (
+            "\n".join([*lines[:head], *lines[start:end]])
+            for lines in (each.split("\n") for each in (self.text, self.card, self.plain))
+        )
+        if self.kind == "code":
+            return code_block(text, self.language)
+        return self._replace(text=text, card=card, plain=plain)
+
+
+def code_block(code: str, language: str = "") -> AnswerBlock:
+    """Return code as a block."""
+    fenced = fence(code, language)
+    plain = _TEXT_TAG.sub(f"<{_BREAK}", fenced).replace("](http", f"]{_BREAK}(http")
+    return AnswerBlock("code", code, fenced, plain, language)
 
 
 def parse_markdown(text: str) -> list[AnswerBlock]:
@@ -77,9 +103,9 @@ def parse_markdown(text: str) -> list[AnswerBlock]:
 
     def add(kind: Literal["text", "table"], start: int, end: int) -> None:
         if start < end:
-            plain, card = ("\n".join(part) for part in zip(*marked[start:end], strict=True))
-            text = "\n".join(lines[start:end]) if kind == "table" else plain
-            found.append(AnswerBlock(kind, text, card))
+            rich, card, plain = ("\n".join(part) for part in zip(*marked[start:end], strict=True))
+            text = "\n".join(lines[start:end]) if kind == "table" else rich
+            found.append(AnswerBlock(kind, text, card, plain))
 
     for token in tokens:
         if token.map is None or token.level or token.type not in {"fence", "table_open"}:
@@ -87,8 +113,7 @@ def parse_markdown(text: str) -> list[AnswerBlock]:
         start, end = token.map
         add("text", done, start)
         if token.type == "fence":
-            code, language = token.content.removesuffix("\n"), token.info.strip()
-            found.append(AnswerBlock("code", code, fence(code, language), language))
+            found.append(code_block(token.content.removesuffix("\n"), token.info.strip()))
         else:
             add("table", start, end)
         done = end
@@ -113,14 +138,18 @@ def as_card_markdown(blocks: Iterable[AnswerBlock], max_tables: int) -> str:
 
 def as_plain_text(blocks: Iterable[AnswerBlock]) -> str:
     """Return the text for a text message, in which Lark interprets tags and links only."""
-    return escape_active(
-        "\n".join(
-            fence(block.text, block.language)
-            if block.kind == "code"
-            else block.text.replace("](", "] (")
-            for block in blocks
-        )
-    )
+    return "\n".join(block.plain for block in blocks)
+
+
+def as_summary(blocks: Iterable[AnswerBlock], max_chars: int) -> str:
+    """Return the beginning without markup in one line, for previews and notifications."""
+    source = "\n".join(block.card for block in blocks)[: max_chars * _SUMMARY_MARKUP]
+    parts: list[str] = []
+    for token in _inlines.parse(source):
+        if token.type != "inline":
+            parts.append(token.content or " ")
+        parts += [" " if part.type in _BREAKS else part.content for part in token.children or ()]
+    return truncate_line("".join(parts), max_chars)
 
 
 def fence(code: str, language: str = "") -> str:
@@ -131,11 +160,13 @@ def fence(code: str, language: str = "") -> str:
 
 
 def escape_active(text: str) -> str:
-    r"""Return a text in which Lark finds no tag outside of cards: `<at>` is shown as `\u003cat>`.
+    """Return a text in which Lark finds no tag outside of cards; it looks the same."""
+    return _TAG.sub(f"<{_BREAK}", text)
 
-    Rich texts and texts have no entities; this is how invisible characters are escaped as well.
-    """
-    return _TAG.sub(r"\\u003c", text)
+
+def escape_links(text: str) -> str:
+    """Return a text in which a text message has no links; it looks the same."""
+    return text.replace("](", f"]{_BREAK}(")
 
 
 def limit_nesting(text: str) -> str:
@@ -151,6 +182,13 @@ def limit_nesting(text: str) -> str:
         start, end = token.map or (0, 0)
         limited[start:end] = lines[start:end]
     return "\n".join(limited)
+
+
+def find_fixed_lines(text: str) -> set[int]:
+    """Return the numbers of the lines of code blocks and tables."""
+    kinds = {"fence", "code_block", "table_open"}
+    maps = [token.map for token in _blocks.parse(text) if token.type in kinds]
+    return {number for place in maps if place is not None for number in range(*place)}
 
 
 def _code_tokens(tokens: Sequence[Token]) -> list[Token]:
@@ -179,8 +217,12 @@ def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
     return [textwrap.dedent(text) if is_nested else text]
 
 
-def _mark_lines(lines: Sequence[str], tokens: Sequence[Token]) -> list[tuple[str, str]]:
-    """Return each line as it is written outside of cards and in cards."""
+Marked = tuple[str, str, str]
+"""A text as it is written in rich texts, in cards and in texts."""
+
+
+def _mark_lines(lines: Sequence[str], tokens: Sequence[Token]) -> list[Marked]:
+    """Return the forms of each line."""
     rows = {
         number
         for token in tokens
@@ -194,30 +236,46 @@ def _mark_lines(lines: Sequence[str], tokens: Sequence[Token]) -> list[tuple[str
         if token.type == "inline" and token.map is not None and token.map[0] not in rows:
             start, end = token.map
             text = "\n".join(lines[start:end])
-            plain, card = _mark(text, _code_spans(text))
-            found[start:end] = zip(plain.split("\n"), card.split("\n"), strict=True)
+            forms = [form.split("\n") for form in _mark(text, _code_spans(text))]
+            found[start:end] = zip(*forms, strict=True)
     return found
 
 
-def _mark_row(row: str) -> tuple[str, str]:
+def _mark_row(row: str) -> Marked:
     """Mark the cells of a row; a code span ends with its cell."""
     cells = [_mark(cell, _code_spans(cell)) for cell in _CELL_END.split(row)]
-    plain, card = zip(*cells, strict=True)
-    return "|".join(plain), "|".join(card)
+    rich, card, plain = ("|".join(form) for form in zip(*cells, strict=True))
+    return rich, card, plain
 
 
 Edit = tuple[int, int, str]
 """The start and the end of a part of a text, and what replaces it."""
 
 
-def _mark(text: str, spans: Sequence[Edit]) -> tuple[str, str]:
-    """Return a text with marked links, and the same with escaped tags; `spans` are its code."""
-    if "<" not in text and "](" not in text and "]:" not in text:
-        return text, text
+def _mark(text: str, spans: Sequence[Edit]) -> Marked:
+    """Return a text with marked links and without active tags; `spans` are its code."""
+    if not any(sign in text for sign in ("<", "](", "]:", "\\")):
+        return text, text, text
     links = _link_edits(text, spans)
     if definition := _DEFINITION.match(text):
         links.append((definition.end(), definition.end(), " "))
-    return _apply(text, links), _apply(text, [*links, *_tag_edits(text, spans)])
+    outside = _outside(text, spans)
+    tags = [
+        (found.end(), found.end(), _BREAK)
+        for start, end in outside
+        for found in _TAG.finditer(text, start, end)
+    ]
+    escapes = [
+        (found.start(), found.start() + 1, "")
+        for start, end in outside
+        for found in _ESCAPED.finditer(text, start, end)
+    ]
+    plain = _TEXT_TAG.sub(f"<{_BREAK}", _apply(text, [*links, *tags, *escapes]))
+    return (
+        _apply(text, [*links, *tags]),
+        _apply(text, [*links, *_tag_edits(text, spans)]),
+        escape_links(plain),
+    )
 
 
 def _apply(text: str, edits: Sequence[Edit]) -> str:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from internal.channels.chat.transport import RunContent, RunPhase
+from internal.channels.lark.answer_pages import break_long_lines, split_pages
 from internal.channels.lark.api import as_json
 from internal.channels.lark.lark_markdown import (
     AnswerBlock,
     as_card_markdown,
     as_plain_text,
+    as_summary,
     escape_active,
     parse_markdown,
 )
@@ -21,7 +23,10 @@ from internal.i18n.chat import ChatPhrases
 
 MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
 """Bytes of a card or post and of a text (Lark accepts 30 KB and 150 KB), tables in a card."""
-_SUMMARY = 4 * 1024
+MAX_PAGES = 4
+"""Cards of an answer; a longer one is a file after its beginning."""
+_BEGINNING, _SUMMARY_CHARS = 4 * 1024, 100
+_CARD_OVERHEAD, _BLOCK_OVERHEAD = 1024, 32
 _SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
 
 PostElement = dict[str, str]
@@ -32,13 +37,14 @@ class MessagePart(NamedTuple):
     """A message to send.
 
     `file` is uploaded first and its key becomes the content. A `spare` part may be dropped if Lark
-    rejects only it.
+    rejects only it. If Lark rejects the part, its `alternatives` are tried in this order.
     """
 
     kind: str
     content: str
     file: tuple[str, bytes] | None = None
     spare: bool = False
+    alternatives: tuple["MessagePart", ...] = ()
 
 
 Rendering = tuple[str, tuple[MessagePart, ...]]
@@ -52,18 +58,44 @@ def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
     images, and tags such as `<font>` and `<button>`. A link whose text names another host, or
     nothing, shows its host.
     """
-    if byte_length(answer) > MAX_RICH_BYTES:
+    if byte_length(answer) > MAX_PAGES * MAX_RICH_BYTES:
         return _file_renderings(answer, phrases)
     blocks = parse_markdown(answer)
-    few, none = as_card_markdown(blocks, MAX_TABLES), as_card_markdown(blocks, 0)
-    if byte_length(as_json(as_json(markdown_card(few)))) > MAX_RICH_BYTES:
+    first, *others = _page_forms(blocks)
+    if byte_length(as_json(first.content)) <= MAX_RICH_BYTES:
+        renderings = [("card", (first,)), *((_form_name(part), (part,)) for part in others)]
+        return (*renderings, ("text", text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)))
+    blocks = parse_markdown(break_long_lines(answer))
+    pages = split_pages(blocks, MAX_RICH_BYTES - _CARD_OVERHEAD, _card_bytes)
+    if pages is None or len(pages) > MAX_PAGES:
         return _file_renderings(answer, phrases)
-    found: list[Rendering] = []
-    found.append(("card", (MessagePart("interactive", as_json(markdown_card(few))),)))
-    if none != few:
-        found.append(("plain-card", (MessagePart("interactive", as_json(markdown_card(none))),)))
+    return (
+        ("cards", tuple(_page_part(page) for page in pages)),
+        *_file_renderings(answer, phrases),
+    )
+
+
+def _page_forms(blocks: Sequence[AnswerBlock]) -> list[MessagePart]:
+    """Return the rich forms of a page, the best first: cards with and without tables, a post."""
+    summary = as_summary(blocks, _SUMMARY_CHARS)
+    texts = dict.fromkeys((as_card_markdown(blocks, MAX_TABLES), as_card_markdown(blocks, 0)))
+    cards = [MessagePart("interactive", as_json(markdown_card(text, summary))) for text in texts]
+    return [*cards, post_part(_post_rows(blocks))]
+
+
+def _form_name(part: MessagePart) -> str:
+    return "plain-card" if part.kind == "interactive" else "post"
+
+
+def _page_part(blocks: Sequence[AnswerBlock]) -> MessagePart:
+    """Return a page of an answer, which has forms of its own: pages before it were sent."""
+    first, *others = _page_forms(blocks)
     plain = text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)
-    return (*found, ("post", (post_part(_post_rows(blocks)),)), ("text", plain))
+    return first._replace(alternatives=(*others, *plain))
+
+
+def _card_bytes(block: AnswerBlock) -> int:
+    return byte_length(as_json(as_json(block.card))) + _BLOCK_OVERHEAD
 
 
 def mention_people(renderings: Sequence[Rendering], user_ids: Sequence[str]) -> Sequence[Rendering]:
@@ -93,16 +125,20 @@ def send_uuid(key: str, form: str, number: int) -> str:
     return hashlib.sha256(f"{key}\n{form}\n{number}".encode()).hexdigest()[:40]
 
 
-def markdown_card(text: str) -> dict[str, Any]:
+def markdown_card(text: str, summary: str) -> dict[str, Any]:
     """Return a card with Markdown."""
-    return _card([{"tag": "markdown", "content": text}])
+    return card_json([{"tag": "markdown", "content": text}], summary)
 
 
-def _card(elements: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return a card that can be patched."""
+def card_json(elements: Sequence[dict[str, Any]], summary: str) -> dict[str, Any]:
+    """Return a card that can be patched; the chat list and notifications show its summary."""
     return {
         "schema": "2.0",
-        "config": {"update_multi": True, "width_mode": "fill"},
+        "config": {
+            "update_multi": True,
+            "width_mode": "fill",
+            "summary": {"content": escape_active(summary)},
+        },
         "body": {"elements": list(elements)},
     }
 
@@ -123,7 +159,7 @@ def _post_rows(blocks: Sequence[AnswerBlock]) -> list[list[PostElement]]:
     """Return an answer as paragraphs; tables are code, since rich texts have none."""
     return [
         [
-            {"tag": "md", "text": escape_active(block.text)}
+            {"tag": "md", "text": block.text}
             if block.kind == "text"
             else {"tag": "code_block", "text": block.text}
         ]
@@ -134,12 +170,12 @@ def _post_rows(blocks: Sequence[AnswerBlock]) -> list[list[PostElement]]:
 
 def _file_renderings(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
     """Return the renderings of a long answer: a file after its beginning, and texts."""
-    head = _post_rows(parse_markdown(truncate_bytes(answer, _SUMMARY)))
-    notice = [{"tag": "md", "text": phrases("long_answer")}]
+    texts = (truncate_bytes(answer, _BEGINNING), phrases("long_answer"))
+    head, *others = _page_forms([block for text in texts for block in parse_markdown(text)])
     content = answer.encode("utf-8", "replace")
     file = MessagePart("file", "", (phrases("file_name"), content))
-    plain = text_parts(escape_active(answer.replace("](", "] (")), MAX_TEXT_BYTES)
-    return (("file", (post_part([*head, notice]), file)), ("text", plain))
+    plain = text_parts(as_plain_text(parse_markdown(answer)), MAX_TEXT_BYTES)
+    return (("file", (head._replace(alternatives=tuple(others)), file)), ("text", plain))
 
 
 def byte_length(text: str) -> int:
@@ -186,7 +222,7 @@ def progress_card(content: RunContent) -> str:
     body = "\n".join(content.lines) or content.phrases("progress_thinking")
     title = {"tag": "plain_text", "content": content.title}
     header = {"title": title, "template": _COLORS[content.phase]}
-    return as_json(_card([plain_text(body)]) | {"header": header})
+    return as_json(card_json([plain_text(body)], content.title) | {"header": header})
 
 
 def progress_text(content: RunContent) -> str:

@@ -19,7 +19,7 @@ from internal.channels.chat.question_text import (
     is_allowed,
 )
 from internal.channels.lark.api import as_json
-from internal.channels.lark.lark_markdown import escape_active, fence
+from internal.channels.lark.lark_markdown import escape_active, escape_links, fence
 from internal.channels.lark.message_format import (
     MAX_RICH_BYTES,
     MAX_TEXT_BYTES,
@@ -27,6 +27,7 @@ from internal.channels.lark.message_format import (
     PostElement,
     Rendering,
     byte_length,
+    card_json,
     post_part,
     text_parts,
 )
@@ -45,6 +46,7 @@ QUESTION_MARK = "❓\u200b"
 
 _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
 """Characters of each text on a card; the largest limit that fits Lark's size limit is used."""
+_SUMMARY_CHARS = 100
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _ENDS_FENCES = "```"
 """Code with these marks is shown as plain text: nothing in a call may end its code block."""
@@ -170,12 +172,7 @@ def _card(
     if record.status == "open":
         elements += answer_controls(record.question, phrases)
     elements += [_element(block) for block in _footer_blocks(record, phrases)]
-    return {
-        "schema": "2.0",
-        "config": {"update_multi": True, "width_mode": "fill"},
-        "header": _header(record, phrases),
-        "body": {"elements": elements},
-    }
+    return card_json(elements, _summary(record, phrases)) | {"header": _header(record, phrases)}
 
 
 def _header(record: QuestionRecord, phrases: ChatPhrases) -> Element:
@@ -188,6 +185,21 @@ def _header(record: QuestionRecord, phrases: ChatPhrases) -> Element:
         "subtitle": title,
         "template": colour,
     }
+
+
+def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
+    """Return what is asked, or how it was settled, in one line."""
+    question = record.question
+    if record.status != "open":
+        asked = describe_outcome(record, phrases).text
+    else:
+        asked = _title(record, phrases)
+    subject = question.title
+    if question.plan is not None:
+        subject = question.plan.goal
+    elif question.calls:
+        subject = f"{phrases.tool(question.calls[0].tool)}: {question.calls[0].what}"
+    return truncate_line(f"{asked} {subject}", _SUMMARY_CHARS)
 
 
 def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
@@ -363,7 +375,7 @@ def _message_text(blocks: Sequence[ContentBlock]) -> str:
     return "\n\n".join(
         block.text.replace("<at id=", "<at user_id=")  # the syntax of texts
         if block.kind == "trusted"
-        else escape_active(_source(block)).replace("](", "]\\u0028")
+        else escape_links(escape_active(_source(block)))
         for block in blocks
     )
 

@@ -122,6 +122,11 @@ class ReplySender:
         try:
             return await self._send_message(post, part, uuid)
         except LarkRejected as error:
+            if part.alternatives and error.code not in FINAL_CODES:
+                first, *others = part.alternatives
+                log.info("part sent in a simpler form", extra={"reason": str(error)})
+                simpler = first._replace(alternatives=tuple(others))
+                return await self._send_part(post, simpler, send_uuid(uuid, "simpler", 0))
             if not part.spare:
                 raise
             log.info("file omitted", extra={"chat_id": post.chat_id, "reason": str(error)})

@@ -326,7 +326,7 @@ async def test_a_revoked_token_is_replaced(tmp_path: Path) -> None:
     [
         ("plain", ["interactive"]),
         (TABLE * 9, ["interactive"]),
-        (LONG, ["post", "file"]),
+        (LONG, ["interactive", "file"]),
     ],
     ids=["card", "many tables", "long"],
 )

@@ -1,5 +1,6 @@
 """Markdown of a model: code is shown exactly, nothing else is active."""
 
+import re
 import time
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from internal.channels.lark.lark_markdown import (
     as_card_markdown,
+    as_plain_text,
+    as_summary,
     escape_active,
     fence,
     limit_nesting,
@@ -137,10 +140,55 @@ def test_deep_nesting_is_flattened_and_its_text_kept(answer: str, shown: str) ->
     assert limit_nesting(answer) == shown
 
 
-def test_tags_outside_of_cards_are_shown_as_escapes() -> None:
-    assert escape_active("a < b <at user_id='all'></at>") == (
-        r"a < b \u003cat user_id='all'>\u003c/at>"
-    )
+def test_an_invisible_character_makes_tags_outside_of_cards_inactive() -> None:
+    text = "a < b <at user_id='all'></at>"
+    assert escape_active(text) == "a < b <\u200bat user_id='all'><\u200b/at>"
+    assert visible(escape_active(text)) == text
+
+
+def visible(text: str) -> str:
+    return text.replace("\u200b", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("a <b> `f[0](x) <at>` \\*c\\*", "a <b> `f[0](x) <at>` *c*"),
+        ("- `\\d+` and \\_x\\_", "- `\\d+` and _x_"),
+        ("| `a\\b` | \\<i> |\n|---|---|", "| `a\\b` | <i> |\n|---|---|"),
+        ("```c\nif (a<b) x[0](\\n);\n```", "```c\nif (a<b) x[0](\\n);\n```"),
+        ("```\n<div> <b>\n```", "```\n<div> <b>\n```"),
+    ],
+)
+def test_a_text_message_shows_what_was_written_without_escapes(answer: str, shown: str) -> None:
+    text = as_plain_text(parse_markdown(answer))
+    assert visible(text) == shown
+    assert not re.search(r"<(?=/?(at|a|b|i|u|s)\b)|\]\(http", text, re.IGNORECASE)
+
+
+def test_code_in_a_text_message_is_changed_only_where_it_would_be_active() -> None:
+    code = "```\nvector<int> v; <div>x</div> a[0](1)\n```"
+    assert as_plain_text(parse_markdown(code)) == code
+
+
+def test_inline_code_of_a_rich_text_is_kept_exactly() -> None:
+    [block] = parse_markdown("Call `<at id=all></at>` or <at id=all></at>")
+    assert block.text == "Call `<at id=all></at>` or <\u200bat id=all><\u200b/at>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "summary"),
+    [
+        ("# Result\n\nIt is **42**, see [docs](https://e.x).", "Result It is 42, see docs."),
+        ("| a | b |\n|---|---|\n| 1 | `x<y>` |", "a b 1 x<y>"),
+        ("```sh\nls -l\n```\nend", "ls -l end"),
+        ("Use <font> & \\*x\\*", "Use <font> & *x*"),
+        ("", ""),
+        ("字" * 300, "字" * 99 + "…"),
+    ],
+)
+def test_a_summary_is_the_beginning_without_markup(answer: str, summary: str) -> None:
+    assert as_summary(parse_markdown(answer), 100) == summary
 
 
 MARKS = ("[", "![", "`", "<at ", "|-\n", "> ", "](", "[a](b", "\\", "```\n")

@@ -22,7 +22,7 @@ from internal.channels.lark.message_format import (
 )
 from internal.channels.lark.replies import is_auxiliary
 from internal.i18n.chat import ChatPhrases
-from tests.support.lark_markdown import as_shown, codes, shown_tags
+from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
@@ -54,7 +54,8 @@ def texts_of(content: Any) -> list[str]:
     if isinstance(content, dict):
         own = [content[key] for key in ("content", "text") if isinstance(content.get(key), str)]
         is_code = content.get("tag") == "code_block"
-        return [] if is_code else own + [t for each in content.values() for t in texts_of(each)]
+        inner = [each for key, each in content.items() if key != "summary"]
+        return [] if is_code else own + [t for each in inner for t in texts_of(each)]
     return [t for each in content for t in texts_of(each)] if isinstance(content, list) else []
 
 
@@ -119,8 +120,10 @@ def test_tables_over_the_limit_become_code() -> None:
 
 
 def test_the_beginning_of_a_long_answer_may_end_inside_of_code() -> None:
-    long = dict(render_answer("```\n" + "line\n" * 10_000, EN))["file"][0]
-    *_, code, notice = json.loads(long.content)["zh_cn"]["content"]
+    long = dict(render_answer("```\n" + "line\n" * 40_000, EN))["file"][0]
+    assert block_codes(texts_of(json.loads(long.content))[0])[0].startswith("line\nline\n")
+    [post] = long.alternatives
+    *_, code, notice = json.loads(post.content)["zh_cn"]["content"]
     assert code[0]["tag"] == "code_block"
     assert "attached file" in notice[0]["text"]
 

@@ -159,7 +159,7 @@ def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None)
     assert not re.search(
         "<[a-z/!?]|\\]\\(", text.replace("<at user_id=ou_2></at>", ""), re.IGNORECASE
     )
-    assert fence(what) in text.replace("\\u003c", "<").replace("\\u0028", "(")
+    assert fence(what) in text.replace("\u200b", "")
 
 
 def card_codes(card: dict[str, Any]) -> list[str]:
