@@ -11,6 +11,7 @@ from internal.i18n.language import LANGUAGES, Language, LanguageSetting
 ToolTitles = Mapping[str, Mapping[Language, str]]
 """The titles of the tools, by tool name and language."""
 
+_SEPARATORS = re.compile(r"[_\-.]+")
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -85,16 +86,16 @@ class ChatPhrases(MessageCatalog):
     def tool(self, name: str) -> str:
         """Return the title of a tool; a general one if it has none in this language."""
         title = self._tool_titles.get(name, {}).get(self.language)
-        return title or self("tool_unnamed", tool=name[:60])
+        return title or self("tool_unnamed", tool=_readable(name[:60]))
 
     def status(self, name: str) -> str:
         """Return the word for a status."""
         return self._vocabulary.statuses.get(name, name)
 
-    def failure(self, code: str, run: str) -> str:
+    def failure(self, code: str) -> str:
         """Return the message for an error code; a general one for an unknown code."""
         key = f"failed_{code}"
-        return self(key if key in self else "failed_error", run=run)
+        return self(key if key in self else "failed_error")
 
     def command(self, name: str) -> str:
         """Return the preferred spelling of a command."""
@@ -114,6 +115,13 @@ class ChatTexts:
         if language == "auto":
             language = "zh" if has_chinese(text) else "en"
         return ChatPhrases(language, self.tool_titles)
+
+
+def _readable(tool: str) -> str:
+    """Return the name of a tool as words, with its server: `mcp__github__add_issue`."""
+    server, _, name = tool.removeprefix("mcp__").rpartition("__")
+    words = _SEPARATORS.sub(" ", name).strip() or tool
+    return f"{words} ({server})" if server else words
 
 
 def has_chinese(text: str) -> bool:

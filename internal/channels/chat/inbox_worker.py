@@ -155,7 +155,7 @@ class InboxWorker:
                 raise
             log.exception("message given up", extra={"message_id": row.message_id})
             phrases = self._texts.phrases_for("")
-            await self._reply(row, phrases("failed_inside", message_id=row.message_id))
+            await self._reply(row, phrases("failed_inside"))
         self._failures.pop(row.message_id, None)
 
     async def _dispatch(self, row: InboundMessage) -> None:

@@ -175,22 +175,22 @@ def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str)
 
     `failure` is the error code, or the reason of a stop.
     """
-    answer, run = outgoing.body.strip(), outgoing.run_id
+    answer = outgoing.body.strip()
     match outgoing.stop_reason:
         case None | "final_answer" | "await_user_input":
             return answer or phrases("answer_empty")
         case "max_iterations" | "max_output" as reason:
-            note = phrases(f"note_{reason}", run=run)
+            note = phrases(f"note_{reason}")
         case "user_stop" if failure == INTERRUPTED_REASON:
             note = phrases("interrupted")
         case "user_stop":
-            note = phrases("stopped", run=run)
+            note = phrases("stopped")
         case "rejected":
-            note = phrases("rejected", run=run)
+            note = phrases("rejected")
         case "error":
-            note = phrases.failure(failure, run)
+            note = phrases.failure(failure)
         case "budget_exceeded" if failure == DAILY_LIMIT_CODE:
-            note = phrases(f"failed_{failure}", run=run)
+            note = phrases(f"failed_{failure}")
         case reason:
-            note = phrases(f"failed_{reason}", run=run)
+            note = phrases(f"failed_{reason}")
     return f"{answer}\n\n---\n{note}" if answer else note

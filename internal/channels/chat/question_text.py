@@ -1,6 +1,6 @@
 """Describe how a question was settled: the outcome, who answered, through which channel, when."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -90,12 +90,19 @@ def channel_name(answer: Answer, phrases: ChatPhrases) -> str:
     return phrases(key) if key in phrases else truncate_line(answer.via, MAX_CHANNEL_LENGTH)
 
 
-def format_time(instant: str) -> str:
-    """Return an RFC 3339 instant in local time; "" if it is invalid."""
+def format_time(instant: str, now: datetime | None = None) -> str:
+    """Return an RFC 3339 instant in the local time of this machine; "" if it is invalid.
+
+    The date is left out today. The zone is named only if it is UTC, in which few people live.
+    """
     try:
-        return f"{datetime.fromisoformat(instant).astimezone():%Y-%m-%d %H:%M %Z}"
+        local = datetime.fromisoformat(instant).astimezone()
     except ValueError:
         return ""
+    today = (now or datetime.now(UTC)).astimezone().date()
+    date = "" if local.date() == today else f"{local:%Y-%m-%d} "
+    zone = " UTC" if local.tzname() == "UTC" else ""
+    return f"{date}{local:%H:%M}{zone}"
 
 
 def _describe_approval(

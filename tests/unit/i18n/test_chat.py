@@ -31,7 +31,7 @@ def test_a_tool_is_named_by_its_title_or_else_by_its_name() -> None:
     texts = ChatTexts("auto", {"move_file": {"en": "Move a file", "zh": "移动文件"}})
     titles = [texts.phrases_for(text).tool("move_file") for text in ("hello", "你好")]
     assert titles == ["Move a file", "移动文件"]
-    assert EN.tool("move_file") == "Use move_file"
+    assert EN.tool("move_file") == "Use the tool “move file”"
 
 
 def test_auto_follows_the_language_of_the_text() -> None:
@@ -46,4 +46,4 @@ def test_statuses_commands_and_failures_have_texts() -> None:
     assert EN.status("completed") == "Done"
     assert EN.status("unheard_of") == "unheard_of"
     assert ZH.command("new") == "/新会话"
-    assert EN.failure("no_such_code", "run-1") == EN("failed_error", run="run-1")
+    assert EN.failure("no_such_code") == EN("failed_error")

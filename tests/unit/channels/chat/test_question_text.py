@@ -1,5 +1,9 @@
 """How the settlement of a question is described."""
 
+import time
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime
+
 import pytest
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
@@ -56,4 +60,31 @@ def test_the_answerer_and_the_channel_are_named() -> None:
 
 def test_an_invalid_time_is_empty() -> None:
     assert format_time("") == ""
-    assert format_time("2026-01-31T08:00:00Z").startswith("2026-01-31")
+
+
+@pytest.mark.parametrize(
+    ("zone", "instant", "shown"),
+    [
+        ("Asia/Shanghai", "2026-01-31T08:05:00Z", "16:05"),
+        ("Asia/Shanghai", "2026-01-31T16:05:00Z", "2026-02-01 00:05"),
+        ("UTC", "2026-01-31T08:05:00Z", "08:05 UTC"),
+        ("UTC", "2026-02-01T00:05:00Z", "2026-02-01 00:05 UTC"),
+        ("America/New_York", "2026-01-31T21:05:00+08:00", "08:05"),
+    ],
+)
+def test_times_are_local_and_have_a_date_unless_it_is_today(
+    zone: str, instant: str, shown: str, local_zone: Callable[[str], None]
+) -> None:
+    local_zone(zone)
+    assert format_time(instant, datetime(2026, 1, 31, 12, tzinfo=UTC)) == shown
+
+
+@pytest.fixture
+def local_zone(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[str], None]]:
+    def set_zone(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield set_zone
+    monkeypatch.undo()
+    time.tzset()

@@ -57,7 +57,8 @@ def test_the_state_follows_the_events() -> None:
     apply(state, final)
     assert [*over, state.is_over] == [False, True]
     assert state.title(ZH) == "已完成"
-    assert EN.tool("never_heard_of") == "Use never_heard_of"
+    assert EN.tool("never_heard_of") == "Use the tool “never heard of”"
+    assert EN.tool("mcp__github__add-issue") == "Use the tool “add issue (github)”"
 
 
 def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:
