@@ -24,7 +24,6 @@ from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.task_commands import (
-    INTERRUPTED_REASON,
     RecallRequest,
     RecallResult,
     Steered,
@@ -165,7 +164,7 @@ class Gateway:
         Raises as `submit` does.
         """
         submission = _checked(submission, principal)
-        submitted, running, events = await self._database.write(
+        submitted, interruption, events = await self._database.write(
             partial(
                 interrupt_session,
                 self._stores,
@@ -175,10 +174,8 @@ class Gateway:
                 now=self._now(),
             )
         )
-        if running is not None:
-            self._dispatcher.cancel(
-                running, RunStopped(principal.id, submission.channel, INTERRUPTED_REASON)
-            )
+        if interruption is not None:
+            self._dispatcher.cancel(interruption.run_id, interruption.request.to_error())
         self._publish(events)
         return submitted
 

@@ -43,6 +43,7 @@ from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
 
 INTERRUPTED_REASON = "interrupted by a new message"
+INTERRUPTED_BY_OTHER = "interrupted by a message of another person"
 
 
 class Steered(msgspec.Struct, frozen=True):
@@ -58,6 +59,13 @@ class _Stopped(msgspec.Struct, frozen=True):
     """The status of a task after its stop was requested."""
 
     status: Status
+
+
+class Interruption(NamedTuple):
+    """A run that is interrupted, and the request to stop it."""
+
+    run_id: RunId
+    request: StopRequest
 
 
 RecallResult = Literal["unqueued", "unsaid", "stopped", "nothing"]
@@ -130,12 +138,12 @@ def steer(
 
 def interrupt_session(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
-) -> Write[tuple[Submitted, RunId | None, list[EventRecord]]]:
+) -> Write[tuple[Submitted, Interruption | None, list[EventRecord]]]:
     """Store a message as the next task and request the stop of the session's running run.
 
     A run that the message could not steer goes on. Steering that the run has not read is moved
-    into the next task, that of other people into tasks of their own. Returns the id of the run to
-    stop, None for none.
+    into the next task, that of other people into tasks of their own. Returns which run to stop,
+    None for none.
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
@@ -163,9 +171,11 @@ def interrupt_session(
     events += yield from queue_undelivered_messages(
         stores, active, task, ids=ids.another(), now=now
     )
-    request = StopRequest(principal.id, submission.channel, INTERRUPTED_REASON)
+    is_own = task.origin.principal == principal.id
+    reason = INTERRUPTED_REASON if is_own else INTERRUPTED_BY_OTHER
+    request = StopRequest(principal.id, submission.channel, reason)
     yield from stores.runs.request_stop(active.id, request)
-    return submitted, active.id, events
+    return submitted, Interruption(active.id, request), events
 
 
 def stop_task(

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.supervision import Supervisor
-from internal.agent.app.task_commands import INTERRUPTED_REASON
+from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.ids import QuestionId
@@ -183,6 +183,8 @@ def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str)
             note = phrases(f"note_{reason}")
         case "user_stop" if failure == INTERRUPTED_REASON:
             note = phrases("interrupted")
+        case "user_stop" if failure == INTERRUPTED_BY_OTHER:
+            note = phrases("interrupted_by_other")
         case "user_stop":
             note = phrases("stopped")
         case "rejected":

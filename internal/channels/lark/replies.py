@@ -144,10 +144,20 @@ class ReplySender:
             except LarkRejected as error:
                 if error.code not in GONE_CODES:
                     raise
+            root = post._replace(reply_to=await self._thread_root(post.reply_to))
+            return await self._send_message(root, part, send_uuid(uuid, "root", 0))
         new_uuid = send_uuid(uuid, "create", 0)
         return await self._api.create(
             post.chat_id, part.kind, content, uuid=new_uuid, policy=policy
         )
+
+    async def _thread_root(self, message_id: str) -> str:
+        """Return the first message of the thread of a message that is gone, "" if unknown."""
+        try:
+            message = await self._api.message(message_id)
+        except LarkRejected:
+            return ""
+        return str(message.get("root_id") or "") if message.get("thread_id") else ""
 
 
 def _policy(post: ChatPost) -> SendPolicy:

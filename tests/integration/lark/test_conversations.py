@@ -343,6 +343,29 @@ async def test_a_run_of_another_thread_is_not_interrupted(tmp_path: Path) -> Non
         assert answers == {cats: "on cats", dogs: "on dogs"}
 
 
+async def test_an_operator_who_interrupts_is_not_taken_for_the_asker(tmp_path: Path) -> None:
+    rules = Rules([when("dogs", "on dogs"), when("cats", "on cats", hold="go")])
+    settings = with_values(QUIET, busy_mode="interrupt")
+    async with open_room(tmp_path, rules, settings, topics=False) as room:
+        await pair(room, f"lark:{APP.app_id}:{room.jonas.open_id}")
+        cats = await room.say("tell me about cats")
+        await room.model.until_open(1)
+        dogs = await room.say("no, about dogs", by=room.jonas)
+        answers = await room.until_answered(cats, dogs)
+        assert answers == {cats: "Interrupted by a message of an operator.", dogs: "on dogs"}
+
+
+async def test_the_reply_to_a_recalled_message_stays_in_its_topic(tmp_path: Path) -> None:
+    async with open_room(tmp_path, Rules([Reply("anyway", hold="go")])) as room:
+        topic = await room.lark.sim.send_text(room.amara, room.group, "a topic")
+        asked = await room.say("never mind", topic)
+        await room.model.until_open(1)
+        room.lark.sim.lark.state.messages[asked].deleted = True
+        room.model.release("go")
+        assert await room.until_answered(topic) == {topic: "anyway"}
+        assert [one.thread_id for one in room.posts()] == [room.thread(topic)]
+
+
 async def test_the_owner_on_the_page_steers_a_run_of_a_thread(tmp_path: Path) -> None:
     script = [Reply(calls=[Call("update_plan", {})], hold="go"), Reply("counted")]
     async with open_room(tmp_path, script) as room:

@@ -126,7 +126,8 @@ async def test_an_interruption_moves_unread_steering_into_the_next_task(
     submitted, running, _ = await database.write(
         partial(interrupt_session, stores, stop, LOCAL_OWNER, ids=new_task_ids(), now=T1)
     )
-    assert running == first.run_id
+    assert running is not None
+    assert running.run_id == first.run_id
     assert (await commands.task(submitted)).instruction == "faster\n\nstop"
     requested = (await commands.run(first)).stop
     assert requested is not None
@@ -224,8 +225,8 @@ async def test_the_asker_and_operators_steer_and_interrupt_in_the_thread_of_the_
         _, stopped, _ = await database.write(
             partial(interrupt_session, stores, message, principal, ids=ids, now=T1)
         )
-        assert stopped == (first.run_id if takes else None)
-        assert ((await commands.run(first)).stop is not None) is takes
+        assert (stopped is not None) is takes
+        assert (await commands.run(first)).stop == (stopped.request if stopped else None)
 
 
 def in_thread(submission: Submission, thread_id: str) -> Submission:
