@@ -62,7 +62,7 @@ async def test_in_a_group_only_mentions_are_answered(tmp_path: Path) -> None:
         )
         assert await lark.until_replies(1, lark.group) == ["I am here."]
         assert lark.from_bot(lark.group)[0].parent_id == named
-        assert told(lark) == ["what do you think?"]
+        assert told(lark) == ['<message from="Mei Lin">\nwhat do you think?\n</message>']
         assert len(lark.sim.pushes) == 2
 
 
