@@ -134,10 +134,15 @@ class EchoTransport:
         service.notify()
         if service.failures:
             raise service.failures.pop(0)
-        found = next((each for each in service.posts if each.key == idempotency_key), None)
+        keys = (post.replaces, idempotency_key)
+        found = next((one for one in service.posts if {one.message_id, one.key} & {*keys}), None)
         if found is None:
-            found = EchoPost(service.new_id(), *post, idempotency_key)
+            sent = (post.chat_id, post.reply_to, post.content)
+            found = EchoPost(service.new_id(), *sent, idempotency_key)
             service.posts.append(found)
+            service.notify()
+        elif post.replaces:
+            found.content = post.content
             service.notify()
         if service.is_lossy:
             raise TransportUnavailable("the response was lost", unconfirmed=True)

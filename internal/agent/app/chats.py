@@ -12,8 +12,10 @@ from internal.agent.domain.chats import (
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
+    OutgoingState,
     PendingMessage,
     RunDisplay,
+    reply_key,
 )
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import InputReceived
@@ -325,6 +327,14 @@ class RunDisplays:
     async def close(self, display: RunDisplay, holder: DisplayHolder) -> None:
         """Store that the display is complete, unless another process holds it."""
         await self._database.write(partial(self._stores.run_displays.close, display, *holder))
+
+    async def get(self, run_id: RunId, channel: str) -> RunDisplay | None:
+        """Return the display of a run, whoever holds it; None if there is none."""
+        return await self._database.read(partial(self._stores.run_displays.get, run_id, channel))
+
+    async def get_reply(self, run_id: RunId) -> OutgoingState | None:
+        """Return the state of the reply of a run; None if the run ended without one."""
+        return await self._database.read(partial(self._stores.outbox.get_state, reply_key(run_id)))
 
     async def list_abandoned(self, channel: str) -> list[RunDisplay]:
         """Return the open displays of a channel whose lease is over."""

@@ -49,6 +49,11 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     question_id: str = ""
 
 
+def reply_key(run_id: str) -> str:
+    """Return the key of the reply of a run."""
+    return f"{run_id}:answer"
+
+
 class PendingMessage(NamedTuple):
     """An outgoing message to send. `first_attempt` is RFC 3339, None before the first attempt."""
 
@@ -56,6 +61,13 @@ class PendingMessage(NamedTuple):
     outgoing: OutgoingMessage
     attempts: int
     first_attempt: str | None
+
+
+class OutgoingState(NamedTuple):
+    """Whether an outgoing message waits to be sent, and its id in the channel, "" if not sent."""
+
+    is_pending: bool
+    remote_id: str
 
 
 class DeadLetter(NamedTuple):

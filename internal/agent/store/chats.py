@@ -11,6 +11,7 @@ from internal.agent.domain.chats import (
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
+    OutgoingState,
     PendingMessage,
     RunDisplay,
 )
@@ -230,6 +231,11 @@ class OutboxStore:
         rows = yield Statement("settle_message", (number, status, "", storable(failure), now))
         return bool(rows)
 
+    def get_state(self, key: str, /) -> Read[OutgoingState | None]:
+        """Return the state of a message."""
+        rows = yield Statement("outgoing_state", (key,))
+        return OutgoingState(rows[0][0] == "pending", rows[0][1]) if rows else None
+
     def get_remote_id(self, key: str, /) -> Read[str]:
         """Return the channel's id of a sent message, "" for any other."""
         rows = yield Statement("remote_id", (key,))
@@ -299,6 +305,11 @@ class RunDisplayStore:
     def end_leases(self) -> Write[None]:
         """End the leases of all owners, for a caller who knows that they are dead."""
         yield Statement("end_run_display_leases")
+
+    def get(self, run_id: RunId, channel: str, /) -> Read[RunDisplay | None]:
+        """Return the display of a run, whoever holds it."""
+        rows = yield Statement("run_display", (run_id, channel))
+        return RunDisplay(run_id, *rows[0]) if rows else None
 
     def list_abandoned(self, channel: str, now: str, /) -> Read[list[RunDisplay]]:
         """Return the unfinished displays whose lease has expired."""

@@ -3,6 +3,5 @@
 Reading order: `transport` (the interface to a service), `channel` (composition), `inbox_worker`
 (accepted messages) with `poll_loop` and `policy` (who may do what), `command_parser`,
 `command_handlers` and `chat_settings` (commands), `answers` and `question_text` (questions),
-`task_router` (tasks and steering), `outbox_sender` (replies), `run_display` and `run_state`
-(progress).
+`task_router` (tasks and steering), `outbox_sender` (replies), `displays` (progress).
 """

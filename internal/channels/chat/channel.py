@@ -18,10 +18,10 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
+from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.run_display import RunDisplayLoop
 from internal.channels.chat.transport import ChatTransport, ReceivedMessage, TransportHealth
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
@@ -61,14 +61,16 @@ class ChatChannel:
         gateway, clock, texts = app.gateway, app.clock, app.texts
         defaults = channel_defaults(settings, app.defaults)
         people = ChatUsers(transport, gateway.access, settings)
-        self._sender = OutboxSender(transport, gateway.delivery, clock, texts=texts)
         self._displays = RunDisplayLoop(
             transport,
             gateway,
             clock,
             settings=settings,
             texts=texts,
-            on_outgoing=self._sender.wake,
+            on_outgoing=self._wake_sender,
+        )
+        self._sender = OutboxSender(
+            transport, gateway.delivery, clock, displays=self._displays, texts=texts
         )
         listener = InboxListener(
             on_run=self._displays.follow,
@@ -136,6 +138,7 @@ class ChatChannel:
                 await self._stopping.wait()
                 receiving.cancel()
                 await asyncio.wait([receiving])
+                await self._displays.settle()
                 for child in children:
                     child.cancel()
         finally:
@@ -174,6 +177,9 @@ class ChatChannel:
         except (TimeoutError, LarkspurError) as error:
             log.warning("leases of run displays kept", extra={"reason": str(error)})
         await self._transport.close()
+
+    def _wake_sender(self) -> None:
+        self._sender.wake()
 
     def _on_answered(self, run_id: RunId) -> None:
         self._sender.wake()

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.supervision import Supervisor
@@ -38,6 +39,16 @@ _PAGE_SIZE = 500
 _CLOSED = ":closed"
 
 
+class ReplyPlaces(Protocol):
+    """Messages with the progress of runs, which their replies replace."""
+
+    async def find_reply_place(self, pending: PendingMessage, /) -> str:
+        """Return the message that an outgoing message replaces, "" for none."""
+
+    def finish(self, outgoing: OutgoingMessage, /) -> None:
+        """Note that an outgoing message was sent or given up."""
+
+
 class OutboxSender:
     """Sends the messages of one account until cancelled."""
 
@@ -47,10 +58,11 @@ class OutboxSender:
         delivery: ChatDelivery,
         clock: Clock,
         *,
+        displays: ReplyPlaces,
         texts: ChatTexts,
     ) -> None:
         self._transport, self._delivery, self._clock = transport, delivery, clock
-        self._texts = texts
+        self._displays, self._texts = displays, texts
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
         self._busy: set[str] = set()
 
@@ -94,7 +106,7 @@ class OutboxSender:
         since = None if first_attempt is None else datetime.fromisoformat(first_attempt)
         age = timedelta() if since is None else self._clock.now() - since
         try:
-            message_id = await self._send(outgoing, since if age > UNCERTAIN_AFTER else None)
+            message_id = await self._send(pending, since if age > UNCERTAIN_AFTER else None)
         except TransportRejected as error:
             # an earlier attempt may have arrived
             await self._give_up(pending, str(error), unconfirmed=since is not None)
@@ -105,10 +117,12 @@ class OutboxSender:
                 await self._postpone(pending, str(error), error.wait)
         else:
             await self._delivery.mark_sent(number, message_id)
+            self._displays.finish(outgoing)
             log.info("message sent", extra={"key": outgoing.key, "message_id": message_id})
 
-    async def _send(self, outgoing: OutgoingMessage, since: datetime | None) -> str:
+    async def _send(self, pending: PendingMessage, since: datetime | None) -> str:
         """Send a message; with `since` only if it was not sent since then. Return its id."""
+        outgoing = pending.outgoing
         if outgoing.question_id:
             return await self._send_question(outgoing, since)
         context = await self._delivery.get_reply_context(outgoing)
@@ -119,7 +133,9 @@ class OutboxSender:
             each.removeprefix(account) for each in context.others if each.startswith(account)
         )
         content = TextContent(text, phrases, mentions)
-        post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)
+        # an update notifies nobody: people who are mentioned get a new message
+        replaces = "" if mentions else await self._displays.find_reply_place(pending)
+        post = ChatPost(outgoing.chat_id, outgoing.reply_to, content, replaces)
         return await self._send_post(post, outgoing.key, since)
 
     async def _send_question(self, outgoing: OutgoingMessage, since: datetime | None) -> str:
@@ -145,7 +161,9 @@ class OutboxSender:
         return await self._send_post(post, outgoing.key, None)
 
     async def _send_post(self, post: ChatPost, key: str, since: datetime | None) -> str:
-        sent = "" if since is None else await self._transport.find_sent(post, since)
+        sent = ""
+        if since is not None and not post.replaces:  # replacing it twice does no harm
+            sent = await self._transport.find_sent(post, since)
         return sent or await self._transport.send(post, idempotency_key=key)
 
     async def _postpone(self, pending: PendingMessage, failure: str, wait: float) -> None:
@@ -162,6 +180,7 @@ class OutboxSender:
 
     async def _give_up(self, pending: PendingMessage, failure: str, *, unconfirmed: bool) -> None:
         await self._delivery.give_up(pending.number, failure, unconfirmed=unconfirmed)
+        self._displays.finish(pending.outgoing)
         details = {
             "key": pending.outgoing.key,
             "may_have_been_sent": unconfirmed,

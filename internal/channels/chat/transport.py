@@ -134,11 +134,16 @@ Content = TextContent | QuestionContent | QuestionNotice | RunContent
 
 
 class ChatPost(NamedTuple):
-    """Content for a chat, as a reply to a message or, with "", without one."""
+    """Content for a chat, as a reply to a message or, with "", without one.
+
+    `replaces` is a message with the progress of a run. The content replaces it or, if it cannot be
+    updated any more, is sent as a new message.
+    """
 
     chat_id: str
     reply_to: str
     content: Content
+    replaces: str = ""
 
 
 class ActionResult(NamedTuple):

@@ -363,9 +363,9 @@ class LarkApi:
             LarkRequest("PATCH", _message_path(message_id), body={"content": card}), policy
         )
 
-    async def edit_text(self, message_id: str, text: str, policy: SendPolicy) -> None:
-        """Replace a text message."""
-        body = {"msg_type": "text", "content": as_json({"text": text})}
+    async def edit(self, message_id: str, kind: str, content: str, policy: SendPolicy) -> None:
+        """Replace a text or a rich text; Lark accepts 20 edits of a message."""
+        body = {"msg_type": kind, "content": content}
         await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), policy)
 
     async def react(self, message_id: str, emoji: str) -> str:

@@ -78,7 +78,7 @@ class LarkTransport:
         self._client = LarkClient(credentials, clock)
         self._api = LarkApi(self._client)
         self.identity = BotIdentity(self._api)
-        self._replies = ReplySender(self._api, self.app)
+        self._replies = ReplySender(self._api, self.app, replaces_texts=settings.progress == "text")
         self._connection = LarkConnection(credentials, self._on_event, clock, timeouts)
         self._source, self._is_tenant_known = EventSource(self.app), False
         self._receiver: EventReceiver | None = None
@@ -153,7 +153,8 @@ class LarkTransport:
         if self._settings.progress == "card":
             await self._api.patch_card(message_id, progress_card(content), policy)
         elif content.updates < MAX_TEXT_EDITS or content.is_final:
-            await self._api.edit_text(message_id, progress_text(content), policy)
+            text = as_json({"text": progress_text(content)})
+            await self._api.edit(message_id, "text", text, policy)
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""

@@ -41,6 +41,9 @@ FINAL_CODES = frozenset(
     {230002, 230006, 230013, 230027, 230022, 230028, 99991672, 99991668, 99991677, 99991679}
 )
 """No other form would be accepted: not in the chat, no permission, content not allowed."""
+FORM_CODES = frozenset({230025, 230099})
+"""The content is too long, or it is no valid card."""
+_REPLACE_POLICY = SendPolicy(max_attempts=2, max_delay=2.0)
 _CLOCK_SKEW_SECONDS = 60.0
 
 ReplyContent = TextContent | QuestionContent | QuestionNotice
@@ -61,24 +64,31 @@ class _ListedMessage(msgspec.Struct):
 class ReplySender:
     """Sends replies as one app."""
 
-    def __init__(self, api: LarkApi, app_id: str) -> None:
-        self._api, self._app_id = api, app_id
+    def __init__(self, api: LarkApi, app_id: str, *, replaces_texts: bool = False) -> None:
+        self._api, self._app_id, self._replaces_texts = api, app_id, replaces_texts
 
     async def send(self, post: ChatPost, content: ReplyContent, key: str) -> str:
         """Send a post and return the id of its first message.
 
         A form that Lark rejects is followed by a simpler one. A form with unknown outcome is not:
-        Lark recognizes the repeated call by its uuid.
+        Lark recognizes the repeated call by its uuid. The first part replaces `post.replaces`.
 
         Raises:
             TransportRejected: no form is accepted.
             TransportUnavailable: it must be tried again.
         """
         rejection: LarkRejected | None = None
-        for name, parts in await asyncio.to_thread(self._render, content):
+        renderings = await asyncio.to_thread(self._render, content)
+        if post.replaces and self._replaces_texts:  # a card cannot replace a text
+            renderings = sorted(renderings, key=lambda each: each[1][0].kind == "interactive")
+        for name, parts in renderings:
             try:
                 ids = [
-                    await self._send_part(post, part, send_uuid(key, name, number))
+                    await self._send_part(
+                        post._replace(replaces="") if number else post,
+                        part,
+                        send_uuid(key, name, number),
+                    )
                     for number, part in enumerate(parts)
                 ]
             except LarkRejected as error:
@@ -133,6 +143,8 @@ class ReplySender:
             return ""
 
     async def _send_message(self, post: ChatPost, part: MessagePart, uuid: str) -> str:
+        if post.replaces and part.file is None and await self._replace(post.replaces, part):
+            return post.replaces
         content, policy = part.content, _policy(post)
         if part.file is not None:
             content = as_json({"file_key": await self._api.upload(*part.file)})
@@ -158,6 +170,25 @@ class ReplySender:
         except LarkRejected:
             return ""
         return str(message.get("root_id") or "") if message.get("thread_id") else ""
+
+    async def _replace(self, message_id: str, part: MessagePart) -> bool:
+        """Replace a message; False if it cannot be updated any more.
+
+        Raises:
+            LarkRejected: the content is rejected.
+        """
+        try:
+            if part.kind == "interactive":
+                await self._api.patch_card(message_id, part.content, _REPLACE_POLICY)
+            else:
+                await self._api.edit(message_id, part.kind, part.content, _REPLACE_POLICY)
+        except LarkRejected as error:
+            if error.code in FINAL_CODES | FORM_CODES:
+                raise
+            details = {"message_id": message_id, "reason": str(error)}
+            log.info("message not replaced", extra=details)
+            return False
+        return True
 
 
 def _policy(post: ChatPost) -> SendPolicy:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "code", "quote", "no_data")
+ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "late", "code", "quote", "no_data")
 
 
 class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
@@ -13,7 +13,8 @@ class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
     `kind`: `rate_limit` (429, reset header `seconds`), `bad_gateway` (502 with HTML), `code`
     (HTTP `status` with that code), `quote` (as `code`; the message repeats the credentials), `lost`
     (executed, then disconnected without a response), `slow` (executed, response after `seconds`),
-    `no_data` (executed, success without data).
+    `late` (executed after `seconds`, even if the caller does not wait), `no_data` (executed,
+    success without data).
     """
 
     kind: str

@@ -33,6 +33,9 @@ update outbox set next_attempt = $2, failure = $3 where number = $1 and status =
 update outbox set status = $2, remote_id = $3, failure = $4, settled = $5
 where number = $1 and status = 'pending' returning number;
 
+-- name: outgoing_state
+select status, remote_id from outbox where key = $1;
+
 -- name: remote_id
 select remote_id from outbox where key = $1 and status = 'sent';
 

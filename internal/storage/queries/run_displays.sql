@@ -18,6 +18,9 @@ where run_id = $1 and channel = $2 and owner = $3 and closed = 0 returning run_i
 update run_displays set closed = 1, state = $4
 where run_id = $1 and channel = $2 and owner = $3 and closed = 0 returning run_id;
 
+-- name: run_display
+select last_position, state from run_displays where run_id = $1 and channel = $2;
+
 -- name: abandoned_run_displays
 select run_id, last_position, state from run_displays
 where channel = $1 and closed = 0 and lease_until <= $2;

@@ -11,7 +11,7 @@ import pytest
 
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.chats import DeadLetter, OutgoingMessage
+from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
@@ -45,6 +45,16 @@ class Ahead(SystemClock):
         return datetime.now(UTC) + self.ahead
 
 
+class NoDisplays:
+    """No run has a message that a reply could replace."""
+
+    async def find_reply_place(self, pending: PendingMessage, /) -> str:
+        return ""
+
+    def finish(self, outgoing: OutgoingMessage, /) -> None:
+        """Nothing is displayed."""
+
+
 class Outbox:
     """An outbox and what empties it, with a simulated Lark behind."""
 
@@ -55,7 +65,9 @@ class Outbox:
             credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
         )
         delivery = ChatDelivery(database, self.stores, self.clock)
-        self.sender = OutboxSender(self.transport, delivery, self.clock, texts=EN_TEXTS)
+        self.sender = OutboxSender(
+            self.transport, delivery, self.clock, displays=NoDisplays(), texts=EN_TEXTS
+        )
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
         outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)

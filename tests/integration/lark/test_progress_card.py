@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.store.database import Read, Row, Statement
 from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
@@ -38,19 +39,19 @@ async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Pat
         await lark.settled()
 
 
-async def test_one_card_shows_plan_and_tools_and_ends_done(tmp_path: Path) -> None:
+async def test_one_card_shows_plan_and_tools_and_becomes_the_answer(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
         asked = await lark.say("look around")
         await lark.sim.until(lambda _: "List a folder" in card_text(lark))
         assert "☐ tell" in card_text(lark) or "▶" in card_text(lark)
         assert title(lark) == "Working"
+        [card] = lark.from_bot()
         lark.core.model.release("go")
-        await lark.sim.until(lambda _: title(lark) == "Done")
         assert await lark.until_replies(1) == ["All done."]
         await lark.sim.until(lambda _: emojis(lark, asked) == [])
-        await lark.settled()
-        assert [one.parent_id for one in lark.from_bot()] == [asked, asked]
-        assert [one.msg_type for one in lark.from_bot()] == ["interactive", "interactive"]
+        await until_closed(lark)
+        assert [one.message_id for one in lark.from_bot()] == [card.message_id]
+        assert card.parent_id == asked
 
 
 async def test_the_card_says_that_the_model_is_overloaded(tmp_path: Path) -> None:
@@ -62,8 +63,6 @@ async def test_the_card_says_that_the_model_is_overloaded(tmp_path: Path) -> Non
         await lark.sim.until(
             lambda _: "The model is overloaded, retrying in 2 s (attempt 2)" in card_text(lark)
         )
-        await lark.sim.until(lambda _: title(lark) == "Done")
-        assert "overloaded" not in card_text(lark)
         assert await lark.until_replies(1) == ["All done."]
 
 
@@ -72,8 +71,9 @@ async def test_progress_as_text_is_one_edited_message(tmp_path: Path) -> None:
         await lark.say("看看周围")
         await lark.sim.until(lambda _: "列出目录" in text_progress(lark))
         lark.core.model.release("go")
-        await lark.sim.until(lambda _: "已完成" in text_progress(lark))
         assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        assert len(lark.from_bot()) == 1
 
 
 async def test_a_quick_run_shows_nothing_but_its_reply(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ async def test_another_process_continues_a_card_after_a_stop(tmp_path: Path) -> 
         await sim.until(lambda _: not sim.lark.delivery.connections)
         async with open_lark(lark.core, sim, SHOWS) as second:
             lark.core.model.release("go")
-            await sim.until(lambda _: title(lark) == "Done")
-            await sim.until(lambda _: emojis(lark, asked) == [])
             assert await lark.until_replies(1) == ["All done."]
-            assert len(lark.from_bot()) == 2
+            await sim.until(lambda _: emojis(lark, asked) == [])
+            await until_closed(lark)
+            assert len(lark.from_bot()) == 1
             assert (await second.backlog()).given_up == 0
 
 
@@ -121,10 +121,89 @@ async def test_a_card_whose_response_was_lost_is_not_sent_twice(
         await lark.say("look around")
         await lark.sim.until(lambda _: len(progress(lark)) == 1)
         lark.core.model.release("go")
-        await lark.sim.until(lambda _: title(lark) == "Done")
         assert await lark.until_replies(1) == ["All done."]
-        await lark.settled()
+        await until_closed(lark)
+        assert len(lark.from_bot()) == 1
+
+
+async def test_a_card_that_was_recalled_is_followed_by_a_new_reply(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
+        await lark.say("look around")
+        await lark.sim.until(lambda _: "List a folder" in card_text(lark))
+        [card] = lark.from_bot()
+        card.deleted = True
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        assert len(lark.from_bot()) == 1
+
+
+async def test_an_answer_whose_update_was_lost_replaces_the_card_again(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
+        await until_quiet(lark)
+        lark.sim.faults.answers.append(AnswerFault("lost", "PATCH", times=3))
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        assert len(lark.from_bot()) == 1
+
+
+async def test_an_update_that_hangs_never_overwrites_the_answer(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
+        lark.sim.faults.answers.append(AnswerFault("late", "PATCH", times=1, seconds=60))
+        await lark.say("look around")
+        await lark.sim.until(lambda _: lark.sim.faults.answers[0].times == 0)
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["All done."]
+        await lark.sim.until(lambda _: title(lark) == "Done")
+        assert card_text(lark) == "The reply is below."
         assert len(lark.from_bot()) == 2
+        # the last state is repeated when no earlier update can replace it any more
+        assert await lark.core.services.database.read(open_displays)
+
+
+async def test_a_stopped_run_says_so_in_its_card(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
+        asked = await lark.say("look around")
+        await lark.sim.until(lambda _: "List a folder" in card_text(lark))
+        await lark.say("/stop")
+        await lark.sim.until(lambda _: not progress(lark))
+        await until_closed(lark)
+        [answer, _] = lark.from_bot()
+        assert answer.parent_id == asked
+        assert "topped" in lark.replies()[0]
+
+
+async def test_a_long_answer_begins_in_the_card(tmp_path: Path) -> None:
+    script = [*PLANNED[:2], Reply("long " * 7_000, hold="go")]
+    async with open_lark_gateway(tmp_path, script, SHOWS) as lark:
+        await lark.say("look around")
+        await lark.sim.until(lambda _: "List a folder" in card_text(lark))
+        lark.core.model.release("go")
+        await lark.until_replies(2)
+        await lark.sim.until(lambda _: title(lark) in {"", "Done"})
+        await until_closed(lark)
+
+
+@pytest.mark.parametrize("call", ["DELETE", "PATCH"])
+async def test_the_end_of_a_display_is_repeated_after_a_restart(tmp_path: Path, call: str) -> None:
+    async with (
+        LarkSim([APP], speed=100.0) as sim,
+        open_lark_gateway(tmp_path, PLANNED, SHOWS, sim=sim) as lark,
+    ):
+        asked = await lark.say("look around")
+        await sim.until(lambda _: "List a folder" in card_text(lark) and emojis(lark, asked))
+        sim.faults.answers.append(AnswerFault("bad_gateway", call, times=999))
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["All done."]
+        await sim.until(lambda log: any(call in each.what and each.status == 502 for each in log))
+        lark.channel.stop()
+        await sim.until(lambda _: not sim.lark.delivery.connections)
+        sim.faults.answers.clear()
+        async with open_lark(lark.core, sim, SHOWS):
+            await sim.until(lambda _: title(lark) in {"", "Done"} and not emojis(lark, asked))
+            await until_closed(lark)
+            assert lark.replies() == ["All done."]
 
 
 async def test_late_steering_becomes_a_task_with_its_own_display_and_reply(tmp_path: Path) -> None:
@@ -164,6 +243,25 @@ async def watch(lark: LarkGateway, events: list[dict[str, Any]]) -> None:
                 events.append(msgspec.json.decode(shown.json))
                 if events[-1]["event"] == "workflow.result.final":
                     return
+
+
+async def until_quiet(lark: LarkGateway) -> None:
+    """Ask, and return when the card shows all there is before the answer."""
+    await lark.say("look around")
+    await lark.sim.until(lambda _: "✓ List a folder" in card_text(lark))
+
+
+async def until_closed(lark: LarkGateway) -> None:
+    """Return when nothing is left to send or to show."""
+    await lark.settled()
+    database = lark.core.services.database
+    while await database.read(open_displays):
+        await lark.sim.lark.changed_within(0.05)
+
+
+def open_displays() -> Read[list[Row]]:
+    """Return the displays that are not finished, held or not."""
+    return (yield Statement("abandoned_run_displays", (f"lark:{APP.app_id}", "9999")))
 
 
 def progress(lark: LarkGateway) -> list[ChatMessage]:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.runs.session_title import one_line
-from internal.agent.domain.chats import OutgoingMessage
+from internal.agent.domain.chats import OutgoingMessage, reply_key
 from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt, StoreError
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
@@ -313,7 +313,7 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
     """Return the reply of a run to the chat that its task came from."""
     origin = task.origin
     return OutgoingMessage(
-        key=f"{run.id}:answer",
+        key=reply_key(run.id),
         channel=origin.channel,
         app=origin.app,
         chat_id=origin.chat_id,

@@ -116,6 +116,8 @@ async def _answer(lark: LarkServices, request: Request, work: Handler) -> Respon
         text = body.decode(errors="replace")
         fault = lark.faults.match_call(what, text)
         _raise_fault(fault, request.headers.get("authorization", "") + text)
+        if fault is not None and fault.kind == "late":
+            await lark.slow_down(fault.seconds)
         app, done = work(body)
         app_id = "" if app is None else app.app_id
         if fault is not None and fault.kind == "no_data":

@@ -57,6 +57,7 @@ class _Payload(msgspec.Struct):
     call_id: str = ""
     tool_name: str = ""
     error: str | None = None
+    duration_ms: int = 0
     reason: str = ""
     seconds: int = 0
     attempt: int = 0
@@ -74,6 +75,12 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 class _ToolState(NamedTuple):
     name: str
     state: Literal["running", "done", "failed"]
+    seconds: int = 0
+
+
+def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
+    line = f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"
+    return f"{line} · {phrases('progress_seconds', seconds=tool.seconds)}" if tool.seconds else line
 
 
 class RunProgress:
@@ -115,7 +122,8 @@ class RunProgress:
                 self._tools[payload.call_id] = _ToolState(payload.tool_name, "running")
             case ToolCompleted.name:
                 state: Literal["done", "failed"] = "failed" if payload.error else "done"
-                self._tools[payload.call_id] = _ToolState(payload.tool_name, state)
+                seconds = payload.duration_ms // 1000
+                self._tools[payload.call_id] = _ToolState(payload.tool_name, state, seconds)
             case _:
                 self.is_over = True
         return True
@@ -130,9 +138,7 @@ class RunProgress:
             f"{_STEP_MARKS[step.status]} {truncate_line(step.description, MAX_LINE_LENGTH)}"
             for step in self._steps
         ]
-        tools = [
-            f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}" for tool in self._tools.values()
-        ]
+        tools = [_describe_tool(tool, phrases) for tool in self._tools.values()]
         max_tools = max(MAX_LINES - len(steps), MIN_TOOL_LINES)
         if len(tools) > max_tools:
             hidden = phrases("progress_more", count=len(tools) - max_tools)

@@ -14,7 +14,7 @@ from internal.agent.domain.events.types import (
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.plans import number_steps
 from internal.agent.domain.usage import Usage
-from internal.channels.chat.run_state import RunProgress
+from internal.channels.chat.displays.run_state import RunProgress
 from internal.i18n.chat import ChatPhrases
 from tests.support.chat_texts import TOOL_TITLES
 
@@ -39,11 +39,11 @@ def test_the_state_follows_the_events() -> None:
                 risk="read",
             ),
         )
-    apply(state, ToolCompleted(call_id="c19", tool_name="read_file", duration_ms=1, error="no"))
+    apply(state, ToolCompleted(call_id="c19", tool_name="read_file", duration_ms=2500, error="no"))
     lines = state.lines(EN)
     assert lines[0] == "☐ read *all* of it"
     assert "earlier steps" in "".join(lines)
-    assert lines[-1] == "✗ Read a file"
+    assert lines[-1] == "✗ Read a file · 2 s"
     assert "secret" not in "".join(lines)
     over = [state.is_over]
     apply(state, LifecycleUpdated(status="completed", phase="persist"))

@@ -3,7 +3,7 @@
 import asyncio
 
 from internal.agent.app.supervision import Supervisor
-from internal.channels.chat.run_display import RunDisplayLoop
+from internal.channels.chat.displays.run_display import RunDisplayLoop
 from tests.support.chat_settings import with_values
 from tests.support.chat_texts import EN_TEXTS
 from tests.unit.channels.chat.conftest import EchoApp

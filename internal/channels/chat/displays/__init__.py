@@ -1,0 +1,5 @@
+"""Displays of runs in their chats: a reaction while a run works, and one message with its progress.
+
+Reading order: `run_display` (all runs of an account), `displayed_run` (one run), `display_state`
+(what is stored of it) and `run_state` (what the run's events say).
+"""

@@ -1,0 +1,343 @@
+"""The display of one run, while this process holds its lease."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from typing import Literal
+
+import msgspec
+
+from internal.agent.app.chats import ClaimedDisplay, DisplayHolder
+from internal.agent.app.gateway import Gateway
+from internal.agent.domain.chats import RunDisplay
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.ports.runtime import Clock
+from internal.channels.chat.displays.display_state import UNKNOWN_SECONDS, read_state
+from internal.channels.chat.displays.run_state import RunProgress
+from internal.channels.chat.transport import (
+    ChatPost,
+    ChatTransport,
+    RunContent,
+    TransportRejected,
+    TransportUnavailable,
+)
+from internal.config.chat import ChatChannelSettings
+from internal.i18n.chat import ChatTexts
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 15.0
+RENEW_SECONDS = 5.0
+REACTION_DELAY_SECONDS = 1.0
+"""A run that ends or asks earlier adds no reaction."""
+MIN_DISPLAYED_SECONDS = 2.0
+"""The progress of a shorter run is not displayed: its reply is enough."""
+UPDATE_INTERVAL_SECONDS = 1.0
+SETTLE_SECONDS = 1.0
+"""The reply waits at most so long for the outcome of the last update."""
+PENDING_REPLY_SECONDS = 5.0
+
+
+class DisplayedRun:
+    """A reaction while the run works, and one message with its progress."""
+
+    def __init__(
+        self,
+        claimed: ClaimedDisplay,
+        transport: ChatTransport,
+        gateway: Gateway,
+        *,
+        clock: Clock,
+        settings: ChatChannelSettings,
+        texts: ChatTexts,
+        holder: DisplayHolder,
+    ) -> None:
+        self._display, self._run, task = claimed
+        self._origin = task.origin
+        self._transport, self._gateway, self._clock = transport, gateway, clock
+        self._settings, self._holder = settings, holder
+        self._phrases = texts.phrases_for(task.instruction)
+        self._state = read_state(self._display)
+        self._state.resting = False
+        self._progress = RunProgress()
+        self._changed, self._idle, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._quiet.set()
+        self._started_at = 0.0
+        self._last_shown: tuple[object, ...] = ()
+        self._is_stuck = self._is_reply_settled = False
+
+    def stop(self) -> bool:
+        """Write no more progress, because the run has ended; return True if there is no message."""
+        self._idle.set()
+        self._changed.set()
+        return not self._state.has_message
+
+    async def settle(self) -> None:
+        """Write no more progress, and return when the outcome of the last call is known."""
+        self.stop()
+        await self._quiet.wait()
+
+    def note_settled_reply(self) -> None:
+        """Finish the display now: the reply was sent or given up."""
+        self._is_reply_settled = True
+
+    async def follow(self, on_outgoing: Callable[[], None]) -> Literal["over", "waiting", "left"]:
+        """Display the run until it ends or waits for a person; then call `on_outgoing` at once.
+
+        Nothing that is displayed may delay the reply or the question. Returns "left" if the process
+        stops before.
+        """
+        position = 0
+        for row in await self._gateway.run_displays.list_events(self._run.id):
+            self._progress.apply(row.event, row.json)
+            position = row.position
+        self._note_change()
+        async with asyncio.TaskGroup() as tasks:
+            reacting = tasks.create_task(self._add_reaction())
+            updating = tasks.create_task(self._keep_updated())
+            if not self._progress.is_idle:
+                self._state.failures, self._state.failing_since = 0, 0.0
+                await self._watch(position)
+            reacting.cancel()
+            if self._progress.is_idle:
+                on_outgoing()
+                _, pending = await asyncio.wait([updating], timeout=SETTLE_SECONDS)
+                self._is_stuck = bool(pending)
+            updating.cancel()
+        if self._progress.is_over:
+            return "over"
+        return "waiting" if self._progress.is_idle else "left"
+
+    async def rest(self) -> None:
+        """Show that the run waits for a person, and end the lease until it continues."""
+        is_complete = await self._remove_reaction()
+        if self._state.has_message:
+            is_complete = await self._show(self._content()) and is_complete
+        wait = None if is_complete else self._state.note_failure(self._now())
+        if wait is None:
+            self._state.failures = 0
+        self._state.resting = True
+        await self._save(wait or 0.0)
+
+    async def hand_over(self) -> bool:
+        """Store where the reply of the ended run belongs; False if another process does."""
+        state = self._state
+        if state.ended:
+            return await self._save()
+        if state.has_message and not state.message and not self._is_stuck:
+            with suppress(TimeoutError):  # an earlier process may have sent it
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    await self._show(self._content())
+        state.end(self._now())
+        return await self._save()
+
+    async def finish(self) -> bool:
+        """Remove the reaction, and show the last state unless the reply replaced the message.
+
+        Returns False if something is left to do; the display is then continued when its lease ends.
+        """
+        while True:
+            self._is_reply_settled = False
+            wait = await self._attempt_finish()
+            if wait is None:
+                await self._gateway.run_displays.close(self._stored(), self._holder)
+                return True
+            if not self._is_reply_settled:
+                await self._save(wait)
+                return False
+
+    async def release(self) -> None:
+        """End the lease."""
+        await self._save(0.0)
+
+    async def _attempt_finish(self) -> float | None:
+        """Do what is left; return the seconds until the next attempt, None if there is none."""
+        state, wait = self._state, 0.0
+        is_complete = await self._remove_reaction()
+        if state.has_message:
+            reply = await self._gateway.run_displays.get_reply(self._run.id)
+            if reply is not None and reply.is_pending:
+                wait = PENDING_REPLY_SECONDS
+            elif reply is None or not state.message or reply.remote_id != state.message:
+                content = self._content()
+                if reply is not None and reply.remote_id:
+                    content = content._replace(lines=(self._phrases("progress_replied"),))
+                is_complete = await self._show(content) and is_complete
+                # until then an earlier update may replace this state
+                wait = max(0.0, state.unknown_until - self._now())
+        if is_complete:
+            return wait or None
+        retry = state.note_failure(self._now())
+        if retry is None:
+            log.warning("display given up", extra={"run_id": self._run.id})
+        return retry
+
+    async def _watch(self, position: int) -> None:
+        """Apply the run's events until it is idle, or until streams are closed."""
+        watched = frozenset({self._run.session_id})
+        start = self._gateway.cursor(position)
+        async with aclosing(self._gateway.watch(watched, start)) as batches:
+            async for batch in batches:
+                for shown in batch:
+                    if isinstance(shown, EventRecord) and shown.run_id == self._run.id:
+                        self._apply(shown)
+                if self._progress.is_idle:
+                    return
+
+    def _apply(self, record: EventRecord) -> None:
+        if record.position and self._progress.apply(record.event, record.json):
+            self._note_change()
+
+    def _note_change(self) -> None:
+        if not self._started_at and self._progress.phase != "queued":
+            self._started_at = self._clock.monotonic()
+        if self._progress.is_idle:
+            self._idle.set()
+        self._changed.set()
+
+    async def _keep_updated(self) -> None:
+        """Update the message, at most once a second, until the run is idle."""
+        while not self._idle.is_set():
+            await _wait(self._changed, self._next_check())
+            self._changed.clear()
+            is_due = self._is_due()
+            if is_due:
+                await self._show(self._content())
+            if not await self._save():
+                return
+            if is_due:
+                await _wait(self._idle, UPDATE_INTERVAL_SECONDS)
+
+    def _next_check(self) -> float:
+        is_young = self._started_at and not self._state.message
+        return MIN_DISPLAYED_SECONDS if is_young else RENEW_SECONDS
+
+    def _is_due(self) -> bool:
+        is_hidden = self._settings.progress == "off" or self._state.lost or self._idle.is_set()
+        if is_hidden or not self._started_at:
+            return False
+        age = self._clock.monotonic() - self._started_at
+        has_details = bool(self._state.message) or self._progress.has_details
+        return has_details or age >= MIN_DISPLAYED_SECONDS
+
+    async def _show(self, content: RunContent) -> bool:
+        """Send or update the message; False if it must be tried again."""
+        if content[:3] == self._last_shown:
+            return True
+        self._quiet.clear()
+        try:
+            if self._state.message or not await self._send(content):
+                await self._update(content)
+        except TransportRejected as error:
+            self._state.lost = True
+            self._log("progress is not displayed any more", error)
+        except LarkspurError as error:
+            self._log("progress not displayed", error)
+            return False
+        finally:
+            self._quiet.set()
+        self._last_shown = content[:3]
+        return True
+
+    async def _send(self, content: RunContent) -> bool:
+        """Send the message and store its id; False if an older one may exist under its key."""
+        state = self._state
+        is_repeated = state.sending
+        if not is_repeated:
+            state.sending, state.sent_at = True, self._now()
+            await self._save()
+        post = ChatPost(self._origin.chat_id, self._origin.message_id, content)
+        try:
+            state.message = await self._transport.send(post, idempotency_key=self._run.id)
+        except TransportUnavailable as error:
+            state.sending = is_repeated or error.unconfirmed
+            raise
+        await self._save()
+        return not is_repeated
+
+    async def _update(self, content: RunContent) -> None:
+        state = self._state
+        state.edits += 1
+        known, state.unknown_until = state.unknown_until, self._now() + UNKNOWN_SECONDS
+        await self._save()
+        try:
+            await self._transport.update(state.message, content)
+        except TransportUnavailable as error:
+            if not error.unconfirmed:
+                state.unknown_until = known
+            raise
+        except TransportRejected:
+            state.unknown_until = known
+            raise
+        state.unknown_until = known
+
+    def _content(self) -> RunContent:
+        state = self._progress
+        return RunContent(
+            state.phase,
+            state.title(self._phrases),
+            tuple(state.lines(self._phrases)),
+            self._phrases,
+            updates=self._state.edits,
+            is_final=state.is_idle,
+        )
+
+    async def _add_reaction(self) -> None:
+        """Add the reaction if the run still works after a second.
+
+        If it is cancelled, the reaction may exist; `reacting` says so.
+        """
+        is_off = not self._settings.working_emoji(self._origin.message_id)
+        if is_off or self._state.reaction:
+            return
+        await asyncio.sleep(REACTION_DELAY_SECONDS)
+        self._state.reacting = True
+        await self._save()
+        try:
+            await self._react()
+        except LarkspurError as error:
+            self._log("reaction not added", error)
+            self._state.reacting = isinstance(error, TransportUnavailable) and error.unconfirmed
+        await self._save()
+
+    async def _react(self) -> None:
+        message_id = self._origin.message_id
+        self._state.reaction = await self._transport.add_reaction(message_id, "working")
+
+    async def _remove_reaction(self) -> bool:
+        """Remove the reaction; False if it must be tried again."""
+        if not self._state.reacting:
+            return True
+        try:
+            if not self._state.reaction:
+                await self._react()
+            message_id = self._origin.message_id
+            await self._transport.remove_reaction(message_id, self._state.reaction)
+        except TransportRejected as error:  # there is none, or it cannot be removed
+            self._log("reaction not removed", error)
+        except LarkspurError as error:
+            self._log("reaction not removed yet", error)
+            return False
+        self._state.reacting, self._state.reaction = False, ""
+        return True
+
+    async def _save(self, lease: float = LEASE_SECONDS) -> bool:
+        """Store what was displayed and renew the lease; False if another process holds it."""
+        return await self._gateway.run_displays.save(self._stored(), self._holder, lease)
+
+    def _stored(self) -> RunDisplay:
+        return self._display._replace(state=msgspec.json.encode(self._state).decode())
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _log(self, message: str, error: Exception) -> None:
+        log.info(message, extra={"run_id": self._run.id, "reason": str(error)})
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

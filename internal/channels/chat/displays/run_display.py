@@ -1,0 +1,229 @@
+"""Display runs in their chats: a reaction while a run works, and one message with its progress.
+
+Each display has one writer: the process that holds its lease. A run that waits for a person is not
+held; it is displayed again when it continues. When a run ends, its writer stops and stores whether
+the reply replaces the message. What is left then (the reaction, the last state of a message that is
+not replaced) is repeated for a day until it succeeds, after a restart as well.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+
+from internal.agent.app.chats import DisplayHolder
+from internal.agent.app.events.subscription import StreamItem
+from internal.agent.app.gateway import Gateway
+from internal.agent.app.supervision import Supervisor
+from internal.agent.domain.chats import OutgoingMessage, PendingMessage, reply_key
+from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.ids import RunId
+from internal.agent.ports.runtime import Clock
+from internal.channels.chat.displays.display_state import read_state
+from internal.channels.chat.displays.displayed_run import (
+    LEASE_SECONDS,
+    SETTLE_SECONDS,
+    DisplayedRun,
+)
+from internal.channels.chat.transport import ChatTransport
+from internal.config.chat import ChatChannelSettings
+from internal.i18n.chat import ChatTexts
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 5.0
+HAND_OVER_SECONDS = 20.0
+"""The reply waits at most so long for the process that displays the run; longer than a lease."""
+MAX_REPLACE_ATTEMPTS = 3
+"""A reply that could not replace the message so often is sent as a new one."""
+HAND_OVER_CHECK_SECONDS = 0.2
+
+
+class RunDisplayLoop:
+    """Displays the runs of one account, each in its own task.
+
+    `on_outgoing` is called at once when a run ends or asks: there is something to send.
+    """
+
+    def __init__(
+        self,
+        transport: ChatTransport,
+        gateway: Gateway,
+        clock: Clock,
+        *,
+        settings: ChatChannelSettings,
+        texts: ChatTexts,
+        on_outgoing: Callable[[], None],
+    ) -> None:
+        self._transport, self._gateway, self._clock = transport, gateway, clock
+        self._settings, self._texts, self._on_outgoing = settings, texts, on_outgoing
+        channel = f"{transport.name}:{transport.app}"
+        self._holder = DisplayHolder(channel, f"gateway-{secrets.token_hex(8)}")
+        self._tasks: asyncio.TaskGroup | None = None
+        self._shown: dict[RunId, DisplayedRun | None] = {}
+        self._resting: set[RunId] = set()
+        self._has_resting = asyncio.Event()
+        self._has_followed_all = False
+        self._unfinished: set[RunId] = set()
+        self._handed_over = asyncio.Event()
+
+    async def run(self, supervisor: Supervisor) -> None:
+        """Display runs until cancelled."""
+        name = self._transport.name
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                watching = supervisor.repeat(f"{name} waiting runs", self._watch_resting)
+                self._tasks.create_task(watching)
+                await supervisor.repeat(f"{name} displays", self._sweep, interval=SWEEP_SECONDS)
+        finally:
+            self._tasks = None
+
+    async def settle(self) -> None:
+        """Write no more progress; wait for the outcomes of the last updates, at most a second.
+
+        Without them the next process could not replace the messages with replies.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                for displayed in [*self._shown.values()]:
+                    if displayed is not None:
+                        await displayed.settle()
+
+    async def release(self) -> None:
+        """End all leases, so that another process can continue; call it after `run` has ended."""
+        for displayed in self._shown.values():
+            if displayed is not None:
+                await displayed.release()
+
+    def follow(self, run_id: RunId) -> None:
+        """Display a run from now on, unless another process does."""
+        if self._tasks is not None and run_id not in self._shown:
+            self._resting.discard(run_id)
+            self._shown[run_id] = None
+            self._tasks.create_task(self._display(run_id))
+
+    async def find_reply_place(self, pending: PendingMessage) -> str:
+        """Return the message that a reply replaces, "" for none.
+
+        Progress of its run is not written any more: no earlier update can replace the reply.
+        """
+        run_id = RunId(pending.outgoing.run_id)
+        if pending.outgoing.key != reply_key(run_id) or pending.attempts >= MAX_REPLACE_ATTEMPTS:
+            return ""
+        displayed = self._shown.get(run_id)
+        if displayed is not None and displayed.stop():
+            return ""
+        try:
+            async with asyncio.timeout(HAND_OVER_SECONDS):
+                return await self._until_handed_over(run_id)
+        except TimeoutError:
+            log.warning("display not handed over", extra={"run_id": run_id})
+            return ""
+
+    def finish(self, outgoing: OutgoingMessage) -> None:
+        """Finish the display of a run whose reply was sent or given up."""
+        run_id = RunId(outgoing.run_id)
+        if outgoing.key != reply_key(run_id):
+            return
+        displayed = self._shown.get(run_id)
+        if displayed is not None:
+            displayed.note_settled_reply()
+        elif run_id in self._unfinished:
+            self.follow(run_id)
+
+    async def _until_handed_over(self, run_id: RunId) -> str:
+        while True:
+            self._handed_over.clear()
+            display = await self._gateway.run_displays.get(run_id, self._holder.channel)
+            if display is None:
+                return ""
+            state = read_state(display)
+            if state.ended:
+                return state.reply_place
+            self.follow(run_id)  # unless another process does
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HAND_OVER_CHECK_SECONDS):
+                    await self._handed_over.wait()
+
+    async def _sweep(self) -> None:
+        """Follow runs that were never displayed, and displays that were abandoned."""
+        displays = self._gateway.run_displays
+        if not self._has_followed_all:
+            for run_id in await displays.list_unfinished(self._holder.channel):
+                self.follow(run_id)
+            self._has_followed_all = True
+        for display in await displays.list_abandoned(self._holder.channel):
+            state = read_state(display)
+            is_resting = state.resting and not state.failures
+            if is_resting and await displays.is_waiting(display.run_id):
+                self._rest(display.run_id)
+            else:
+                self.follow(display.run_id)
+
+    async def _display(self, run_id: RunId) -> None:
+        try:
+            if not await self._display_until_idle(run_id):
+                return
+            self._shown.pop(run_id)
+            is_waiting = self._gateway.run_displays.is_waiting
+            if run_id in self._resting and not await is_waiting(run_id):
+                self.follow(run_id)  # it continued meanwhile
+        except Exception:  # listener delivery: a run that cannot be displayed is still answered
+            log.exception("run cannot be displayed", extra={"run_id": run_id})
+            self._shown.pop(run_id)
+
+    async def _display_until_idle(self, run_id: RunId) -> bool:
+        """Display a run until it ends or waits; False if the process stops before."""
+        displays = self._gateway.run_displays
+        claimed = await displays.claim(run_id, self._holder, LEASE_SECONDS)
+        if claimed is None:
+            return True
+        displayed = DisplayedRun(
+            claimed,
+            self._transport,
+            self._gateway,
+            clock=self._clock,
+            settings=self._settings,
+            texts=self._texts,
+            holder=self._holder,
+        )
+        self._shown[run_id] = displayed
+        match await displayed.follow(self._on_outgoing):
+            case "left":
+                return False
+            case "waiting":
+                self._rest(run_id)
+                await displayed.rest()
+            case "over":
+                self._resting.discard(run_id)
+                is_held = await displayed.hand_over()
+                self._handed_over.set()
+                session_id, channel = claimed.run.session_id, self._holder.channel
+                for next_id in await displays.list_unfinished(channel, session_id):
+                    self.follow(next_id)  # late steering became a task
+                if is_held and not await displayed.finish():
+                    self._unfinished.add(run_id)
+                else:
+                    self._unfinished.discard(run_id)
+        return True
+
+    def _rest(self, run_id: RunId) -> None:
+        self._resting.add(run_id)
+        self._has_resting.set()
+
+    async def _watch_resting(self) -> None:
+        """Follow waiting runs that continue, through whatever channel they were answered."""
+        await self._has_resting.wait()
+        async with aclosing(self._gateway.watch(None, None)) as batches:
+            async for batch in batches:
+                self._follow_continued(batch)
+                if not self._resting:
+                    break
+        self._has_resting.clear()  # none is left, or streams are closed
+
+    def _follow_continued(self, batch: Sequence[StreamItem]) -> None:
+        for shown in batch:
+            if isinstance(shown, EventRecord) and shown.position and shown.run_id in self._resting:
+                self._on_outgoing()
+                self.follow(shown.run_id)
