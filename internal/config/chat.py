@@ -20,7 +20,7 @@ class ChatAccess(Section):
         ("*",), "Who may submit tasks; * is everyone of the own organization who can see the app."
     )
     operate: tuple[Text, ...] = key(
-        (), "Who may answer questions and stop runs of others, besides paired operators."
+        (), "Who may answer questions, and steer and stop runs of others, besides paired operators."
     )
 
 

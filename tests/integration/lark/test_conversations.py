@@ -13,11 +13,13 @@ from internal.agent.domain.tasks import Task
 from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
+from tests.e2e.test_lark_process import served
 from tests.integration.lark.test_access import open_questions
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
+from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import When
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
@@ -249,6 +251,46 @@ async def test_in_personal_conversations_plain_words_answer_only_own_questions(
         await open_questions(room.lark, 1, room.group)
         await room.say("2")
         await room.lark.sim.until(lambda _: "painted" in [*room.lark.replies(room.group)])
+
+
+async def test_topics_and_waiting_messages_survive_a_kill(tmp_path: Path) -> None:
+    rules = Rules(
+        [
+            when("birds", "on birds"),
+            when("cats", "on cats", hold="go"),
+            when("dogs", "on dogs", hold="go"),
+        ]
+    )
+    async with LarkSim([APP], speed=500.0) as sim, ScriptedOpenAI(rules) as model:
+        sim.set_faults(limits=False)
+        mei, jonas = sim.people[:2]
+        group = sim.lark.state.add_group(
+            "Room", [mei.open_id, jonas.open_id], [APP.app_id], topic=True
+        )
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            cats = await sim.send_text(mei, group, "cats", mention_bot=True)
+            dogs = await sim.send_text(jonas, group, "dogs", mention_bot=True)
+            await model.until_open(2)
+            birds = await sim.send_text(
+                jonas, group, "birds", mention_bot=True, reply_to=cats, in_thread=True
+            )
+            messages = sim.lark.state.messages
+            await sim.until(
+                lambda _: "OnIt" in {each.emoji for each in messages[birds].reactions}, 60
+            )
+            gateway.kill()
+            await gateway.over()
+        model.release("go")
+        expected = [(cats, "on birds"), (cats, "on cats"), (dogs, "on dogs")]
+        async with served(tmp_path, sim, model):
+            await sim.until(lambda _: answers_by_topic(sim, group) == sorted(expected), 60)
+
+
+def answers_by_topic(sim: LarkSim, group: Chat) -> list[tuple[str, str]]:
+    """Return the replies of the bot with the first messages of their topics, sorted."""
+    posts = [one for one in sim.messages(group) if one.sender_type == "app"]
+    return sorted((one.root_id, text) for one in posts if (text := shown_text(sim, one)))
 
 
 # Steering
