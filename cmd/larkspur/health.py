@@ -60,6 +60,8 @@ def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> Comp
     if backlog is not None and backlog.waiting:
         details.append(f"{backlog.waiting} messages have waited for over a minute to be sent")
     if backlog is not None and backlog.given_up:
-        details.append(f"{backlog.given_up} messages of the last day were given up; see the log")
+        details.append(
+            f"{backlog.given_up} messages of the last day were given up; see `larkspur lark dead`"
+        )
     is_ok = link.status == "connected" and not any(backlog or ())
     return ComponentHealth(is_ok, link.since, "; ".join(details))

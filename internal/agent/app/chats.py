@@ -1,5 +1,6 @@
 """What chat channels read and write: chats, the delivery of messages, and run displays."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
@@ -17,9 +18,11 @@ from internal.agent.domain.chats import (
     RunDisplay,
     reply_key,
 )
+from internal.agent.domain.errors import Conflict, NotFound
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import InputReceived
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task
 from internal.agent.domain.usage import UsageSum
@@ -175,6 +178,16 @@ class ChatDelivery:
 
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database, self._stores, self._clock = database, stores, clock
+        self._senders: list[Callable[[], None]] = []
+
+    def add_sender(self, wake: Callable[[], None]) -> None:
+        """Add what is called when messages must be sent that were given up before."""
+        self._senders.append(wake)
+
+    def wake_senders(self) -> None:
+        """Tell all senders of this process to look for messages."""
+        for wake in self._senders:
+            wake()
 
     def accept(self, message: InboundMessage) -> Future[bool]:
         """Store a message before it is acknowledged; the result is False if it is already known.
@@ -277,6 +290,24 @@ class ChatDelivery:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def resend_message(
+    stores: Stores, number: int, principal: Principal, *, via: Channel, now: str, may_repeat: bool
+) -> Write[None]:
+    """Make a message that was given up pending again, and add an audit entry.
+
+    Raises:
+        NotFound: there is no such message, or the principal is not the owner.
+        Conflict: it may have been sent, and it must not be sent twice.
+    """
+    unconfirmed = yield from stores.outbox.is_unconfirmed(number)
+    if unconfirmed is None or not principal.may("owner"):
+        raise NotFound(f"There is no undelivered message {number}.")
+    if unconfirmed and not may_repeat:
+        raise Conflict(f"Message {number} may have been sent. Sent again, it may appear twice.")
+    key = yield from stores.outbox.resend(number, now, unconfirmed=unconfirmed)
+    yield from stores.audit.add(AuditEntry(now, principal.id, via, "message.resent", key, ""))
 
 
 class DisplayHolder(NamedTuple):

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access, remove_rule
-from internal.agent.app.chats import ChatDelivery, Chats, RunDisplays
+from internal.agent.app.chats import ChatDelivery, Chats, RunDisplays, resend_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
@@ -298,6 +298,29 @@ class Gateway:
         """
         remove = partial(remove_rule, self._stores, number, principal, via=via, now=self._now())
         return await self._database.write(remove)
+
+    async def resend(
+        self, number: int, principal: Principal, via: Channel, *, may_repeat: bool
+    ) -> None:
+        """Send a message that was given up again, as if it were new.
+
+        `may_repeat`: also one that may have been sent; it may then appear twice.
+
+        Raises:
+            NotFound: there is no such message, or the principal is not the owner.
+            Conflict: it may have been sent.
+        """
+        work = partial(
+            resend_message,
+            self._stores,
+            number,
+            principal,
+            via=via,
+            now=self._now(),
+            may_repeat=may_repeat,
+        )
+        await self._database.write(work)
+        self.delivery.wake_senders()
 
     async def open_session(
         self, principal: Principal, channel: Channel, *, title: str = "", scope: str = ""

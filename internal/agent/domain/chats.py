@@ -71,13 +71,17 @@ class OutgoingState(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """An outgoing message that was given up. `unconfirmed`: it may have been sent."""
+    """An outgoing message that was given up. `unconfirmed`: it may have been sent.
+
+    `instruction` is the task that it belongs to, "" for none.
+    """
 
     number: int
     outgoing: OutgoingMessage
     unconfirmed: bool
     failure: str
     settled: str
+    instruction: str = ""
 
 
 class OutboxBacklog(NamedTuple):

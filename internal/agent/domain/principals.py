@@ -29,6 +29,7 @@ AuditAction = Literal[
     "question.refused",
     "task.stopped",
     "rule.written",
+    "message.resent",
     "rule.removed",
     "pairing.offered",
     "pairing.redeemed",

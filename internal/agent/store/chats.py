@@ -257,9 +257,19 @@ class OutboxStore:
         """Return the messages that were given up, newest first."""
         rows = yield Statement("dead_letters", (limit,))
         return [
-            DeadLetter(row[0], _outgoing(row), row[11] == "unconfirmed", row[12], row[13])
-            for row in rows
+            DeadLetter(row[0], _outgoing(row), row[11] == "unconfirmed", *row[12:]) for row in rows
         ]
+
+    def is_unconfirmed(self, number: int, /) -> Read[bool | None]:
+        """Return True if a message that was given up may have been sent; None for any other."""
+        rows = yield Statement("dead_letter_status", (number,))
+        return bool(rows[0][0] == "unconfirmed") if rows else None
+
+    def resend(self, number: int, now: str, /, *, unconfirmed: bool) -> Write[str]:
+        """Make a message that was given up pending again, as if new. Return its key."""
+        status = "unconfirmed" if unconfirmed else "dead"
+        rows = yield Statement("resend_message", (number, now, status))
+        return str(rows[0][0]) if rows else ""
 
 
 def _outgoing(row: Row) -> OutgoingMessage:

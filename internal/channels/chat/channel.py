@@ -72,6 +72,7 @@ class ChatChannel:
         self._sender = OutboxSender(
             transport, gateway.delivery, clock, displays=self._displays, texts=texts
         )
+        gateway.delivery.add_sender(self._sender.wake)
         listener = InboxListener(
             on_run=self._displays.follow,
             on_received=self._confirm,

@@ -17,6 +17,7 @@ from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
 from internal.channels.cli.records import (
     AgentDefaults,
     AuditItem,
+    DeadLetterItem,
     GrantedRole,
     IssuedCode,
     PersonItem,
@@ -230,6 +231,17 @@ class GatewayClient:
         """Delete a permission rule."""
         await self._send("DELETE", f"/api/rules/{number}", None, _ignore, retry=True)
 
+    async def dead_letters(self, limit: int = 50) -> list[DeadLetterItem]:
+        """Return the messages to chats that were given up, newest first."""
+        return await self._get(
+            "/api/dead-letters", {"limit": limit}, _items("dead_letters", DeadLetterItem)
+        )
+
+    async def resend(self, number: int, *, may_repeat: bool) -> None:
+        """Send a message that was given up again; `may_repeat` if it may have been sent."""
+        path = f"/api/dead-letters/{number}/resend"
+        await self._send("POST", path, {"may_repeat": may_repeat}, _ignore)
+
     async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
         """Return audit entries, newest first."""
         return await self._get("/api/audit", {"limit": limit}, _items("entries", AuditItem))
@@ -355,7 +367,7 @@ def _ids(made: Any) -> Ids:
     return Ids(made["session_id"], made["task_id"], made["run_id"])
 
 
-Item = TypeVar("Item", TaskItem, SessionItem, PersonItem, RuleItem, AuditItem)
+Item = TypeVar("Item", TaskItem, SessionItem, PersonItem, RuleItem, AuditItem, DeadLetterItem)
 
 
 def _items(name: str, kind: type[Item]) -> Callable[[Any], list[Item]]:

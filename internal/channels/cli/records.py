@@ -159,6 +159,32 @@ class RuleItem(NamedTuple):
         return str(self.number), format_minute(self.created), f"allow {self.rule}", self.place
 
 
+class DeadLetterItem(NamedTuple):
+    """A message to a chat that was given up. `given_up_at` is RFC 3339.
+
+    `about` is the person's message, `text` what was to be sent, "" for a question.
+    """
+
+    number: int
+    channel: str
+    chat_id: str
+    about: str
+    text: str
+    run_id: str
+    question_id: str
+    reason: str
+    may_have_been_sent: bool
+    given_up_at: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing, without the reason, which is long."""
+        kind = "question" if self.question_id else "reply"
+        outcome = "may have been sent" if self.may_have_been_sent else "not sent"
+        when = format_minute(self.given_up_at)
+        return str(self.number), when, self.chat_id, kind, outcome, self.about or self.text
+
+
 class AuditItem(NamedTuple):
     """An audit entry: who did what to which target. `at` is RFC 3339."""
 

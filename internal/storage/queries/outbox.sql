@@ -45,8 +45,20 @@ where remote_id = $1 and question_id <> '' and status = 'sent' limit 1;
 
 -- name: dead_letters
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, status, failure, settled
+    question_id, status, failure, settled,
+    coalesce((
+        select tasks.instruction from runs join tasks on tasks.id = runs.task_id
+        where runs.id = outbox.run_id
+    ), '')
 from outbox where status in ('dead', 'unconfirmed') order by number desc limit $1;
+
+-- name: resend_message
+update outbox set status = 'pending', attempts = 0, first_attempt = null, next_attempt = $2,
+    created = $2, settled = null, failure = ''
+where number = $1 and status = $3 returning key;
+
+-- name: dead_letter_status
+select status from outbox where number = $1 and status in ('dead', 'unconfirmed');
 
 -- name: outbox_backlog
 select

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.chats import ChatDelivery, resend_message
+from internal.agent.app.queries import Queries
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
+from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import OutboxSender
@@ -30,8 +33,9 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
+from tests.support.anthropic_server import Reply
 from tests.support.chat_texts import EN_TEXTS
-from tests.support.lark_gateway import APP, shown_text
+from tests.support.lark_gateway import APP, open_lark_gateway, shown_text
 
 HASTY = SendPolicy(max_attempts=2, max_delay=1.0, timeout=1.0)
 
@@ -225,6 +229,45 @@ async def test_a_rejected_message_is_given_up_at_once(tmp_path: Path) -> None:
         assert "230001" in letter.failure
         answers = [json.loads(one.got) for one in outbox.sim.log if "/im/v1/messages" in one.what]
         assert letter.failure.endswith(f"(log id {answers[-1]['error']['log_id']})")
+
+
+async def test_a_message_that_was_given_up_is_sent_again_on_request(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, [Reply("the answer")]) as lark:
+        lark.sim.faults.answers.append(AnswerFault("code", "/messages", times=99, code=230027))
+        await lark.say("hello")
+        gateway = lark.core.services.gateway
+        async with asyncio.timeout(20):
+            while not (letters := await gateway.queries.dead_letters(LOCAL_OWNER)):
+                await lark.sim.lark.changed_within(0.05)
+        assert letters[0].instruction == "hello"
+        assert lark.replies() == []
+        lark.sim.faults.answers.clear()
+        await gateway.resend(letters[0].number, LOCAL_OWNER, "cli", may_repeat=False)
+        assert await lark.until_replies(1) == ["the answer"]
+        assert await gateway.queries.dead_letters(LOCAL_OWNER) == []
+
+
+async def test_only_the_owner_reads_and_resends_messages_that_were_given_up(
+    tmp_path: Path,
+) -> None:
+    operator = Principal("lark:a:ou", roles=frozenset({"talk", "operate"}))
+    async with _OpenOutbox(tmp_path) as outbox:
+        await outbox.promise("1", "oc_nowhere")
+        letter = await outbox.until_dead()
+        queries = Queries(outbox.database, outbox.stores)
+        with pytest.raises(Forbidden):
+            await queries.dead_letters(operator)
+        work = partial(
+            resend_message,
+            outbox.stores,
+            letter.number,
+            operator,
+            via="web",
+            now="2026-01-01",
+            may_repeat=True,
+        )
+        with pytest.raises(NotFound):
+            await outbox.database.write(work)
 
 
 async def test_a_wrong_secret_is_retried(tmp_path: Path) -> None:

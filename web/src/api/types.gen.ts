@@ -42,7 +42,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "task.stopped";
+  action: "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "task.stopped";
   target: string;
   detail: string;
 }
@@ -57,6 +57,25 @@ export interface ComponentHealth {
   ok: boolean;
   since: string;
   detail?: string;
+}
+
+/** A message that was given up at `given_up_at` (RFC 3339), because of `reason`. `about` is the person's message, `text` what was to be sent: "" for a question, which has a `question_id`. */
+export interface DeadLetterView {
+  number: number;
+  channel: string;
+  chat_id: string;
+  about: string;
+  text: string;
+  run_id: string;
+  question_id: string;
+  reason: string;
+  may_have_been_sent: boolean;
+  given_up_at: string;
+}
+
+/** Messages that were given up, newest first. */
+export interface DeadLettersView {
+  dead_letters: Array<DeadLetterView>;
 }
 
 /** What went wrong: `code` for programs, `message` for people. */

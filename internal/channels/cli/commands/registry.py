@@ -46,6 +46,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("pair", "records.pair", "grant roles to people of a channel"),
     Command("rules", "records.rules", "list and delete permission rules"),
     Command("audit", "records.audit", "list who did what"),
+    Command("lark", "records.lark", "list undelivered messages to Lark, and send them again"),
     Command("doctor", "system.doctor", "check the installation"),
     Command("models", "system.models", "list the known models"),
     Command("config", "system.config", "show the settings"),

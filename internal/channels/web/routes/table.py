@@ -17,6 +17,7 @@ from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
     attachments,
+    dead_letters,
     events,
     login,
     meta,
@@ -25,6 +26,11 @@ from internal.channels.web.routes import (
     sessions,
     tasks,
     usage,
+)
+from internal.channels.web.routes.dead_letters import (
+    DeadLettersQuery,
+    DeadLettersView,
+    ResendRequest,
 )
 from internal.channels.web.routes.login import LinkView, LoginRequest, LoginView
 from internal.channels.web.routes.people import (
@@ -189,6 +195,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),
     Endpoint(
         "GET", "/api/audit", people.list_audit_entries, AuditView, query=AuditQuery, errors=(403,)
+    ),
+    Endpoint(
+        "GET",
+        "/api/dead-letters",
+        dead_letters.list_dead_letters,
+        DeadLettersView,
+        query=DeadLettersQuery,
+        errors=(403,),
+    ),
+    Endpoint(
+        "POST",
+        "/api/dead-letters/{number}/resend",
+        dead_letters.resend,
+        None,
+        204,
+        body=ResendRequest,
+        errors=(409,),
     ),
     Endpoint(
         "POST",

@@ -10,6 +10,7 @@ from internal.agent.domain.chats import (
     ChatSettings,
     DeadLetter,
     InboundMessage,
+    OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
     RunDisplay,
@@ -236,6 +237,26 @@ async def test_dead_letters_are_listed_and_do_not_block(database: Database, stor
         DeadLetter(2, reply(2), unconfirmed=True, failure="no answer", settled=T2),
         DeadLetter(1, reply(1), unconfirmed=False, failure="no such chat", settled=T1),
     ]
+
+
+async def test_a_dead_letter_becomes_pending_as_if_it_were_new(
+    database: Database, stores: Stores
+) -> None:
+    await add_messages(database, stores, reply(1), reply(2))
+    outbox = stores.outbox
+    assert await database.write(lambda: outbox.begin_attempt(1, T1)) == 1
+    await database.write(lambda: outbox.give_up(1, "no answer", T1, unconfirmed=True))
+    assert await database.read(lambda: outbox.is_unconfirmed(1)) is True
+    assert await database.read(lambda: outbox.is_unconfirmed(2)) is None
+    assert await database.write(lambda: outbox.resend(1, T2, unconfirmed=False)) == ""
+    assert await database.write(lambda: outbox.resend(1, T2, unconfirmed=True)) == reply(1).key
+    first = (await due(database, stores, T2))[0]
+    assert first == PendingMessage(1, reply(1), 0, None)
+    assert await database.read(lambda: outbox.list_dead_letters(9)) == []
+    backlog = await database.read(
+        lambda: outbox.get_backlog("lark", "app", waiting_since=T2, given_up_since=T0)
+    )
+    assert backlog == OutboxBacklog(1, 0)  # the other one has waited since T0
 
 
 async def test_the_question_of_a_sent_message_is_found(database: Database, stores: Stores) -> None:

@@ -1,4 +1,4 @@
 """Commands on stored records.
 
-Modules: `sessions`, `cost`, `pair`, `rules`, `audit`.
+Modules: `sessions`, `cost`, `pair`, `rules`, `audit`, `lark`.
 """
