@@ -130,6 +130,11 @@ class Access:
         known = await self._database.read(partial(self._stores.roles.get, principal_id))
         return frozenset() if known is None else _RIGHTS[known.role]
 
+    async def get_name(self, principal_id: str) -> str:
+        """Return the name with which a person was paired, "" without a role."""
+        known = await self._database.read(partial(self._stores.roles.get, principal_id))
+        return "" if known is None else known.name
+
     async def remove_role(self, principal_id: str, principal: Principal, via: Channel) -> None:
         """Remove the role of a person; takes effect with their next message or click.
 

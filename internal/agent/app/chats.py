@@ -284,6 +284,10 @@ class ChatDelivery:
         task = await self._database.read(partial(self._stores.tasks.get, task_id))
         return None if task is None else task.origin
 
+    async def name_answerer(self, question_id: QuestionId, name: str) -> None:
+        """Store the name of the person who answered, unless the answer has one."""
+        await self._database.write(partial(self._stores.questions.name_answerer, question_id, name))
+
     async def find_question(self, message_id: str) -> str:
         """Return the id of the question that a sent message asks, "" for other messages."""
         return await self._database.read(partial(self._stores.outbox.find_question, message_id))

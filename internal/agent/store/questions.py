@@ -89,6 +89,13 @@ class QuestionStore:
         rows = yield Statement("answer_question", values)
         return bool(rows)
 
+    def name_answerer(self, question_id: QuestionId, name: str, /) -> Write[None]:
+        """Add the name of the person to an answer without one."""
+        record = yield from self.get(question_id)
+        if record is not None and record.answer is not None and not record.answer.name:
+            answer = msgspec.structs.replace(record.answer, name=name)
+            yield Statement("replace_answer", (question_id, to_json(answer)))
+
     def close_of_run(self, run_id: RunId, now: str, /) -> Write[None]:
         """Close the open questions of a run that ends."""
         yield Statement("close_questions_of_run", (run_id, now))

@@ -2,15 +2,22 @@
 
 import logging
 import re
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import MAX_ANSWER_CHARS, AnswerInput, read_answer
 from internal.agent.domain.chats import InboundMessage
-from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from internal.agent.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LarkspurError,
+    NotFound,
+)
 from internal.agent.domain.ids import QuestionId, RunId
+from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
 from internal.agent.domain.text import truncate_line
@@ -305,7 +312,10 @@ log = logging.getLogger(__name__)
 
 
 class ActionAnswers:
-    """Turns actions into answers. `on_answered` gets the run that continues."""
+    """Turns actions into answers. `on_answered` gets the run that continues.
+
+    `start` starts work that must not delay the response to an action.
+    """
 
     def __init__(
         self,
@@ -315,9 +325,10 @@ class ActionAnswers:
         *,
         texts: ChatTexts,
         on_answered: Callable[[RunId], None],
+        start: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
-        self._texts, self._on_answered = texts, on_answered
+        self._texts, self._on_answered, self._start = texts, on_answered, start
 
     async def handle(self, action: ChatAction) -> ActionResult:
         """Store the answer that an action stands for, if it stands for one.
@@ -349,7 +360,7 @@ class ActionAnswers:
         )
         actor = Actor(principal, self._transport.name, self._chat(action))
         if can_answer(record, actor):  # the name is stored with the answer
-            actor = actor._replace(principal=await self._people.with_name(principal))
+            actor = actor._replace(principal=await self._people.with_known_name(principal))
         try:
             answered = await self._gateway.answer(record.question.id, answer, actor)
         except Conflict:
@@ -359,9 +370,19 @@ class ActionAnswers:
         except InvalidRequest as error:
             return ActionResult("warning", str(error))
         self._on_answered(answered.run_id)
+        if not actor.principal.name:
+            self._start(self._add_name(record.question.id, principal))
         log.info("question answered", extra={"question_id": record.question.id})
         outcome = describe_outcome(answered, phrases).text
         return ActionResult("success", outcome, QuestionContent(answered, phrases))
+
+    async def _add_name(self, question_id: QuestionId, principal: Principal) -> None:
+        """Ask the service for the name of the person who answered."""
+        try:
+            if name := (await self._people.with_name(principal)).name:
+                await self._gateway.delivery.name_answerer(question_id, name)
+        except LarkspurError as error:
+            log.info("name of an answer not stored", extra={"reason": str(error)})
 
     async def _describe_late(
         self, record: QuestionRecord, principal_id: str, phrases: ChatPhrases

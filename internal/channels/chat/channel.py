@@ -88,7 +88,12 @@ class ChatChannel:
             listener=listener,
         )
         self._actions = ActionAnswers(
-            transport, gateway, people, texts=texts, on_answered=self._on_answered
+            transport,
+            gateway,
+            people,
+            texts=texts,
+            on_answered=self._on_answered,
+            start=self._start,
         )
         self._people = people
         self._stopping = asyncio.Event()
@@ -187,8 +192,14 @@ class ChatChannel:
         self._displays.follow(run_id)
 
     def _confirm(self, message_id: str) -> None:
-        if self._tasks is not None:
-            self._tasks.create_task(self._add_reaction(message_id))
+        self._start(self._add_reaction(message_id))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start work that handles its own errors and may be lost when the channel stops."""
+        if self._tasks is None:
+            work.close()
+        else:
+            self._tasks.create_task(work)
 
     async def _add_reaction(self, message_id: str) -> None:
         try:

@@ -137,6 +137,15 @@ class ChatUsers:
         rights = listed | await self.granted_rights(user_id)
         return Principal(self.principal_id(user_id), roles=rights)
 
+    async def with_known_name(self, principal: Principal) -> Principal:
+        """Return a user with the name that is known without asking the service, "" if none is.
+
+        That is a name asked for before, or the one with which the person was paired.
+        """
+        name = self._names.get(principal.id.removeprefix(self.principal_id("")), "")
+        name = name or await self._access.get_name(principal.id)
+        return msgspec.structs.replace(principal, name=name)
+
     async def with_name(self, principal: Principal) -> Principal:
         """Return a user of this account with their display name, "" if it is unknown."""
         name = await self.name(principal.id.removeprefix(self.principal_id("")))

@@ -42,6 +42,9 @@ update questions set status = $2, answer = $3, closed = $4
 where id = $1 and status = 'open'
 returning id;
 
+-- name: replace_answer
+update questions set answer = $2 where id = $1;
+
 -- name: close_questions_of_run
 update questions set status = 'closed', closed = $2 where run_id = $1 and status = 'open';
 

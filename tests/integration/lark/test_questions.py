@@ -194,6 +194,37 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
         assert one.title == "Allowed once"
 
 
+async def test_a_click_is_answered_while_the_name_of_the_person_is_not_known(
+    tmp_path: Path,
+) -> None:
+    async with open_chat(tmp_path, script(TOUCH)) as one:
+        sim = one.lark.sim
+        sim.faults.answers.append(AnswerFault("slow", "GET /open-apis/contact", seconds=60))
+        await one.lark.say("touch it")
+        question = await one.asked()
+        assert toast(await one.press("Allow once")) == ("success", "Allowed once")
+        assert not any("/contact/" in entry.what for entry in sim.log)  # no response yet
+        answer = (await one.question(question.question.id)).answer
+        assert answer is not None
+        assert answer.name == ""
+
+
+async def test_the_name_of_the_person_who_clicked_is_added_to_the_answer(tmp_path: Path) -> None:
+    async with open_chat(tmp_path, script(TOUCH)) as one:
+        await one.lark.say("touch it")
+        question = await one.asked()
+        await one.press("Allow once")
+
+        async def name() -> str:
+            answer = (await one.question(question.question.id)).answer
+            return "" if answer is None else answer.name
+
+        async with asyncio.timeout(20):
+            while not await name():
+                await one.lark.sim.lark.changed_within(0.02)
+        assert await name() == one.lark.person.name
+
+
 async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Path) -> None:
     again = [Reply(calls=[TOUCH]), Reply(text="over")]
     async with open_chat(tmp_path, [*script(TOUCH)[:3], *again, *again]) as one:

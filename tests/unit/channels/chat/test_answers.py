@@ -1,11 +1,12 @@
 """Questions are answered with messages and with actions."""
 
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import pytest
 
 from internal.agent.domain.answers import AnswerInput
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.answers import ActionAnswers, CommandResult, matches_id, short_id
 from internal.channels.chat.transport import ChatAction
@@ -87,10 +88,27 @@ def answered() -> list[RunId]:
     return []
 
 
+Work = Coroutine[Any, Any, None]
+
+
 @pytest.fixture
-def actions(app: EchoApp, answered: list[RunId]) -> ActionAnswers:
+def started() -> Generator[list[Work]]:
+    """Work that was started besides the responses; what a test leaves is closed."""
+    works: list[Work] = []
+    yield works
+    for work in works:
+        work.close()
+
+
+@pytest.fixture
+def actions(app: EchoApp, answered: list[RunId], started: list[Work]) -> ActionAnswers:
     return ActionAnswers(
-        app.transport, app.gateway, app.users, texts=EN_TEXTS, on_answered=answered.append
+        app.transport,
+        app.gateway,
+        app.users,
+        texts=EN_TEXTS,
+        on_answered=answered.append,
+        start=started.append,
     )
 
 
@@ -109,6 +127,21 @@ async def test_an_action_answers_its_question(
     assert result.question is not None
     assert result.question.record.status == "answered"
     assert answered == [record.run_id]
+
+
+async def test_the_name_of_who_answered_is_asked_for_after_the_response(
+    app: EchoApp, actions: ActionAnswers, started: list[Work]
+) -> None:
+    await app.ask()
+    result = await actions.handle(action())
+    assert result.question is not None
+    assert result.question.record.answer is not None
+    assert result.question.record.answer.name == ""
+    await started[0]
+    found = await app.gateway.delivery.get_question(QuestionId("question-abcd-1"))
+    assert found is not None
+    assert found.record.answer is not None
+    assert found.record.answer.name == (await app.transport.display_name("mei"))
 
 
 @pytest.mark.parametrize(
