@@ -534,6 +534,18 @@ class Application:
             return Check("database", "fail", str(error))
         return Check("database", "ok", f"{path} can be opened (schema version {version}).")
 
+    def check_lark(self, config: str | None) -> list[Check]:
+        """Check the app of the Lark channel at Lark.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
+
+        settings = self._load(config=config).settings.channels.lark
+        found = asyncio.run(check_app(settings, SystemClock()))
+        return [Check("lark", *finding) for finding in found]
+
     def check_rule(self, rule: str, *, allows: bool) -> None:
         """Check that a permission rule is valid as an allow or a deny rule.
 

@@ -100,6 +100,14 @@ class Application(Protocol):
         """Check the database file without changing it."""
         ...
 
+    def check_lark(self, config: str | None) -> list[Check]:
+        """Check the app of the Lark channel at Lark, with some calls of its API.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
     def check_rule(self, rule: str, *, allows: bool) -> None:
         """Check that a permission rule is valid as an allow or a deny rule.
 

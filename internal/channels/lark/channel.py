@@ -221,17 +221,24 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
     )
 
 
+def read_credentials(settings: LarkSettings) -> AppCredentials | None:
+    """Return the credentials of the configured app and the way to it; None if it is not enabled."""
+    if not settings.enabled or settings.app_id is None or settings.app_secret is None:
+        return None
+    secret = settings.app_secret.get_secret_value()
+    network = LarkNetwork(settings.proxy_url, settings.no_proxy, settings.ca_file)
+    return AppCredentials(settings.app_id, secret, settings.origin, network)
+
+
 def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:
     """Return the channel of the configured app; None if it is not enabled.
 
     Raises:
         TransportUnavailable: the file with certificates cannot be used.
     """
-    if not settings.enabled or settings.app_id is None or settings.app_secret is None:
+    credentials = read_credentials(settings)
+    if credentials is None:
         return None
-    secret = settings.app_secret.get_secret_value()
-    network = LarkNetwork(settings.proxy_url, settings.no_proxy, settings.ca_file)
-    network.tls_context()
-    credentials = AppCredentials(settings.app_id, secret, settings.origin, network)
+    credentials.network.tls_context()
     transport = LarkTransport(credentials, settings, app.clock, texts=app.texts)
     return ChatChannel(app, settings, transport)

@@ -22,9 +22,12 @@ DEFAULT_SCOPES = frozenset(
         "im:message:send_as_bot",
         "im:resource",
         "tenant:tenant:readonly",
+        "application:application:self_manage",
     }
 )
 """The scopes that docs/lark.md lists, without the one for all messages of groups."""
+DEFAULT_EVENTS = frozenset({"im.message.receive_v1", "im.message.recalled_v1"})
+"""The events that docs/lark.md lists. The simulator sends all events, whatever is listed here."""
 
 
 def new_id(prefix: str) -> str:
@@ -39,7 +42,7 @@ def encode(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A self-built app with a bot and the scopes it was granted.
+    """A self-built app with a bot, the scopes it was granted and what it subscribed to.
 
     With `hears_all` it also has the scope for all messages of its groups.
     """
@@ -49,6 +52,8 @@ class App:
     name: str = "Larkspur"
     hears_all: bool = False
     scopes: frozenset[str] = DEFAULT_SCOPES
+    events: frozenset[str] = DEFAULT_EVENTS
+    callbacks: frozenset[str] = frozenset({"card.action.trigger"})
 
     def has_scope(self, scope: str) -> bool:
         """Return True if the app was granted this scope."""

@@ -94,3 +94,34 @@ async def test_faults_of_an_error_with_a_status_and_of_a_success_without_data(
     assert not answer.get("data")
     texts = [one.content for one in sim.messages(chat)]
     assert texts == ['{"text":"fine"}', '{"text":"executed"}']
+
+
+async def test_an_app_reads_its_own_scopes_events_and_callbacks(sdk: Sdk) -> None:
+    app = replace(new_app(DEFAULT_SCOPES), events=frozenset({"im.message.receive_v1"}))
+    async with LarkSim([app]) as sim:
+        bot = Bot(sdk, sim, app)
+        _, answer = await bot.ask("GET", "/application/v6/scopes")
+        granted = {
+            one["scope_name"] for one in answer["data"]["scopes"] if one["grant_status"] == 1
+        }
+        assert granted == DEFAULT_SCOPES
+        path = f"/application/v6/applications/{app.app_id}"
+        assert (await bot.ask("GET", path))[0] == 99992402  # the language is required
+        _, answer = await bot.ask("GET", path, lang="zh_cn")
+        info = answer["data"]["app"]
+        assert info["callback_info"]["subscribed_callbacks"] == ["card.action.trigger"]
+        version = info["online_version_id"]
+        _, answer = await bot.ask("GET", f"{path}/app_versions/{version}", lang="zh_cn")
+        events = answer["data"]["app_version"]["event_infos"]
+        assert [one["event_type"] for one in events] == ["im.message.receive_v1"]
+        other = "/application/v6/applications/cli_other"
+        assert (await bot.ask("GET", other, lang="zh_cn"))[0] == 210508
+
+
+async def test_an_app_without_the_scope_does_not_read_its_events(sdk: Sdk) -> None:
+    app = new_app(DEFAULT_SCOPES - {"application:application:self_manage"})
+    async with LarkSim([app]) as sim:
+        bot = Bot(sdk, sim, app)
+        path = f"/application/v6/applications/{app.app_id}"
+        assert (await bot.ask("GET", path, lang="zh_cn"))[0] == 99991672
+        assert (await bot.ask("GET", "/application/v6/scopes"))[0] == 0

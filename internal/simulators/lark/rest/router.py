@@ -16,7 +16,7 @@ from internal.simulators.lark.cards import cardkit, clicks
 from internal.simulators.lark.errors import BODY_INVALID, LarkError, rate_limited
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, Json, encode
-from internal.simulators.lark.rest import im_contacts, im_media, im_messages
+from internal.simulators.lark.rest import application, im_contacts, im_media, im_messages
 from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint, TopLevelResult
 from internal.simulators.lark.rest.form_data import FormField, read_form
 from internal.simulators.lark.rest.scopes import check_scopes
@@ -27,6 +27,7 @@ ENDPOINTS = (
     *im_messages.ENDPOINTS,
     *im_media.ENDPOINTS,
     *im_contacts.ENDPOINTS,
+    *application.ENDPOINTS,
     *cardkit.ENDPOINTS,
     *clicks.ENDPOINTS,
 )

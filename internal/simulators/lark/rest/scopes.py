@@ -20,8 +20,19 @@ READ_MEMBERS = READ_CHAT | {"im:chat.members:read"}
 CARDS = frozenset({"cardkit:card:write"})
 TENANT_INFO = frozenset({"tenant:tenant:readonly"})
 CONTACTS = frozenset({"contact:user.base:readonly", "contact:contact.base:readonly"})
+APP_INFO = frozenset({"application:application:self_manage", "admin:app.info:readonly"})
 ALL_SCOPES = DEFAULT_SCOPES.union(
-    {GROUP_MESSAGES}, SEND, UPDATE, RECALL, READ, REACT, READ_REACTIONS, MEDIA, READ_MEMBERS, CARDS
+    APP_INFO,
+    {GROUP_MESSAGES},
+    SEND,
+    UPDATE,
+    RECALL,
+    READ,
+    REACT,
+    READ_REACTIONS,
+    MEDIA,
+    READ_MEMBERS,
+    CARDS,
 )
 """Everything that the simulator distinguishes."""
 
