@@ -20,6 +20,7 @@ from internal.channels.chat.transport import (
     Reaction,
     RecalledMessage,
     ReceivedMessage,
+    RemovedFromChat,
     RunContent,
     TransportHealth,
     TransportRejected,
@@ -121,7 +122,7 @@ class EchoTransport:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | None:
+    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
         try:
             event = msgspec.json.decode(raw, type=_Event)
         except msgspec.DecodeError:

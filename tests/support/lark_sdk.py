@@ -19,6 +19,7 @@ EVENTS = (
     "im_message_reaction_deleted_v1",
     "im_chat_member_bot_added_v1",
     "im_chat_member_bot_deleted_v1",
+    "im_chat_disbanded_v1",
     "im_chat_access_event_bot_p2p_chat_entered_v1",
 )
 

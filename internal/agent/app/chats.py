@@ -206,6 +206,12 @@ class ChatDelivery:
         work = partial(self._stores.inbox.get_state, channel, app, message_id)
         return await self._database.read(work) is not None
 
+    async def get_task_message(self, task: Task) -> str:
+        """Return the message that a task came from as its channel received it, "" if unknown."""
+        origin, get_raw = task.origin, self._stores.inbox.get_raw
+        work = partial(get_raw, origin.channel, origin.app, origin.message_id)
+        return await self._database.read(work)
+
     async def list_due(self, channel: Channel, app: str, limit: int) -> list[PendingMessage]:
         """Return the oldest unsent message of each chat that may be tried now."""
         list_due = self._stores.outbox.list_due
@@ -233,6 +239,11 @@ class ChatDelivery:
         give_up = self._stores.outbox.give_up
         work = partial(give_up, number, failure, self._now(), unconfirmed=unconfirmed)
         await self._database.write(work)
+
+    async def drop(self, channel: Channel, app: str, chat_id: str, why: str) -> int:
+        """Settle all messages that wait for a chat as dropped; return their number."""
+        drop = partial(self._stores.outbox.drop, channel, app, chat_id)
+        return await self._database.write(partial(drop, why=why, now=self._now()))
 
     async def backlog(self, channel: Channel, app: str) -> OutboxBacklog:
         """Return how many messages wait for over a minute, and were given up in the last day."""

@@ -42,7 +42,7 @@ from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Session, Status, may_control
+from internal.agent.domain.tasks import Channel, Session, Status, Task, may_control
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -201,6 +201,16 @@ class Gateway:
         if not may_control(principal, task):
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
+        return await self.stop_by_channel(task, stopped, idempotency_key=idempotency_key)
+
+    async def stop_by_channel(
+        self, task: Task, stopped: RunStopped, *, idempotency_key: str | None = None
+    ) -> Status:
+        """Stop a task as `stop` does, without a check of rights.
+
+        Raises:
+            Conflict: the task has ended.
+        """
         status, running, events = await self._database.write(
             partial(
                 stop_task,

@@ -172,6 +172,11 @@ class InboxStore:
         number, status, steer, run_id, other_messages = rows[0]
         return InboxState(number, status, bool(steer), RunId(run_id or ""), other_messages)
 
+    def get_raw(self, channel: Channel, app: str, message_id: str, /) -> Read[str]:
+        """Return a message as its channel received it, "" if it is unknown."""
+        rows = yield Statement("raw_message", (channel, app, message_id))
+        return str(rows[0][0]) if rows else ""
+
     def withdraw(self, number: int, /) -> Write[None]:
         """Mark steering that was not delivered as handled."""
         yield Statement("withdraw_message", (number,))
@@ -182,7 +187,10 @@ class InboxStore:
 
 
 class OutboxStore:
-    """Messages to send. A message is pending until it is settled: sent, dead or unconfirmed."""
+    """Messages to send.
+
+    A message is pending until it is settled: sent, dead, unconfirmed, or dropped with its chat.
+    """
 
     def add(self, outgoing: OutgoingMessage, now: str, /) -> Write[bool]:
         """Insert a message. False when its key exists."""
@@ -235,6 +243,11 @@ class OutboxStore:
         """Return the state of a message."""
         rows = yield Statement("outgoing_state", (key,))
         return OutgoingState(rows[0][0] == "pending", rows[0][1]) if rows else None
+
+    def drop(self, channel: Channel, app: str, chat_id: str, *, why: str, now: str) -> Write[int]:
+        """Settle the pending messages of a chat as dropped. Return their number."""
+        rows = yield Statement("drop_messages", (channel, app, chat_id, storable(why), now))
+        return len(rows)
 
     def get_remote_id(self, key: str, /) -> Read[str]:
         """Return the channel's id of a sent message, "" for any other."""

@@ -9,6 +9,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,14 +17,15 @@ import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
-from internal.agent.domain.errors import Conflict
+from internal.agent.domain.errors import Conflict, RunStopped
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import chat_name
+from internal.agent.domain.tasks import Task, chat_name
 from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import parse_command
@@ -43,6 +45,7 @@ from internal.channels.chat.transport import (
     ChatTransport,
     IncomingMessage,
     RecalledMessage,
+    RemovedFromChat,
     recall_id,
 )
 from internal.config.chat import ChatChannelSettings, SessionScope
@@ -168,8 +171,33 @@ class InboxWorker:
                 outcome = await self._gateway.recall(recall)
                 await self._ignore(row, f"a message was recalled: {outcome}")
                 self._listener.on_outgoing()
+            case RemovedFromChat(at):
+                await self._leave(row, at)
             case message:
                 await self._check(row, message)
+
+    async def _leave(self, row: InboundMessage, at: datetime | None) -> None:
+        """Stop what was asked in the chat before the bot was removed, and drop what waits for it.
+
+        What was asked since then is kept: the bot may have been added again.
+        """
+        chat = chat_name(row.channel, row.app, row.chat_id)
+        stopped = RunStopped(row.principal, row.channel, LEFT_CHAT)
+        for _, task in await self._gateway.chats.list_unfinished_in(chat):
+            if not await self._is_newer(task, at):
+                with suppress(Conflict):  # it has ended meanwhile
+                    await self._gateway.stop_by_channel(task, stopped)
+        dropped = await self._gateway.delivery.drop(row.channel, row.app, row.chat_id, LEFT_CHAT)
+        await self._ignore(row, f"{LEFT_CHAT}; {dropped} outgoing messages were dropped")
+
+    async def _is_newer(self, task: Task, at: datetime | None) -> bool:
+        """Return True if the message of a task was sent after a time."""
+        raw = await self._gateway.delivery.get_task_message(task)
+        match await self._transport.parse(raw) if raw else None:
+            case IncomingMessage(sent_at=datetime() as sent_at) if at is not None:
+                return sent_at > at
+            case _:
+                return False
 
     async def _check(self, row: InboundMessage, message: IncomingMessage) -> None:
         recall = recall_id(row.message_id)  # it may arrive before its message

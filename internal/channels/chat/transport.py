@@ -73,6 +73,12 @@ class RecalledMessage(NamedTuple):
     message_id: str
 
 
+class RemovedFromChat(NamedTuple):
+    """The news that the bot can no longer write to the chat, since `at` (None if unknown)."""
+
+    at: datetime | None
+
+
 def recall_id(message_id: str) -> str:
     """Return the id under which the recall of a message is stored."""
     return f"recall:{message_id}"
@@ -195,7 +201,7 @@ class ChatTransport(Protocol):
     async def close(self) -> None:
         """Release the connections that the other methods use."""
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | None:
+    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
         """Return what a stored event says; None if it cannot be read."""
 
     async def send(self, post: ChatPost, *, idempotency_key: str) -> str:

@@ -17,6 +17,7 @@ from internal.channels.chat.transport import (
     QuestionContent,
     Reaction,
     RecalledMessage,
+    RemovedFromChat,
     RunContent,
     TransportHealth,
     TransportUnavailable,
@@ -38,6 +39,7 @@ from internal.channels.lark.events import (
     EventSource,
     LarkMessage,
     LarkRecall,
+    LarkRemoval,
     message_text,
     read_event,
 )
@@ -111,7 +113,7 @@ class LarkTransport:
         """Close the HTTP connections."""
         await self._client.close()
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | None:
+    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
         """Return what an event says. A group message waits until the bot's identity is known."""
         try:
             event = read_event(raw)
@@ -122,6 +124,8 @@ class LarkTransport:
                 return None
             case LarkRecall(message_id):
                 return RecalledMessage(message_id)
+            case LarkRemoval():
+                return RemovedFromChat(_as_datetime(event.created))
             case message:
                 direct = message.direct
                 bot = self.identity.open_id if direct else await self.identity.wait()
@@ -203,7 +207,6 @@ class LarkTransport:
 
 def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
     """Return a message as the chat application sees it; `bot` is the bot's open_id."""
-    created = message.created
     is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
         message_id=message.message_id,
@@ -213,7 +216,7 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
         is_direct=message.direct,
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
-        sent_at=None if created is None else datetime.fromtimestamp(created / 1000, UTC),
+        sent_at=_as_datetime(message.created),
         quoted_id="" if is_place_in_thread else message.parent_id,
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
@@ -228,6 +231,10 @@ def read_credentials(settings: LarkSettings) -> AppCredentials | None:
     secret = settings.app_secret.get_secret_value()
     network = LarkNetwork(settings.proxy_url, settings.no_proxy, settings.ca_file)
     return AppCredentials(settings.app_id, secret, settings.origin, network)
+
+
+def _as_datetime(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:

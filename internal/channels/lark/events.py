@@ -58,10 +58,17 @@ class _Recall(msgspec.Struct):
     chat_id: str = ""
 
 
+class _Removal(msgspec.Struct):
+    chat_id: str = ""
+    operator_id: _Ids | None = None
+
+
 class EventHeader(msgspec.Struct, frozen=True):
-    """The type of an event, and the app and the tenant that it belongs to."""
+    """The type and the id of an event, and the app and the tenant that it belongs to."""
 
     event_type: str = ""
+    event_id: str = ""
+    create_time: str = ""
     app_id: str = ""
     tenant_key: str = ""
 
@@ -78,6 +85,8 @@ class _HeaderOnly(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 _event = msgspec.json.Decoder(_Event)
 _recall = msgspec.json.Decoder(_Recall)
+_removal = msgspec.json.Decoder(_Removal)
+_REMOVALS = frozenset({"im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"})
 
 
 class Mention(NamedTuple):
@@ -134,8 +143,25 @@ class LarkRecall(NamedTuple):
         return f"recall:{self.message_id}"
 
 
-def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | None:
-    """Return the message or recall of an event, None for other events.
+class LarkRemoval(NamedTuple):
+    """The bot was removed from a group, or the group was disbanded, by the user `open_id`.
+
+    `created` is in milliseconds since 1970, None if unknown.
+    """
+
+    event_id: str
+    chat_id: str
+    open_id: str
+    created: int | None
+
+    @property
+    def name(self) -> str:
+        """The id of the event."""
+        return f"event:{self.event_id}"
+
+
+def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | LarkRemoval | None:
+    """Return the message, recall or removal of an event, None for other events.
 
     Raises:
         msgspec.DecodeError: The payload is not an event, or it lacks required ids.
@@ -149,8 +175,22 @@ def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | None:
             if not recall.message_id or not recall.chat_id:
                 raise msgspec.ValidationError("recall without message_id or chat_id")
             return LarkRecall(recall.message_id, recall.chat_id)
+        case kind if kind in _REMOVALS:
+            return _read_removal(envelope)
         case _:
             return None
+
+
+def _read_removal(envelope: _Envelope) -> LarkRemoval:
+    removal, header = _removal.decode(envelope.event), envelope.header
+    if not removal.chat_id or not header.event_id:
+        raise msgspec.ValidationError("removal without chat_id or event_id")
+    operator = _open_id(removal.operator_id)
+    return LarkRemoval(header.event_id, removal.chat_id, operator, _as_time(header.create_time))
+
+
+def _as_time(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\d{1,15}", text) else None
 
 
 def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
@@ -166,7 +206,7 @@ def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
         content=body.content,
         open_id=_open_id(sender.sender_id),
         by_person=sender.sender_type == "user",
-        created=int(body.create_time) if re.fullmatch(r"\d{1,15}", body.create_time) else None,
+        created=_as_time(body.create_time),
         mentions=tuple(Mention(m.key, _open_id(m.id), m.name) for m in body.mentions or ()),
         parent_id=body.parent_id,
         root_id=body.root_id,
@@ -317,7 +357,7 @@ class EventReceiver:
         self._overdue: Future[bool] | None = None
 
     async def receive(self, payload: bytes) -> None:
-        """Store a message or a recall; other events are ignored.
+        """Store a message, a recall or a removal; other events are ignored.
 
         May be called again before it returns. Messages are stored in call order: nothing is awaited
         before. A malformed event is logged and acknowledged: a second delivery would not differ.

@@ -1,4 +1,7 @@
-"""Actions of people: send, recall, react, read, add and remove bots. Each emits Lark's events."""
+"""Actions of people: send, recall, react, read, add and remove bots, disband groups.
+
+Each emits Lark's events.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -220,16 +223,35 @@ def set_bot_presence(
         return
     (chat.bots.add if present else chat.bots.discard)(app_id)
     state.touch()
-    event = {
-        "chat_id": chat_id,
+    verb = "added" if present else "deleted"
+    event = _group_event(state, person, chat)
+    state.emit(state.apps[app_id], f"im.chat.member.bot.{verb}_v1", event)
+
+
+def disband(state: LarkState, person: str, chat_id: str) -> None:
+    """Disband a group: nobody is in it any more.
+
+    Raises:
+        ActionError: The chat is not a group of the person.
+    """
+    chat = joined_chat(state, person, chat_id)
+    if chat.mode == "p2p":
+        raise ActionError("only groups can be disbanded")
+    _emit_to_bots(state, chat, "im.chat.disbanded_v1", _group_event(state, person, chat))
+    chat.bots.clear()
+    chat.members.clear()
+    state.touch()
+
+
+def _group_event(state: LarkState, person: str, chat: Chat) -> Json:
+    return {
+        "chat_id": chat.chat_id,
         "operator_id": state.people[person].ids(),
         "external": False,
         "operator_tenant_key": TENANT,
         "name": chat.name,
         "i18n_names": {"zh_cn": chat.name, "en_us": chat.name},
     }
-    verb = "added" if present else "deleted"
-    state.emit(state.apps[app_id], f"im.chat.member.bot.{verb}_v1", event)
 
 
 def joined_chat(state: LarkState, person: str, chat_id: str) -> Chat:

@@ -37,6 +37,9 @@ update inbox set run_id = $2, steer = 0, status = 'assigned' where number = $1;
 select channel, app, message_id, chat_id, principal, raw, received from inbox
 where channel = $1 and app = $2 and status = 'accepted' order by number limit $3;
 
+-- name: raw_message
+select raw from inbox where channel = $1 and app = $2 and message_id = $3;
+
 -- name: dismiss_message
 update inbox set status = 'handled'
 where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;

@@ -36,6 +36,10 @@ where number = $1 and status = 'pending' returning number;
 -- name: outgoing_state
 select status, remote_id from outbox where key = $1;
 
+-- name: drop_messages
+update outbox set status = 'dropped', failure = $4, settled = $5
+where channel = $1 and app = $2 and chat_id = $3 and status = 'pending' returning number;
+
 -- name: remote_id
 select remote_id from outbox where key = $1 and status = 'sent';
 

@@ -190,6 +190,9 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
         assert (await do("drop"))["dropped"] == 1
     await do("bot", **where, present=False)
     assert (await bot.send(chat, {"text": "x"}))[0] == 230002
+    await do("bot", **where)
+    await do("disband", **where)
+    assert (await bot.send(chat, {"text": "x"}))[0] == 230002
     await do("revoke")
     assert (await bot.ask("GET", "/bot/v3/info"))[0] == 99991663
     await do("faults", duplicates=2, speed=10)
@@ -211,6 +214,7 @@ async def test_rejected_actions_return_the_reason(sim: LarkSim) -> None:
     assert "own" in await refused(sim, "recall", person=person, message="x")
     assert "no such message" in await refused(sim, "react", person=person, message="x", emoji="OK")
     assert "groups" in await refused(sim, "bot", person=person, chat=dm, present=False)
+    assert "groups" in await refused(sim, "disband", person=person, chat=dm)
     assert "unknown id" in await refused(sim, "group", name="x", members=["y"])
     assert "1 to 60" in await refused(sim, "person", name=" ")
     assert "unknown field" in await refused(sim, "person", name="x", extra=1)

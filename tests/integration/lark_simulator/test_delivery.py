@@ -81,6 +81,7 @@ async def test_other_actions_of_people_emit_events(bot: Bot, sim: LarkSim) -> No
             user_actions.set_bot_presence(
                 state, person, group.chat_id, bot.app.app_id, present=present
             )
+        user_actions.disband(state, person, group.chat_id)
         await settled(sim)
     assert Counter(one["header"]["event_type"] for one in bot.heard) == Counter(
         [
@@ -92,6 +93,7 @@ async def test_other_actions_of_people_emit_events(bot: Bot, sim: LarkSim) -> No
             "im.message.recalled_v1",
             "im.chat.member.bot.deleted_v1",
             "im.chat.member.bot.added_v1",
+            "im.chat.disbanded_v1",
         ]
     )
     assert {tuple(one) for one in outcomes(sim)} == {("ok",)}

@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 RECALLED = "the message was recalled"
 """Stop reason of a run whose message was recalled: it leaves no reply."""
 
+LEFT_CHAT = "the bot was removed from the chat"
+"""Stop reason of a run whose chat cannot be written to any more: it leaves no reply."""
+
 INTERRUPTED = "interrupted"
 
 
@@ -232,7 +235,8 @@ def summarize(
         messages = turn.run_messages()
     else:
         messages = [user_message(task.model_text)] if run.fence else []
-    return RunResult(end, messages, usage, one_line(task.instruction))
+    silent = stopped and outcome.error == LEFT_CHAT
+    return RunResult(end, messages, usage, one_line(task.instruction), silent=silent)
 
 
 def end_events(

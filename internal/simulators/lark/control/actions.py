@@ -166,6 +166,11 @@ async def _bot(lark: LarkServices, given: ChatRequest) -> Json:
     return {}
 
 
+async def _disband(lark: LarkServices, given: ChatRequest) -> Json:
+    user_actions.disband(lark.state, given.person, given.chat)
+    return {}
+
+
 async def _person(lark: LarkServices, given: CreateRequest) -> Json:
     return {"open_id": lark.state.add_person(given.name.strip()).open_id}
 
@@ -239,6 +244,7 @@ ACTIONS = {
     "read": ControlAction(ChatRequest, _read),
     "enter": ControlAction(ChatRequest, _enter),
     "bot": ControlAction(ChatRequest, _bot),
+    "disband": ControlAction(ChatRequest, _disband),
     "person": ControlAction(CreateRequest, _person),
     "group": ControlAction(CreateRequest, _group),
     "faults": ControlAction(dict[str, Any], _faults),

@@ -259,6 +259,18 @@ async def test_a_dead_letter_becomes_pending_as_if_it_were_new(
     assert backlog == OutboxBacklog(1, 0)  # the other one has waited since T0
 
 
+async def test_messages_that_wait_for_a_chat_are_dropped(
+    database: Database, stores: Stores
+) -> None:
+    elsewhere = reply(3, chat="other")
+    await add_messages(database, stores, reply(1), reply(2), elsewhere)
+    await database.write(lambda: stores.outbox.mark_sent(1, "om_1", T1))
+    drop = partial(stores.outbox.drop, "lark", "app", "chat", why="gone", now=T2)
+    assert [await database.write(drop) for _ in range(2)] == [1, 0]
+    assert [pending.number for pending in await due(database, stores)] == [3]
+    assert await database.read(lambda: stores.outbox.list_dead_letters(9)) == []
+
+
 async def test_the_question_of_a_sent_message_is_found(database: Database, stores: Stores) -> None:
     question = OutgoingMessage(
         "question-1:asked", "lark", "cli_a", "oc_1", "om_0", "May I?", question_id="question-1"

@@ -16,6 +16,7 @@ from internal.channels.lark.events import (
     EventSource,
     LarkMessage,
     LarkRecall,
+    LarkRemoval,
     Mention,
     NotStored,
     message_text,
@@ -109,6 +110,24 @@ def test_a_recall_is_identified_by_its_message() -> None:
     for broken in ({"message_id": "om_1"}, {"chat_id": "oc_1"}, {"message_id": 7}):
         with pytest.raises(msgspec.ValidationError):
             read_event(json.dumps({"header": header, "event": broken}))
+
+
+@pytest.mark.parametrize("kind", ["im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"])
+def test_a_removal_is_identified_by_its_event(kind: str) -> None:
+    event = {"chat_id": "oc_1", "operator_id": {"open_id": "ou_1"}, "name": "Team"}
+    header = {"event_type": kind, "event_id": "e1", "create_time": "1700000000000"}
+    told = read_event(json.dumps({"header": header, "event": event}))
+    assert told == LarkRemoval("e1", "oc_1", "ou_1", 1_700_000_000_000)
+    assert told.name == "event:e1"
+    assert read_event(json.dumps({"header": header, "event": {"chat_id": "oc_1"}})) == (
+        LarkRemoval("e1", "oc_1", "", 1_700_000_000_000)
+    )
+    for broken in (
+        {"header": header, "event": {}},
+        {"header": {"event_type": kind}, "event": event},
+    ):
+        with pytest.raises(msgspec.ValidationError):
+            read_event(json.dumps(broken))
 
 
 def test_other_events_are_ignored() -> None:
