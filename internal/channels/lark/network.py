@@ -49,9 +49,9 @@ class LarkNetwork(NamedTuple):
         Raises:
             TransportUnavailable: `ca_file` cannot be read or contains no certificate.
         """
-        import certifi  # noqa: PLC0415  # imported only if Lark is enabled
+        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
-        context = ssl.create_default_context(cafile=certifi.where())
+        context = httpx.create_ssl_context(trust_env=False)  # the certificates of certifi
         context.load_default_certs()  # the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR
         if self.ca_file is not None:
             try:
