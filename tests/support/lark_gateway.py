@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
@@ -81,10 +82,14 @@ class LarkGateway:
             accepted = await app.database.read(
                 lambda: app.stores.inbox.list_accepted("lark", APP.app_id, 10)
             )
+            queries, active = app.gateway.queries, app.dispatcher.active_count
+            queued = await queries.tasks(LOCAL_OWNER, status="queued", limit=1)
+            running = await queries.tasks(LOCAL_OWNER, status="running", limit=1)
             due = await app.database.read(
                 lambda: app.stores.outbox.list_due("lark", APP.app_id, now="9999", limit=10)
             )
-            if heard and not accepted and not due and not app.dispatcher.active_count:
+            # in the order of a message's way: what leaves one place is in the next one
+            if heard and not (accepted or queued or running or active or due):
                 return
             await self.sim.lark.changed_within(0.05)
 
