@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import idle, replies, served
@@ -124,3 +125,50 @@ async def click_when_known(sim: LarkSim) -> None:
     while level == "warning":
         clicked = await sim.click(sim.people[0], from_bot(sim)[0].message_id, "Allow once")
         level = clicked["toast"]["type"]
+
+
+STEPS = [
+    Reply(calls=[plan("look")]),
+    Reply(calls=[Call("list_dir", {"path": "."})]),
+    Reply("exactly once", hold="go"),
+    Reply("exactly once"),  # for the next process
+]
+HANGS = 60.0
+
+
+@pytest.mark.parametrize("call", ["/reply", "PATCH"], ids=["sent", "updated"])
+async def test_a_kill_while_a_card_is_shown_leaves_one_reply(tmp_path: Path, call: str) -> None:
+    """Lark shows the card, and its response never arrives."""
+    async with open_sim() as sim, ScriptedOpenAI(STEPS) as model:
+        sim.faults.answers.append(AnswerFault("slow", call, 1, HANGS))
+        async with served(tmp_path, sim, model) as gateway:
+            await say(sim, "look")
+            await sim.until(lambda _: sim.faults.answers[0].times == 0 and shows_work(sim), 60)
+            await model.until_asked(3)
+            gateway.kill()
+            await gateway.over()
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: replies(sim), 60)
+            await sim.until(lambda _: not shows_work(sim), 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+        # an update that may still arrive must not overwrite the reply
+        assert len(from_bot(sim)) == (1 if call == "/reply" else 2)
+
+
+async def test_a_kill_while_the_reply_replaces_the_card_leaves_one_message(tmp_path: Path) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(STEPS) as model:
+        async with served(tmp_path, sim, model) as gateway:
+            await say(sim, "look")
+            await sim.until(lambda _: any("✓" in one.content for one in from_bot(sim)), 60)
+            await model.until_asked(3)
+            sim.faults.answers.append(AnswerFault("slow", "PATCH", 1, HANGS))
+            model.release("go")
+            await sim.until(lambda _: replies(sim), 60)
+            gateway.kill()
+            await gateway.over()
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda log: sum("PATCH" in one.what for one in log) > 1, 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+        assert len(from_bot(sim)) == 1
