@@ -86,7 +86,8 @@ class SendPolicy(NamedTuple):
 REPLY_POLICY = SendPolicy()
 QUESTION_POLICY = SendPolicy(kind="question")
 _READ_POLICY = SendPolicy(kind="read")
-FINAL_POLICY = SendPolicy(kind="final")
+FINAL_POLICY = SendPolicy(max_attempts=1, timeout=10.0, kind="final")
+"""The caller repeats the call later."""
 PROGRESS_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="progress")
 _REACTION_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="reaction")
 

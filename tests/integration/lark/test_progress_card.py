@@ -179,10 +179,12 @@ async def test_a_long_answer_begins_in_the_card(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, script, SHOWS) as lark:
         await lark.say("look around")
         await lark.sim.until(lambda _: "List a folder" in card_text(lark))
+        [card] = lark.from_bot()
         lark.core.model.release("go")
-        await lark.until_replies(2)
-        await lark.sim.until(lambda _: title(lark) in {"", "Done"})
+        replies = await lark.until_replies(2)
         await until_closed(lark)
+        assert [lark.from_bot()[0].message_id, len(lark.from_bot())] == [card.message_id, 2]
+        assert all(reply.startswith("long") for reply in replies)
 
 
 @pytest.mark.parametrize("call", ["DELETE", "PATCH"])

@@ -37,7 +37,8 @@ MIN_DISPLAYED_SECONDS = 2.0
 UPDATE_INTERVAL_SECONDS = 1.0
 SETTLE_SECONDS = 1.0
 """The reply waits at most so long for the outcome of the last update."""
-PENDING_REPLY_SECONDS = 5.0
+PENDING_REPLY_SECONDS = 20.0
+"""How often a display checks whether another process has sent the reply."""
 
 
 class DisplayedRun:

@@ -312,6 +312,8 @@ async def test_a_run_display_has_one_owner(database: Database, stores: Stores) -
     assert not await database.write(lambda: stores.run_displays.close(shown, CHANNEL, "one"))
     assert await database.write(lambda: stores.run_displays.close(shown, CHANNEL, "two"))
     assert await claim("two", T3, "2028") is None
+    assert await database.read(lambda: stores.run_displays.get(SHOWN_RUN, CHANNEL)) == shown
+    assert await database.read(lambda: stores.run_displays.get(SHOWN_RUN, "elsewhere")) is None
 
 
 async def test_an_abandoned_run_display_is_listed(database: Database, stores: Stores) -> None:
