@@ -87,6 +87,12 @@ _SCOPES = (
 _EVENTS = (
     _Need(("im.message.receive_v1",), "fail", "no message is received"),
     _Need(("im.message.recalled_v1",), "warn", "recalling a message does not stop its run"),
+    _Need(
+        ("im.chat.member.bot.deleted_v1",),
+        "warn",
+        "runs of a group go on after the bot is removed from it",
+    ),
+    _Need(("im.chat.disbanded_v1",), "warn", "runs of a group go on after it is disbanded"),
 )
 _CALLBACKS = (
     _Need(("card.action.trigger",), "fail", "the buttons of questions do nothing; texts work"),

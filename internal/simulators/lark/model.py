@@ -26,7 +26,14 @@ DEFAULT_SCOPES = frozenset(
     }
 )
 """The scopes that docs/lark.md lists, without the one for all messages of groups."""
-DEFAULT_EVENTS = frozenset({"im.message.receive_v1", "im.message.recalled_v1"})
+DEFAULT_EVENTS = frozenset(
+    {
+        "im.chat.disbanded_v1",
+        "im.chat.member.bot.deleted_v1",
+        "im.message.recalled_v1",
+        "im.message.receive_v1",
+    }
+)
 """The events that docs/lark.md lists. The simulator sends all events, whatever is listed here."""
 
 
