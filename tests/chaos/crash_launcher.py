@@ -4,8 +4,8 @@
 COUNT_FILE contains the number of commits of the process. PLAN is
 
 - `none`: it does not crash;
-- `stored:STATEMENT`: SIGKILL immediately after the first commit with that statement of
-  `internal/storage/queries`;
+- `stored:STATEMENT`, `unstored:STATEMENT`: SIGKILL immediately after or before the first commit
+  with that statement of `internal/storage/queries`;
 - `before:N`, `after:N`: SIGKILL immediately before or after the N-th commit of the process;
 - `term:N`: SIGTERM after the N-th commit;
 - `alarm:SECONDS`: killed by the kernel this long after its start.
@@ -34,19 +34,20 @@ class CrashingConnection(sqlite3.Connection):
     before = 0
     after = 0
     statement = ""
-    is_stored = False
+    is_executed = False
+    is_stored = True
     signal = signal.SIGKILL
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         if sql != "commit":
-            self.is_stored = self.is_stored or sql == self.statement
+            self.is_executed = self.is_executed or sql == self.statement
             return super().execute(sql, *values)
         number = next(self.counted)
-        if number == self.before:
+        if number == self.before or (self.is_executed and not self.is_stored):
             os.kill(os.getpid(), self.signal)
         cursor = super().execute(sql)
         os.pwrite(self.count_file, b"%d" % number, 0)
-        if number == self.after or self.is_stored:
+        if number == self.after or self.is_executed:
             os.kill(os.getpid(), self.signal)
         return cursor
 
@@ -60,8 +61,9 @@ def install_crash(count_file: Path, plan: str) -> None:
     match kind:
         case "none":
             pass
-        case "stored":
+        case "stored" | "unstored":
             CrashingConnection.statement = queries.load()[value]
+            CrashingConnection.is_stored = kind == "stored"
         case "before":
             CrashingConnection.before = int(value)
         case "after":

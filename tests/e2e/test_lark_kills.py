@@ -28,12 +28,13 @@ ASKING = [
 ]
 
 PHASES = {
-    "accepted, not processed": "accept_message",
-    "processed, not started": "assign_message",
-    "started": "claim_run",
-    "ended, not sent": "end_run",
-    "being sent": "begin_attempt",
-    "sent, not recorded": "settle_message",
+    "received, not accepted": "unstored:accept_message",
+    "accepted, not processed": "stored:accept_message",
+    "processed, not started": "stored:assign_message",
+    "started": "stored:claim_run",
+    "ended, not sent": "stored:end_run",
+    "being sent": "stored:begin_attempt",
+    "sent, not recorded": "unstored:settle_message",
 }
 
 
@@ -49,22 +50,23 @@ def from_bot(sim: LarkSim) -> list[ChatMessage]:
     return [one for one in sim.messages(chat) if one.sender_type == "app"]
 
 
-async def say(sim: LarkSim, text: str) -> None:
+async def say(sim: LarkSim, text: str) -> str:
     await sim.until(lambda _: sim.lark.delivery.connections, 60)
-    await sim.send_text(sim.people[0], sim.dm(sim.people[0]), text)
+    return await sim.send_text(sim.people[0], sim.dm(sim.people[0]), text)
 
 
-@pytest.mark.parametrize("statement", PHASES.values(), ids=PHASES)
-async def test_a_kill_in_each_phase_leaves_exactly_one_reply(
-    tmp_path: Path, statement: str
-) -> None:
+@pytest.mark.parametrize("crash", PHASES.values(), ids=PHASES)
+async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, crash: str) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("exactly once")])) as model:
-        async with served(tmp_path, sim, model, f"stored:{statement}") as gateway:
-            await say(sim, "hello")
+        async with served(tmp_path, sim, model, crash) as gateway:
+            sent = await say(sim, "hello")
             await gateway.over()
         async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            sim.redeliver(sent)
+            [push] = [each for each in sim.pushes if each.message_id]
+            await sim.until(lambda _: "ok" in push.attempts[1:], 60)
             await sim.until(lambda _: replies(sim), 60)
-            await sim.until(lambda _: all(push.done for push in sim.pushes), 60)
             await idle(gateway, sim)
         assert replies(sim) == ["exactly once"]
 
