@@ -30,6 +30,7 @@ class ChatGroup(Section):
     policy: Literal["mention", "open", "thread", "off"] | None = None
     talk: tuple[Text, ...] | None = None
     operate: tuple[Text, ...] | None = None
+    auto_chat_context: bool | None = None
     busy_mode: BusyMode | None = None
     session_scope: SessionScope | None = None
 
@@ -59,8 +60,8 @@ class ChatChannelSettings(Section):
     )
     groups: Mapping[Text, ChatGroup] = key(
         {},
-        "{chat_id: {policy, talk, operate, busy_mode, session_scope}} of single groups; policy may"
-        " also be off.",
+        "{chat_id: {policy, talk, operate, auto_chat_context, busy_mode, session_scope}} of single"
+        " groups; policy may also be off.",
     )
     run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
     react_emoji: Names = key(
@@ -70,6 +71,14 @@ class ChatChannelSettings(Section):
     )
     progress: Literal["card", "text", "off"] = key(
         "card", "How a run in progress is shown: card, text or off."
+    )
+    auto_chat_context: bool = key(
+        True,
+        "Whether a message to the bot in a group comes with the latest messages before it; the app"
+        " needs the permission for all messages of groups.",
+    )
+    auto_chat_context_size: Annotated[Count, Field(le=50)] = key(
+        20, "How many messages that are, 1 to 50."
     )
     max_age_minutes: Count = key(
         60, "Minutes after which a delayed message gets an apology instead of a run."
@@ -95,6 +104,11 @@ class ChatChannelSettings(Section):
     def session_scope_in(self, chat_id: str) -> SessionScope:
         """Return what a conversation of the chat is."""
         return self.group(chat_id).session_scope or self.session_scope
+
+    def has_chat_context(self, chat_id: str) -> bool:
+        """Return True if a message to the bot in a group comes with earlier ones."""
+        override = self.group(chat_id).auto_chat_context
+        return self.auto_chat_context if override is None else override
 
     def busy_mode_in(self, chat_id: str) -> BusyMode:
         """Return how a message is handled while a run of the chat is active."""

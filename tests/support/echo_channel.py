@@ -16,12 +16,14 @@ from internal.channels.chat.transport import (
     IncomingMessage,
     OnAction,
     OnMessage,
+    PastMessage,
     QuestionContent,
     Reaction,
     RecalledMessage,
     ReceivedMessage,
     RemovedFromChat,
     RunContent,
+    TextContent,
     TransportHealth,
     TransportRejected,
     TransportUnavailable,
@@ -57,6 +59,7 @@ class EchoService:
     reactions: dict[str, list[str]] = field(default_factory=dict)
     failures: list[LarkspurError] = field(default_factory=list)
     connected: list[tuple[OnMessage, OnAction]] = field(default_factory=list)
+    delivered: list[IncomingMessage] = field(default_factory=list)
     is_lossy: bool = False
     is_reading_refused: bool = False
     attempts: int = 0
@@ -80,6 +83,7 @@ class EchoService:
     async def deliver(self, message: IncomingMessage) -> None:
         """Deliver a message, perhaps again, to one of the connected transports."""
         raw = msgspec.json.encode(_Event(message)).decode()
+        self.delivered.append(message)
         received = ReceivedMessage(message.message_id, message.chat_id, message.user_id, raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
@@ -177,8 +181,38 @@ class EchoTransport:
     async def display_name(self, user_id: str) -> str:
         return user_id.title()
 
+    async def read_message(self, message_id: str) -> PastMessage:
+        if self._service.is_reading_refused:
+            raise TransportRejected(f"{message_id} cannot be read")
+        for post in self._service.posts:
+            if post.message_id == message_id:
+                return PastMessage(message_id, "", _post_text(post), None, is_own=True)
+        for message in self._service.delivered:
+            if message.message_id == message_id:
+                return _past(message)
+        raise TransportRejected(f"there is no {message_id}")
+
+    async def read_recent(self, message: IncomingMessage, limit: int) -> list[PastMessage]:
+        if self._service.is_reading_refused:
+            raise TransportRejected("messages cannot be listed")
+        place = (message.chat_id, message.thread_id)
+        earlier = [
+            _past(each)
+            for each in self._service.delivered
+            if (each.chat_id, each.thread_id) == place and each.message_id != message.message_id
+        ]
+        return earlier[-limit:]
+
     async def has_posted_in(self, thread_id: str) -> bool:
         return any(each.reply_to.startswith(thread_id) for each in self._service.posts)
+
+
+def _post_text(post: EchoPost) -> str:
+    return post.content.text if isinstance(post.content, TextContent) else ""
+
+
+def _past(message: IncomingMessage) -> PastMessage:
+    return PastMessage(message.message_id, message.user_id, message.text or "", message.sent_at)
 
 
 def echo_message(

@@ -1,6 +1,6 @@
 """What chat channels read and write: chats, the delivery of messages, and run displays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
@@ -32,6 +32,24 @@ from internal.agent.store.stores import Stores
 
 _UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
 _MAX_TASKS = 500
+
+
+class KnownMessage(NamedTuple):
+    """What is known about a message: whether the bot sent it, and as the answer of a run.
+
+    `in_session`: it was taken into the current session, or is an answer of it.
+    """
+
+    is_own: bool = False
+    is_answer: bool = False
+    in_session: bool = False
+
+
+class KnownMessages(NamedTuple):
+    """Whether a conversation has a session, and what is known about messages, by their ids."""
+
+    has_session: bool
+    messages: Mapping[str, KnownMessage]
 
 
 class Chats:
@@ -109,6 +127,32 @@ class Chats:
 
         return await self._database.read(work)
 
+    async def list_known(
+        self, channel: Channel, app: str, scope: str, message_ids: Sequence[str]
+    ) -> KnownMessages:
+        """Return what is known about messages of a chat.
+
+        The session is the current one of the scope, which a message of that scope continues.
+        """
+        stores = self._stores
+
+        def work() -> Read[KnownMessages]:
+            session = yield from stores.sessions.get_current(channel, scope)
+            current = "" if session is None else session.id
+            found: dict[str, KnownMessage] = {}
+            for message_id in message_ids:
+                sent = yield from stores.outbox.get_sent(channel, app, message_id)
+                if sent is None:
+                    taken = yield from stores.inbox.get_session(channel, app, message_id)
+                else:
+                    taken = sent.session_id
+                is_answer = sent is not None and not sent.question_id and bool(sent.session_id)
+                is_known = bool(taken) and taken == current
+                found[message_id] = KnownMessage(sent is not None, is_answer, is_known)
+            return KnownMessages(bool(current), found)
+
+        return await self._database.read(work)
+
     async def find_run(self, name: str) -> tuple[Run, Task] | None:
         """Return the run with that id, or the newest run of the task with that id."""
         stores = self._stores
@@ -125,6 +169,8 @@ class Chats:
 
 MAX_WAITING = timedelta(minutes=1)
 """A message that waits longer to be sent is a backlog."""
+
+MAX_RUN_MESSAGES = 100
 
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""
@@ -298,6 +344,11 @@ class ChatDelivery:
     async def name_answerer(self, question_id: QuestionId, name: str) -> None:
         """Store the name of the person who answered, unless the answer has one."""
         await self._database.write(partial(self._stores.questions.name_answerer, question_id, name))
+
+    async def list_run_messages(self, run_id: str) -> list[str]:
+        """Return the messages that a run answers as their channel received them."""
+        work = partial(self._stores.inbox.list_raw, RunId(run_id), MAX_RUN_MESSAGES)
+        return await self._database.read(work)
 
     async def find_question(self, message_id: str) -> str:
         """Return the id of the question that a sent message asks, "" for other messages."""

@@ -71,6 +71,16 @@ class InboxState(NamedTuple):
     other_messages: int
 
 
+class SentMessage(NamedTuple):
+    """A message that was sent: the question that it asks, and the session of its run; "" for none.
+
+    The answer of a run has a session and no question.
+    """
+
+    question_id: str
+    session_id: str
+
+
 class _Text(msgspec.Struct):
     text: str = ""
     prompt: str = ""
@@ -177,6 +187,16 @@ class InboxStore:
         rows = yield Statement("raw_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
 
+    def get_session(self, channel: Channel, app: str, message_id: str, /) -> Read[str]:
+        """Return the session that a message was taken into, "" for none."""
+        rows = yield Statement("session_of_message", (channel, app, message_id))
+        return str(rows[0][0]) if rows else ""
+
+    def list_raw(self, run_id: RunId, limit: int, /) -> Read[list[str]]:
+        """Return the messages of a run as their channel received them, oldest first."""
+        rows = yield Statement("raw_messages_of_run", (run_id, limit))
+        return [str(row[0]) for row in rows]
+
     def withdraw(self, number: int, /) -> Write[None]:
         """Mark steering that was not delivered as handled."""
         yield Statement("withdraw_message", (number,))
@@ -258,6 +278,11 @@ class OutboxStore:
         """Return the id of the question that a sent message shows, "" when it shows none."""
         rows = yield Statement("question_of_message", (remote_id,))
         return str(rows[0][0]) if rows else ""
+
+    def get_sent(self, channel: Channel, app: str, remote_id: str, /) -> Read[SentMessage | None]:
+        """Return what a sent message is; None if it is not one of the outbox."""
+        rows = yield Statement("sent_message", (channel, app, remote_id))
+        return SentMessage(*rows[0]) if rows else None
 
     def get_backlog(
         self, channel: Channel, app: str, *, waiting_since: str, given_up_since: str

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 from cachetools import TTLCache
@@ -27,6 +27,7 @@ from internal.agent.domain.errors import Conflict, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Task, chat_name
 from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
+from internal.channels.chat.background import BackgroundReader, PromptBuilder
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import (
@@ -36,16 +37,19 @@ from internal.channels.chat.policy import (
     Reply,
     SenderContext,
     check_message,
+    is_for_bot,
+    needs_sender_lookup,
     needs_thread_lookup,
 )
 from internal.channels.chat.poll_loop import PollLoop
-from internal.channels.chat.prompts import PromptBuilder
 from internal.channels.chat.task_router import TaskRouter
 from internal.channels.chat.transport import (
     ChatTransport,
     IncomingMessage,
     RecalledMessage,
     RemovedFromChat,
+    TransportRejected,
+    TransportUnavailable,
     recall_id,
 )
 from internal.config.chat import ChatChannelSettings, SessionScope
@@ -53,10 +57,12 @@ from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
+ChatEvent = IncomingMessage | RecalledMessage | RemovedFromChat
+
 SWEEP_SECONDS = 30.0
 MAX_TRIES = 3
 _PAGE_SIZE = 1_000
-_CACHE_SIZE, _THREAD_SECONDS = 2_048, 3_600.0
+_CACHE_SIZE, _THREAD_SECONDS, _LOOKUP_TIMEOUT_SECONDS = 2_048, 3_600.0, 2.0
 
 
 def conversation_scope(channel: str, message: IncomingMessage, kind: SessionScope) -> str:
@@ -106,12 +112,14 @@ class InboxWorker:
         self._commands = CommandHandlers(
             gateway, people, self._answers, settings=settings, defaults=defaults
         )
-        self._prompts = PromptBuilder(people)
+        self._background = BackgroundReader(transport, gateway, people, settings)
+        self._prompts = PromptBuilder(self._background, people)
         self._router = TaskRouter(gateway, settings, defaults)
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
         self._busy: set[str] = set()
         self._failures: Counter[str] = Counter()
-        self._our_threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
+        self._threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
+        """Whether the bot takes part in a thread."""
 
     def wake(self) -> None:
         """Look for accepted messages now."""
@@ -148,8 +156,10 @@ class InboxWorker:
         Raises:
             Exception: it is not settled; the third failure settles it with an apology.
         """
+        message: ChatEvent | None = None
         try:
-            await self._dispatch(row)
+            message = await self._transport.parse(row.raw)
+            await self._dispatch(row, message)
         except Conflict:
             log.info("message already processed", extra={"message_id": row.message_id})
         except Exception:
@@ -157,12 +167,33 @@ class InboxWorker:
             if self._failures[row.message_id] < MAX_TRIES:
                 raise
             log.exception("message given up", extra={"message_id": row.message_id})
-            phrases = self._texts.phrases_for("")
-            await self._reply(row, phrases("failed_inside"))
+            await self._give_up(row, message)
         self._failures.pop(row.message_id, None)
 
-    async def _dispatch(self, row: InboundMessage) -> None:
-        match await self._transport.parse(row.raw):
+    async def _give_up(
+        self,
+        row: InboundMessage,
+        message: ChatEvent | None,
+    ) -> None:
+        """Settle a message that cannot be processed: with an apology if it is for the bot."""
+        is_foreign = isinstance(message, IncomingMessage) and not self._is_for_bot(message)
+        if is_foreign or isinstance(message, RecalledMessage | RemovedFromChat):
+            await self._ignore(row, "it cannot be processed")
+            return
+        phrases = self._texts.phrases_for("")
+        await self._reply(row, phrases("failed_inside"))
+
+    def _is_for_bot(self, message: IncomingMessage) -> bool:
+        in_our_thread = self._threads.get(message.thread_id, False)
+        sender = SenderContext("", datetime.now(UTC), in_our_thread=in_our_thread)
+        return is_for_bot(message, self._settings, sender)
+
+    async def _dispatch(
+        self,
+        row: InboundMessage,
+        message: ChatEvent | None,
+    ) -> None:
+        match message:
             case None:
                 await self._ignore(row, "it cannot be read")
             case RecalledMessage(message_id):
@@ -173,7 +204,7 @@ class InboxWorker:
                 self._listener.on_outgoing()
             case RemovedFromChat(at):
                 await self._leave(row, at)
-            case message:
+            case IncomingMessage():
                 await self._check(row, message)
 
     async def _leave(self, row: InboundMessage, at: datetime | None) -> None:
@@ -204,6 +235,9 @@ class InboxWorker:
         if await self._gateway.delivery.is_known(row.channel, row.app, recall):
             await self._ignore(row, "it was recalled")
             return
+        is_reply = needs_sender_lookup(message, self._settings)
+        if is_reply and await self._background.is_reply_to_bot(message):
+            message = message._replace(is_mention=True)
         sender = SenderContext(
             principal_id=self._people.principal_id(message.user_id),
             received=datetime.fromisoformat(row.received),
@@ -221,17 +255,37 @@ class InboxWorker:
     async def _is_in_our_thread(self, message: IncomingMessage) -> bool:
         if not needs_thread_lookup(message, self._settings):
             return False
-        if message.thread_id in self._our_threads:
-            return True
-        if found := await self._transport.has_posted_in(message.thread_id):
-            self._our_threads[message.thread_id] = True
+        thread_id = message.thread_id
+        if thread_id in self._threads:
+            return self._threads[thread_id]
+        found = await self._has_conversation(message)
+        try:
+            if not found:
+                async with asyncio.timeout(_LOOKUP_TIMEOUT_SECONDS):
+                    found = await self._transport.has_posted_in(thread_id)
+        except TransportRejected as error:
+            log.info("thread cannot be read", extra={"reason": str(error)})
+        except (TransportUnavailable, TimeoutError) as error:
+            log.info("thread not read", extra={"reason": str(error)})
+            return False  # the next message of the thread asks again
+        self._threads[thread_id] = found
         return found
+
+    async def _has_conversation(self, message: IncomingMessage) -> bool:
+        """Return True if a thread is a conversation of the bot, or its first message is known."""
+        transport, chat = self._transport, self._conversation(message)
+        known = await self._gateway.chats.list_known(
+            transport.name, transport.app, chat.scope, [message.thread_root_id]
+        )
+        root = known.messages[message.thread_root_id]
+        kind = self._settings.session_scope_in(message.chat_id)
+        return (known.has_session and kind == "thread") or root.is_own or root.in_session
 
     async def _handle(
         self, row: InboundMessage, message: IncomingMessage, accepted: Accepted
     ) -> None:
         if message.thread_id:
-            self._our_threads[message.thread_id] = True  # there will be a reply
+            self._threads[message.thread_id] = True  # there will be a reply
         chat = chat_name(row.channel, row.app, row.chat_id)
         context = MessageContext(
             Actor(accepted.principal, row.channel, chat),
@@ -242,7 +296,7 @@ class InboxWorker:
         )
         match await self._answer(context, accepted.text):
             case None:
-                await self._submit(context, accepted.text)
+                await self._submit(context, accepted.text or accepted.phrases("only_quote"))
             case Ignored(reason):
                 await self._ignore(row, reason)
             case result:
@@ -250,6 +304,8 @@ class InboxWorker:
 
     async def _answer(self, context: MessageContext, text: str) -> CommandResult | Ignored | None:
         """Take a text as a command, as a word that stops, or as an answer; None if it is none."""
+        if not text:  # only a quote
+            return None
         if (command := parse_command(text)) is not None:
             return await self._commands.handle(command, context)
         if (stopped := await self._commands.stop_by_word(text, context)) is not None:

@@ -19,6 +19,7 @@ from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
     ChatPost,
     ChatTransport,
+    IncomingMessage,
     QuestionContent,
     QuestionNotice,
     TextContent,
@@ -128,6 +129,8 @@ class OutboxSender:
         context = await self._delivery.get_reply_context(outgoing)
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
+        if outgoing.run_id and await self._has_unseen_media(outgoing.run_id):
+            text = f"{text}\n\n---\n{phrases('media_not_seen')}"
         account = f"{outgoing.channel}:{outgoing.app}:"
         mentions = tuple(
             each.removeprefix(account) for each in context.others if each.startswith(account)
@@ -137,6 +140,14 @@ class OutboxSender:
         replaces = "" if mentions else await self._displays.find_reply_place(pending)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, content, replaces)
         return await self._send_post(post, outgoing.key, since)
+
+    async def _has_unseen_media(self, run_id: str) -> bool:
+        """Return True if a message that a run answers has pictures or files."""
+        for raw in await self._delivery.list_run_messages(run_id):
+            message = await self._transport.parse(raw)
+            if isinstance(message, IncomingMessage) and message.has_media:
+                return True
+        return False
 
     async def _send_question(self, outgoing: OutgoingMessage, since: datetime | None) -> str:
         """Send a question, or update its message to show how it was settled."""

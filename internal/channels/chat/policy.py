@@ -112,6 +112,25 @@ def needs_thread_lookup(message: IncomingMessage, settings: ChatChannelSettings)
     )
 
 
+def is_for_bot(
+    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
+) -> bool:
+    """Return True if a message is one that the bot answers, whoever may talk to it."""
+    return not _not_for_bot(message, settings, sender)
+
+
+def needs_sender_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
+    """Return True if the decision depends on whether the message replies to the bot."""
+    return (
+        not message.is_direct
+        and bool(message.quoted_id)
+        and message.is_from_person
+        and settings.allow_groups
+        and _group_policy(settings, message.chat_id) != "off"
+        and not message.is_mention
+    )
+
+
 class ChatUsers:
     """The users of one account: their rights and names."""
 
@@ -179,7 +198,7 @@ def _ignore_reason(
     """Return why a message is ignored, "" if it is not."""
     if reason := _not_for_bot(message, settings, sender):
         return reason
-    return "it is empty" if message.text == "" else ""
+    return "it is empty" if message.text == "" and not message.quoted_id else ""
 
 
 def _not_for_bot(

@@ -3,8 +3,6 @@
 import re
 
 from internal.agent.domain.text import is_invisible
-from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.policy import ChatUsers
 
 MAX_NAME_LENGTH = 80
 LABEL_LENGTH = 6
@@ -12,20 +10,6 @@ LABEL_LENGTH = 6
 _TAGS = "message|quoted_message|recent_messages"
 _DELIMITER = re.compile(rf"[<\uff1c\u2039](?=[^\w<>]{{0,8}}(?:{_TAGS})\b)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"""[\[\](){}<>"'`:|\\\uff1a\uff1c\uff1e\u3010\u3011]+""")
-
-
-class PromptBuilder:
-    """Builds the prompts of the messages of one account."""
-
-    def __init__(self, people: ChatUsers) -> None:
-        self._people = people
-
-    async def build(self, message: MessageContext, text: str) -> str:
-        """Return what the model reads; "" if that is the text alone."""
-        if message.chat.is_direct:
-            return ""
-        user_id = message.incoming.user_id
-        return format_message(speaker_name(await self._people.name(user_id), user_id), text)
 
 
 def speaker_name(name: str, user_id: str) -> str:

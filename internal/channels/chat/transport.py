@@ -1,6 +1,6 @@
 """The interface between the chat application and one chat service."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
@@ -47,6 +47,8 @@ class ReceivedMessage(NamedTuple):
 class IncomingMessage(NamedTuple):
     """A message in a chat. `text` is None for an unsupported kind and "" for no content.
 
+    `is_mention`: it mentions the bot or, as the chat application sees it, replies to the bot.
+
     `quoted_id` is the message it replies to, `thread_id` its thread and `thread_root_id` the first
     message of that thread; "" for none. A message of a thread replies to another one only if the
     service says so.
@@ -65,6 +67,24 @@ class IncomingMessage(NamedTuple):
     thread_root_id: str = ""
     is_external: bool = False
     """The sender belongs to another organization."""
+    has_media: bool = False
+    """It contains pictures or files besides its text; the model does not get them."""
+
+
+class PastMessage(NamedTuple):
+    """A message that was sent to a chat before.
+
+    `user_id` is "" for a bot and `name` is "" if the service does not tell it. `is_own`: the bot
+    sent it. A recalled message has no text.
+    """
+
+    message_id: str
+    user_id: str
+    text: str
+    sent_at: datetime | None
+    name: str = ""
+    is_own: bool = False
+    is_recalled: bool = False
 
 
 class RecalledMessage(NamedTuple):
@@ -222,5 +242,14 @@ class ChatTransport(Protocol):
     async def display_name(self, user_id: str) -> str:
         """Return the name of a user."""
 
+    async def read_message(self, message_id: str) -> PastMessage:
+        """Return a message of a chat, with one call."""
+
+    async def read_recent(self, message: IncomingMessage, limit: int) -> Sequence[PastMessage]:
+        """Return the newest messages before a message, in its thread or else in its chat.
+
+        With one call; oldest first, at most `limit`, without recalled ones.
+        """
+
     async def has_posted_in(self, thread_id: str) -> bool:
-        """Return True if the bot has posted in a thread."""
+        """Return True if the bot has posted in a thread lately, with one call."""

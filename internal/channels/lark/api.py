@@ -315,6 +315,9 @@ def _file_part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
 
 _MESSAGES = "/open-apis/im/v1/messages"
 _MAX_PAGES = 20
+_WHOLE_CARDS = {"card_msg_content_type": "user_card_content"}
+"""Otherwise Lark flattens cards, and replaces newer ones by a request to upgrade the client."""
+CONTEXT_POLICY = SendPolicy(1, timeout=3.0, kind="read")
 _CLICK_POLICY = SendPolicy(1, timeout=1.5, kind="read")  # part of a click's three seconds
 
 
@@ -411,11 +414,32 @@ class LarkApi:
         )
         return _required_text(data.get("user") or {}, "name")
 
-    async def message(self, message_id: str) -> Mapping[str, Any]:
-        """Return a message, or an empty mapping."""
-        call = LarkRequest("GET", _message_path(message_id))
-        items = (await self._api.call(call, _READ_POLICY)).get("items")
-        return items[0] if isinstance(items, list) and items else {}
+    async def message(
+        self, message_id: str, policy: SendPolicy = _READ_POLICY
+    ) -> Mapping[str, Any]:
+        """Return a message, with the card as it was sent, or an empty mapping."""
+        call = LarkRequest("GET", _message_path(message_id), query=_WHOLE_CARDS)
+        items = _items(await self._api.call(call, policy))
+        return items[0] if items else {}
+
+    async def newest_messages(
+        self, kind: str, container: str, *, until: float | None, limit: int
+    ) -> list[Mapping[str, Any]]:
+        """Return the newest messages of a `chat` or a `thread`, newest first, with one call.
+
+        `until` is in seconds; a thread cannot be limited by time.
+        """
+        query = {
+            "container_id_type": kind,
+            "container_id": container,
+            "sort_type": "ByCreateTimeDesc",
+            "page_size": str(limit),
+            **_WHOLE_CARDS,
+        }
+        if kind == "chat" and until is not None:
+            query["end_time"] = str(int(until) + 1)
+        data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query), CONTEXT_POLICY)
+        return _items(data)
 
     async def messages(
         self, kind: str, container: str, since: float
@@ -443,6 +467,12 @@ class LarkApi:
 
 def _message_path(message_id: str, rest: str = "") -> str:
     return f"{_MESSAGES}/{quote(message_id, safe='')}{rest}"
+
+
+def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    items = data.get("items")
+    found = items if isinstance(items, list) else []
+    return [item for item in found if isinstance(item, dict)]
 
 
 def _required_text(data: Mapping[str, Any], name: str) -> str:

@@ -14,6 +14,7 @@ from internal.channels.chat.transport import (
     IncomingMessage,
     OnAction,
     OnMessage,
+    PastMessage,
     QuestionContent,
     Reaction,
     RecalledMessage,
@@ -28,7 +29,6 @@ from internal.channels.lark.api import (
     QUESTION_POLICY,
     LarkApi,
     LarkClient,
-    LarkRejected,
     as_json,
 )
 from internal.channels.lark.card_actions import CardActionHandler
@@ -40,9 +40,11 @@ from internal.channels.lark.events import (
     LarkMessage,
     LarkRecall,
     LarkRemoval,
+    has_media,
     message_text,
     read_event,
 )
+from internal.channels.lark.history.message_reader import MessageReader
 from internal.channels.lark.message_format import (
     MAX_TEXT_EDITS,
     progress_card,
@@ -80,6 +82,7 @@ class LarkTransport:
         self._client = LarkClient(credentials, clock)
         self._api = LarkApi(self._client)
         self.identity = BotIdentity(self._api)
+        self._reader = MessageReader(self._api, self.app)
         self._replies = ReplySender(self._api, self.app, replaces_texts=settings.progress == "text")
         self._connection = LarkConnection(credentials, self._on_event, clock, timeouts)
         self._source, self._is_tenant_known = EventSource(self.app), False
@@ -174,15 +177,17 @@ class LarkTransport:
         """Return a user's name; the app needs the contact permission for it."""
         return await self._api.name_of(user_id)
 
+    async def read_message(self, message_id: str) -> PastMessage:
+        """Return a message; the app needs a permission to read messages."""
+        return await self._reader.read(message_id)
+
+    async def read_recent(self, message: IncomingMessage, limit: int) -> list[PastMessage]:
+        """Return earlier messages; in groups the app needs the one for all messages."""
+        return await self._reader.read_recent(message, limit)
+
     async def has_posted_in(self, thread_id: str) -> bool:
-        """Return True if the bot has posted in a thread, False if the thread may not be read."""
-        try:
-            async for item in self._api.messages("thread", thread_id, 0.0):
-                if (item.get("sender") or {}).get("id") == self.app:
-                    return True
-        except LarkRejected as error:
-            log.info("thread cannot be read", extra={"reason": str(error)})
-        return False
+        """Return True if one of the newest messages of a thread is the bot's."""
+        return await self._reader.has_own_in(thread_id)
 
     async def _find_tenant(self) -> None:
         """Ask for the tenant once; without an answer it is that of the first event."""
@@ -221,6 +226,7 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
         is_external=message.is_external,
+        has_media=has_media(message),
     )
 
 

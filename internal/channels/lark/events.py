@@ -15,7 +15,12 @@ from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage
 
 _KEY = re.compile(r"@_user_\d+|@_all")
-_FIXED = {"img": "[image]", "media": "[video]", "hr": "\n---\n"}
+_FIXED = {
+    "img": "[image: not visible to you yet]",
+    "media": "[video: not visible to you yet]",
+    "hr": "\n---\n",
+}
+_MEDIA_TAGS = frozenset({"img", "media"})
 _BLANKS = re.compile(r"[ \t]{2,}")
 
 
@@ -220,20 +225,41 @@ def message_text(message: LarkMessage, bot: str) -> str | None:
 
     Returns None for unsupported types and "" for malformed content.
     """
-    reader = _READERS.get(message.kind)
+    return content_text(message.kind, message.content, message.mentions, bot)
+
+
+def content_text(kind: str, content: str, mentions: Sequence[Mention], bot: str = "") -> str | None:
+    """Return the text of a message's content, with names for mentions but those of `bot`.
+
+    Returns None for unsupported types and "" for malformed content.
+    """
+    reader = _READERS.get(kind)
     if reader is None:
         return None
-    try:
-        content = msgspec.json.decode(message.content)
-    except msgspec.DecodeError:
-        return ""
-    if not isinstance(content, dict):
-        return ""
     names = {
         mention.key: "" if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
-        for mention in message.mentions
+        for mention in mentions
     }
-    return reader(content, names).strip()
+    return reader(_read_content(content), names).strip()
+
+
+def has_media(message: LarkMessage) -> bool:
+    """Return True for a rich text with pictures or videos."""
+    if message.kind != "post":
+        return False
+    return any(
+        part.get("tag") in _MEDIA_TAGS
+        for row in _rows(_post_body(_read_content(message.content)))
+        for part in row
+    )
+
+
+def _read_content(content: str) -> dict[str, Any]:
+    try:
+        decoded = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
 def _open_id(ids: _Ids | None) -> str:
@@ -254,15 +280,27 @@ def _text(content: dict[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _post(content: dict[str, Any], names: Mapping[str, str]) -> str:
-    """Return a rich text as Markdown, with or without its language level."""
-    if "content" not in content:
-        content = next((each for each in content.values() if isinstance(each, dict)), {})
-    rows, title = content.get("content"), content.get("title")
+    """Return a rich text as Markdown."""
+    content = _post_body(content)
+    title = content.get("title")
     lines = [f"# {title}\n"] if isinstance(title, str) and title.strip() else []
-    for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():
-        parts = [part for part in row if isinstance(part, dict)] if isinstance(row, list) else []
-        lines.append("".join(_part(part, names) for part in parts))
+    lines += ("".join(_part(part, names) for part in row) for row in _rows(content))
     return "\n".join(lines)
+
+
+def _post_body(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a rich text without its language level, if it has one."""
+    if "content" in content:
+        return content
+    return next((each for each in content.values() if isinstance(each, dict)), {})
+
+
+def _rows(content: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    rows = content.get("content")
+    return [
+        [part for part in row if isinstance(part, dict)] if isinstance(row, list) else []
+        for row in (rows if isinstance(rows, list) else ())
+    ]
 
 
 def _part(part: dict[str, Any], names: Mapping[str, str]) -> str:

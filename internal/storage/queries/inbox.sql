@@ -56,3 +56,10 @@ update inbox set status = 'handled' where number = $1 and status = 'assigned' an
 
 -- name: withdraw_messages_of_run
 update inbox set status = 'handled' where run_id = $1 and status = 'assigned' and steer = 1;
+
+-- name: session_of_message
+select session_id from inbox
+where channel = $1 and app = $2 and message_id = $3 and session_id is not null;
+
+-- name: raw_messages_of_run
+select raw from inbox where run_id = $1 order by number limit $2;

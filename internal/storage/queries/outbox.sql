@@ -73,3 +73,9 @@ select
 
 -- name: delete_outbox_of_session
 delete from outbox where run_id in (select id from runs where session_id = $1);
+
+-- name: sent_message
+select outbox.question_id, coalesce(runs.session_id, '')
+from outbox left join runs on runs.id = outbox.run_id
+where outbox.remote_id = $3 and outbox.remote_id <> ''
+    and outbox.channel = $1 and outbox.app = $2 limit 1;

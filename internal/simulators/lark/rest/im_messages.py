@@ -1,5 +1,6 @@
 """Messages of bots: send, reply, patch, edit, recall, read, forward."""
 
+from internal.simulators.lark.cards.card_forms import CARD_FORMS, card_in_form
 from internal.simulators.lark.cards.card_json import is_shared, read_card
 from internal.simulators.lark.errors import (
     CARD_REFUSED,
@@ -199,7 +200,17 @@ def get(state: LarkState, call: RestCall) -> Json:
     children = [
         {**child.public(), "upper_message_id": message.message_id} for child in message.children
     ]
-    return {"items": [message.public(), *children]}
+    return {"items": [_shown(state, call, message), *children]}
+
+
+def _shown(state: LarkState, call: RestCall, message: ChatMessage) -> Json:
+    """Return a message with its card in the requested form, by default flattened."""
+    shown = message.public()
+    card = state.shown_card(message)
+    if card is not None and not message.deleted:
+        kind = call.choice("card_msg_content_type", CARD_FORMS, "")
+        shown["body"] = {"content": encode(card_in_form(card, kind)).decode()}
+    return shown
 
 
 def list_messages(state: LarkState, call: RestCall) -> Json:
@@ -220,7 +231,8 @@ def list_messages(state: LarkState, call: RestCall) -> Json:
     orders = frozenset({"ByCreateTimeAsc", "ByCreateTimeDesc"})
     if call.choice("sort_type", orders, "ByCreateTimeAsc") == "ByCreateTimeDesc":
         found.reverse()
-    return call.page([message.public() for message in found])
+    page = call.page(found)
+    return {**page, "items": [_shown(state, call, message) for message in page["items"]]}
 
 
 def _between(found: list[ChatMessage], call: RestCall) -> list[ChatMessage]:

@@ -84,7 +84,7 @@ def test_a_post_becomes_markdown() -> None:
     said = message_text(message(content, "post", *mentions), BOT)
     assert said is not None
     assert said.startswith("# Plan\n\n**bold **[here](https://a.example)@Two@all")
-    assert "[image]:SMILE:" in said
+    assert "[image: not visible to you yet]:SMILE:" in said
     assert "```python\nx = 1\n```" in said
     assert "---" in said
     assert message_text(message({"zh_cn": content}, "post", *mentions), BOT) == said

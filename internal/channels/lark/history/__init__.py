@@ -1,0 +1,4 @@
+"""Messages that were sent before, as text.
+
+Reading order: `message_reader` (what Lark's message API returns), `card_text` (cards).
+"""
