@@ -117,7 +117,8 @@ def _mention(part: MessagePart, user_ids: Sequence[str]) -> MessagePart:
         case _:
             tags = " ".join(f'<at user_id="{user_id}"></at>' for user_id in user_ids)
             content["text"] = f"{tags}\n{content['text']}"
-    return part._replace(content=as_json(content))
+    simpler = tuple(_mention(each, user_ids) for each in part.alternatives)
+    return part._replace(content=as_json(content), alternatives=simpler)
 
 
 def send_uuid(key: str, form: str, number: int) -> str:

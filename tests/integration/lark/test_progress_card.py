@@ -39,6 +39,16 @@ async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Pat
         await lark.settled()
 
 
+async def test_a_message_gets_one_of_several_reactions(tmp_path: Path) -> None:
+    settings = with_values(SHOWS, progress="off", react_emoji=("OneSecond", "THINKING"))
+    async with open_lark_gateway(tmp_path, [Reply("done", hold="go")], settings) as lark:
+        asked = await lark.say("work")
+        await lark.sim.until(lambda _: emojis(lark, asked) == [settings.working_emoji(asked)])
+        assert settings.working_emoji(asked) in {"OneSecond", "THINKING"}
+        lark.core.model.release("go")
+        await lark.sim.until(lambda _: emojis(lark, asked) == [])
+
+
 async def test_one_card_shows_plan_and_tools_and_becomes_the_answer(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
         asked = await lark.say("look around")

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark import user_actions
+from internal.simulators.lark.errors import NOT_IN_CHAT
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.websocket.delivery import EventPush
 from tests.integration.lark.test_busy_mode import handled, statuses, until, until_statuses
+from tests.integration.lark.test_progress_card import PLANNED, until_closed
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
@@ -60,6 +62,26 @@ async def test_runs_in_the_chat_are_stopped_without_a_reply(
 async def open_displays(lark: LarkGateway) -> int:
     displays = lark.core.services.gateway.run_displays
     return len(await displays.list_unfinished(f"lark:{APP.app_id}"))
+
+
+async def test_a_card_and_a_reaction_in_the_chat_are_given_up_at_once(tmp_path: Path) -> None:
+    settings = ChatChannelSettings()
+    async with open_lark_gateway(tmp_path, PLANNED, settings) as lark:
+        asked = await ask(lark, "look around")
+        messages = lark.sim.lark.state.messages
+        await lark.sim.until(lambda _: messages[asked].reactions and lark.from_bot(lark.group))
+        await until(lark, partial(has_requests, lark, 3))
+        remove(lark)
+        begun = len(lark.sim.log)
+        await until_statuses(lark, "cancelled")
+        await until_closed(lark)
+        refused = [each.what for each in lark.sim.log[begun:] if each.code == NOT_IN_CHAT]
+        assert len(refused) == len(set(refused)) <= 3
+        assert (await lark.channel.backlog()).given_up == 0
+
+
+async def has_requests(lark: LarkGateway, count: int) -> bool:
+    return len(lark.core.model.requests) == count
 
 
 async def test_other_chats_go_on(tmp_path: Path) -> None:
