@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from internal.simulators.lark.model import App
 from tests.browser.gateway import LARKSPUR
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -64,3 +65,14 @@ def test_the_key_is_never_a_cookie_and_files_are_shown_with_it(
     page.evaluate("localStorage.clear()")
     page.reload()
     expect(page.get_by_role("status")).to_contain_text("It contains the key")
+
+
+def test_a_typed_name_is_a_mention(chat_page: str, context: Callable[..., BrowserContext]) -> None:
+    page = context().new_page()
+    page.goto(chat_page)
+    page.locator("#chats button", has_text="Product").click()
+    page.get_by_label("Message", exact=True).fill("@Larkspur good morning, @allies")
+    with page.expect_request("**/send") as sending:
+        page.keyboard.press("Enter")
+    bot = App("cli_larksim", "any").open_id
+    assert sending.value.post_data_json["mentions"] == [bot]

@@ -13,7 +13,6 @@ let state = { people: [], chats: [], apps: [], faults: {} };
 let me = "";
 let chat = "";
 let replying = null;
-let mentioned = [];
 let toastTimer = 0;
 
 function notify(sentence, kind = "info") {
@@ -134,11 +133,10 @@ async function send(event) {
   event?.preventDefault();
   const text = byId("text").value.trim();
   if (!text) return;
-  const mentions = mentioned.filter((one) => text.includes(`@${one.name}`)).map((one) => one.id);
+  const mentions = mentionable().filter((one) => hasMention(text, one.name)).map((one) => one.open_id);
   const sent = await attempt(act("send", { person: me, chat, text, mentions, ...(replying ?? {}) }));
   if (!sent) return;
   byId("text").value = "";
-  mentioned = [];
   reply(null);
 }
 
@@ -153,20 +151,26 @@ async function upload(file) {
   await attempt(act("upload", { person: me, chat, name: file.name || "image.png", data, image: file.type.startsWith("image/") && !file.type.includes("svg") }));
 }
 
-function offerPeople() {
-  const bar = byId("people");
+function hasMention(text, name) {
+  return text.split(`@${name}`).slice(1).some((rest) => !/^\w/.test(rest));
+}
+
+function mentionable() {
   const now = currentChat();
   const bots = state.apps.filter((one) => now?.bots.includes(one.app_id));
   const people = state.people.filter((one) => now?.members.includes(one.open_id) && one.open_id !== me);
-  const everyone = { open_id: "all", name: "all" };
+  return [...bots, ...people, { open_id: "all", name: "all" }];
+}
+
+function offerPeople() {
+  const bar = byId("people");
   const choose = (one) => {
     const field = byId("text");
     field.value = field.value.replace(/@$/, "") + `@${one.name} `;
-    mentioned.push({ id: one.open_id, name: one.name });
     bar.hidden = true;
     field.focus();
   };
-  bar.replaceChildren(...[...bots, ...people, everyone].map((one) => h("button", { type: "button", onclick: () => choose(one) }, `@${one.name}`)));
+  bar.replaceChildren(...mentionable().map((one) => h("button", { type: "button", onclick: () => choose(one) }, `@${one.name}`)));
   bar.hidden = !bar.hidden;
 }
 
