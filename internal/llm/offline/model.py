@@ -32,6 +32,8 @@ from internal.llm.registry import OFFLINE_MODEL
 
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+")
 _FEEDBACK = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
+_BACKGROUND = re.compile(r"<(quoted_message|recent_messages)\b[^>]*>.*?</\1>\s*", re.DOTALL)
+_MESSAGE_TAG = re.compile(r"^</?message\b[^>\n]*>$", re.MULTILINE)
 _STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
 _MAX_LINE_CHARACTERS = 300
 _COMPLEX = 3  # with tool_job many tool jobs a plan is complex: each step is opened with `clarify`
@@ -237,6 +239,16 @@ def _jobs_in(request_text: str) -> list[Job]:
     return parse_jobs(request_text) or parse_jobs(request_text.strip().rpartition("\n")[2])
 
 
+def _words(message: Message) -> str:
+    """Return what the person wrote: the text without speakers and without what it refers to."""
+    text = replace_surrogates(message.text).strip()
+    while block := _BACKGROUND.match(text):
+        text = text[block.end() :]
+    if text.startswith("<message from="):
+        text = _MESSAGE_TAG.sub("", text)
+    return text.strip()
+
+
 def _last_request(
     messages: Sequence[Message], *, is_understood: bool
 ) -> tuple[str, Sequence[Message]]:
@@ -245,13 +257,11 @@ def _last_request(
     If a message that the demo understands is wanted and there is one, the last such message counts.
     """
     requests = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
-    known = [
-        n for n in requests if is_understood and _jobs_in(replace_surrogates(messages[n].text))
-    ]
+    known = [n for n in requests if is_understood and _jobs_in(_words(messages[n]))]
     if not requests:
         return "", ()
     n = (known or requests)[-1]
-    return replace_surrogates(messages[n].text), messages[n + 1 :]
+    return _words(messages[n]), messages[n + 1 :]
 
 
 def _line(text: str) -> str:

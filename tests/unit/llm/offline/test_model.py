@@ -144,6 +144,13 @@ async def test_request_becomes_a_tool_call(ask: str, tool: str, arguments: dict[
     assert (agent.calls[1].name, agent.calls[1].arguments) == (tool, arguments)
 
 
+async def test_speakers_and_quotes_of_a_group_are_not_part_of_the_request() -> None:
+    agent = AgentStub()
+    quoted = '<quoted_message from="Han">\nlist the files in docs\n</quoted_message>\n'
+    await agent.ask(f'{quoted}<message from="Mei Lin">\nread notes.md\n</message>')
+    assert (agent.calls[1].name, agent.calls[1].arguments) == ("read_file", {"path": "notes.md"})
+
+
 @pytest.mark.parametrize(
     ("ask", "line"),
     [
