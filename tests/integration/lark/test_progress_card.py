@@ -16,7 +16,7 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, LarkGateway, open_lark, open_lark_gateway
+from tests.support.lark_gateway import APP, LarkGateway, open_lark, open_lark_gateway, shown_text
 
 SHOWS = ChatChannelSettings()
 PLANNED = [
@@ -182,6 +182,28 @@ async def test_a_stopped_run_says_so_in_its_card(tmp_path: Path) -> None:
         [answer, _] = lark.from_bot()
         assert answer.parent_id == asked
         assert "topped" in lark.replies()[0]
+
+
+async def test_the_answer_after_a_question_is_a_new_message_below_it(tmp_path: Path) -> None:
+    question = Call("request_user", {"question": "Which colour?"})
+    script = [
+        Reply(calls=[plan("paint")]),
+        Reply(calls=[Call("list_dir", {"path": "."})]),
+        Reply(calls=[question], hold="ask"),
+        Reply("All done."),
+    ]
+    async with open_lark_gateway(tmp_path, script, SHOWS) as lark:
+        await lark.say("paint it")
+        await lark.sim.until(lambda _: "✓ List a folder" in card_text(lark))
+        lark.core.model.release("ask")
+        await lark.sim.until(lambda _: len(lark.from_bot()) == 2)
+        await lark.sim.until(lambda _: "Waiting" in title(lark))
+        await lark.say("green")
+        assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        shown = [shown_text(lark.sim, one) for one in lark.from_bot()]
+        assert shown == [None, None, "All done."]
+        assert "The reply is below." in card_text(lark)
 
 
 async def test_a_long_answer_begins_in_the_card(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ class DisplayState(msgspec.Struct):
     `reacting` and `sending` are stored before their calls. If they are set without an id, the call
     is repeated, which returns the id of what exists. `unknown_until` is stored before an update and
     restored when its outcome is known. `lost`: the message cannot be updated any more. `resting`:
-    the run waits for a person. After the run has ended, its progress is not written any more and
-    `reply_place` is the message that the reply replaces, "" for none. `failures` counts failed
-    attempts, since `failing_since`, to show the last state and to remove the reaction.
+    the run waits for a person. `asked`: it has waited, and its question is below the message.
+    After the run has ended, its progress is not written any more and `reply_place` is the message
+    that the reply replaces, "" for none. `failures` counts failed attempts, since `failing_since`,
+    to show the last state and to remove the reaction.
     """
 
     reacting: bool = False
@@ -32,6 +33,7 @@ class DisplayState(msgspec.Struct):
     edits: int = 0
     lost: bool = False
     resting: bool = False
+    asked: bool = False
     ended: bool = False
     reply_place: str = ""
     failures: int = 0
@@ -46,7 +48,8 @@ class DisplayState(msgspec.Struct):
         """Decide where the reply belongs, once and for all attempts to send it."""
         self.ended = True
         is_settled = bool(self.message) and not self.lost and now >= self.unknown_until
-        if is_settled and now - self.sent_at <= MAX_SILENT_SECONDS:
+        # a reply above the question would not be seen
+        if is_settled and not self.asked and now - self.sent_at <= MAX_SILENT_SECONDS:
             self.reply_place = self.message
 
     def note_failure(self, now: float) -> float | None:

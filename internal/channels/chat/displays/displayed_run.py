@@ -120,6 +120,7 @@ class DisplayedRun:
         if wait is None:
             self._state.failures = 0
         self._state.resting = True
+        self._state.asked = self._state.asked or self._state.has_message
         await self._save(wait or 0.0)
 
     async def hand_over(self) -> bool:
