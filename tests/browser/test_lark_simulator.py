@@ -75,4 +75,6 @@ def test_a_typed_name_is_a_mention(chat_page: str, context: Callable[..., Browse
     with page.expect_request("**/send") as sending:
         page.keyboard.press("Enter")
     bot = App("cli_larksim", "any").open_id
-    assert sending.value.post_data_json["mentions"] == [bot]
+    sent = sending.value.post_data_json
+    assert sent is not None
+    assert sent["mentions"] == [bot]
