@@ -214,10 +214,13 @@ async def test_a_thread_that_begins_with_the_question_is_its_thread(tmp_path: Pa
         assert await one.until_answered() == one.boss.name
 
 
-async def test_with_the_mention_policy_a_reply_needs_a_mention(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mention", [False, True])
+async def test_with_the_mention_policy_a_reply_to_the_card_needs_no_mention(
+    tmp_path: Path, mention: bool
+) -> None:
     async with asked_in_group(tmp_path, "approval", "mention") as one:
-        assert await one.response_to(one.say("OK", to=one.card)) == ([], [])
-        await one.say("OK", to=one.card, mention=True)
+        assert await one.response_to(one.say("OK")) == ([], [])
+        await one.say("OK", to=one.card, mention=mention)
         assert await one.until_answered() == one.boss.name
 
 
