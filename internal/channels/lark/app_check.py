@@ -1,7 +1,7 @@
 """Check the app in Lark's developer console: credentials, bot, scopes, events and callbacks.
 
-Lark's own command line reads the same calls: events are those of the published version, callbacks
-those of the app.
+Events are those of the published version, callbacks those of the app. This was read in the SDK's
+models and in public clients; it was not tried with a real app.
 """
 
 from collections.abc import AsyncGenerator, Mapping
