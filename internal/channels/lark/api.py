@@ -57,11 +57,12 @@ class LarkUnavailable(TransportUnavailable):
         self.log_id = log_id
 
 
-CallKind = Literal["reply", "question", "read", "final", "progress", "reaction"]
+CallKind = Literal["reply", "replace", "question", "read", "final", "progress", "reaction"]
 """What a call is for, the most important first. `final` is the last state of a display."""
 
 _SLOTS: dict[CallKind, int] = {
     "reply": 16,
+    "replace": 24,
     "question": 4,
     "read": 4,
     "final": 2,

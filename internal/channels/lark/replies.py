@@ -43,7 +43,8 @@ FINAL_CODES = frozenset(
 """No other form would be accepted: not in the chat, no permission, content not allowed."""
 FORM_CODES = frozenset({230025, 230099})
 """The content is too long, or it is no valid card."""
-_REPLACE_POLICY = SendPolicy(max_attempts=2, max_delay=2.0)
+_REPLACE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="replace")
+"""The sender repeats it, then sends a new message."""
 _CLOCK_SKEW_SECONDS = 60.0
 
 ReplyContent = TextContent | QuestionContent | QuestionNotice

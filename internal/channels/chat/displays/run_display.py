@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 SWEEP_SECONDS = 5.0
 HAND_OVER_SECONDS = 20.0
 """The reply waits at most so long for the process that displays the run; longer than a lease."""
-MAX_REPLACE_ATTEMPTS = 3
+MAX_REPLACE_ATTEMPTS = 2
 """A reply that could not replace the message so often is sent as a new one."""
 HAND_OVER_CHECK_SECONDS = 0.2
 
