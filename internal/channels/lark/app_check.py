@@ -71,7 +71,8 @@ _SCOPES = (
     _Need(
         ("im:message.group_msg",),
         "warn",
-        "in groups only mentions are received, and a reply with unknown outcome is not found again",
+        "in groups only mentions are received, the messages before them are not read, and a reply"
+        " with unknown outcome is not found again",
     ),
     _Need(
         ("contact:user.base:readonly", "contact:contact.base:readonly"),

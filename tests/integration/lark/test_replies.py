@@ -53,7 +53,9 @@ async def test_a_message_delivered_six_times_is_answered_once(tmp_path: Path) ->
 
 
 async def test_in_a_group_only_mentions_are_answered(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("I am here."), Reply("second")]) as lark:
+    settings = with_values(QUIET, auto_chat_context=False)
+    script = [Reply("I am here."), Reply("second")]
+    async with open_lark_gateway(tmp_path, script, settings) as lark:
         loud = replace(lark.sim.app, hears_all=True)
         lark.sim.lark.state.apps[loud.app_id] = loud
         await lark.sim.send_text(lark.person, lark.group, "nobody asked you")
