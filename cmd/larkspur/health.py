@@ -58,10 +58,12 @@ def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> Comp
     link = channel.link
     details = [f"{link.status}: {link.why}" if link.why else link.status]
     if backlog is not None and backlog.waiting:
-        details.append(f"{backlog.waiting} messages have waited for over a minute to be sent")
+        subject = "1 message has" if backlog.waiting == 1 else f"{backlog.waiting} messages have"
+        details.append(f"{subject} waited for over a minute to be sent")
     if backlog is not None and backlog.given_up:
-        details.append(
-            f"{backlog.given_up} messages of the last day were given up; see `larkspur lark dead`"
-        )
+        is_one = backlog.given_up == 1
+        subject = "1 message" if is_one else f"{backlog.given_up} messages"
+        verb = "was" if is_one else "were"
+        details.append(f"{subject} of the last day {verb} given up; see `larkspur lark dead`")
     is_ok = link.status == "connected" and not any(backlog or ())
     return ComponentHealth(is_ok, link.since, "; ".join(details))

@@ -1,7 +1,7 @@
 """A chat service in memory and its transport: the smallest complete chat channel."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -133,7 +133,7 @@ class EchoTransport:
             return None
         return event.message or RecalledMessage(event.recalled)
 
-    async def send(self, post: ChatPost, *, idempotency_key: str) -> str:
+    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
         service = self._service
         service.attempts += 1
         service.notify()
@@ -153,7 +153,9 @@ class EchoTransport:
             raise TransportUnavailable("the response was lost", unconfirmed=True)
         return found.message_id
 
-    async def find_sent(self, post: ChatPost, since: datetime) -> str:
+    async def find_sent(
+        self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
+    ) -> str:
         if self._service.is_reading_refused:
             raise TransportRejected(f"posts since {since} cannot be listed")
         same = (post.chat_id, post.reply_to, type(post.content))
@@ -161,6 +163,7 @@ class EchoTransport:
             each.message_id
             for each in self._service.posts
             if (each.chat_id, each.reply_to, type(each.content)) == same
+            and each.message_id not in known
         )
         return next(found, "")
 

@@ -172,6 +172,9 @@ MAX_WAITING = timedelta(minutes=1)
 
 MAX_RUN_MESSAGES = 100
 
+OVERTAKEN_AFTER = timedelta(seconds=30)
+"""A message that fails by itself for longer no longer delays replies to other messages."""
+
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""
 
@@ -259,9 +262,19 @@ class ChatDelivery:
         return await self._database.read(work)
 
     async def list_due(self, channel: Channel, app: str, limit: int) -> list[PendingMessage]:
-        """Return the oldest unsent message of each chat that may be tried now."""
-        list_due = self._stores.outbox.list_due
-        work = partial(list_due, channel, app, now=self._now(), limit=limit)
+        """Return the oldest unsent message of each chat that may be tried now.
+
+        A message that has failed by itself for over 30 s is overtaken by replies to other messages.
+        """
+        now = self._clock.now()
+        work = partial(
+            self._stores.outbox.list_due,
+            channel,
+            app,
+            now=rfc3339(now),
+            limit=limit,
+            failing_since=rfc3339(now - OVERTAKEN_AFTER),
+        )
         return await self._database.read(work)
 
     async def begin_attempt(self, number: int) -> bool:
@@ -269,11 +282,32 @@ class ChatDelivery:
         work = partial(self._stores.outbox.begin_attempt, number, self._now())
         return await self._database.write(work) is not None
 
-    async def postpone(self, number: int, seconds: float, failure: str) -> None:
-        """Store why an attempt failed; the next one may be made after `seconds`."""
+    async def postpone(
+        self,
+        number: int,
+        seconds: float,
+        failure: str,
+        *,
+        unconfirmed: bool,
+        isolated: bool = False,
+    ) -> None:
+        """Store why an attempt failed; the next one may be made after `seconds`.
+
+        `unconfirmed`: an attempt so far may have sent the message. `isolated`: other calls of the
+        account succeed.
+        """
         next_try = rfc3339(self._clock.now() + timedelta(seconds=seconds))
-        work = partial(self._stores.outbox.postpone, number, next_try, failure)
+        postpone = self._stores.outbox.postpone
+        work = partial(
+            postpone, number, next_try, failure, unconfirmed=unconfirmed, isolated=isolated
+        )
         await self._database.write(work)
+
+    async def list_sent_ids(self, outgoing: OutgoingMessage, since: str) -> frozenset[str]:
+        """Return the channel's ids of the messages sent since then to the chat of a message."""
+        return await self._database.read(
+            partial(self._stores.outbox.list_sent_ids, outgoing, since)
+        )
 
     async def mark_sent(self, number: int, remote_id: str) -> None:
         """Settle a message that was sent; `remote_id` is the channel's id for it."""

@@ -55,12 +55,19 @@ def reply_key(run_id: str) -> str:
 
 
 class PendingMessage(NamedTuple):
-    """An outgoing message to send. `first_attempt` is RFC 3339, None before the first attempt."""
+    """An outgoing message to send.
+
+    `first_attempt` and `unknown_since`, the first attempt with unknown outcome, are RFC 3339, None
+    if there was none. `isolated_failures` counts the attempts that failed while the service worked
+    otherwise.
+    """
 
     number: int
     outgoing: OutgoingMessage
     attempts: int
     first_attempt: str | None
+    unknown_since: str | None = None
+    isolated_failures: int = 0
 
 
 class OutgoingState(NamedTuple):

@@ -233,20 +233,41 @@ class OutboxStore:
         return bool(rows)
 
     def list_due(
-        self, channel: Channel, app: str, *, now: str, limit: int
+        self, channel: Channel, app: str, *, now: str, limit: int, failing_since: str = ""
     ) -> Read[list[PendingMessage]]:
-        """Return the oldest pending message of each chat whose next attempt is due."""
-        rows = yield Statement("due_messages", (channel, app, now, limit))
-        return [PendingMessage(row[0], _outgoing(row), row[11], row[12]) for row in rows]
+        """Return the oldest pending message of each chat whose next attempt is due.
+
+        A message that fails by itself, and was first tried before `failing_since`, only delays
+        messages of its run and replies to the same message.
+        """
+        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
+        return [PendingMessage(row[0], _outgoing(row), *row[11:]) for row in rows]
 
     def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
-        """Count an attempt before it is made. Return the count, None when already settled."""
+        """Count an attempt before it is made. Return the count, None when already settled.
+
+        Its outcome is unknown until `postpone` or a settlement says otherwise.
+        """
         rows = yield Statement("begin_attempt", (number, now))
         return rows[0][0] if rows else None
 
-    def postpone(self, number: int, next_attempt: str, failure: str, /) -> Write[None]:
-        """Store why an attempt failed and when the next one is due."""
-        yield Statement("postpone_message", (number, next_attempt, storable(failure)))
+    def postpone(
+        self,
+        number: int,
+        next_attempt: str,
+        failure: str,
+        /,
+        *,
+        unconfirmed: bool,
+        isolated: bool = False,
+    ) -> Write[None]:
+        """Store why an attempt failed and when the next one is due.
+
+        `unconfirmed`: the message may have been sent by an attempt so far. `isolated`: other calls
+        of the account succeed.
+        """
+        values = (number, next_attempt, storable(failure), int(isolated), int(unconfirmed))
+        yield Statement("postpone_message", values)
 
     def mark_sent(self, number: int, remote_id: str, now: str, /) -> Write[bool]:
         """Settle a message as sent. `remote_id` is its id in the channel."""
@@ -273,6 +294,11 @@ class OutboxStore:
         """Return the channel's id of a sent message, "" for any other."""
         rows = yield Statement("remote_id", (key,))
         return str(rows[0][0]) if rows else ""
+
+    def list_sent_ids(self, outgoing: OutgoingMessage, since: str, /) -> Read[frozenset[str]]:
+        """Return the channel's ids of the messages sent since then to the chat of a message."""
+        values = (outgoing.channel, outgoing.app, outgoing.chat_id, since)
+        return frozenset(row[0] for row in (yield Statement("sent_since", values)))
 
     def find_question(self, remote_id: str, /) -> Read[str]:
         """Return the id of the question that a sent message shows, "" when it shows none."""

@@ -34,7 +34,10 @@ UNCERTAIN_AFTER = timedelta(minutes=50)
 """Later attempts first look for the message: the service may have forgotten the key by then."""
 GIVE_UP_AFTER = timedelta(hours=24)
 POLL_SECONDS = 5.0
-MAX_BACKOFF_SECONDS = 60.0
+MAX_BACKOFF_SECONDS, MAX_ISOLATED_BACKOFF_SECONDS = 60.0, 600.0
+"""The longest delays between attempts: if the service is down, and if only this message fails."""
+FORM_FAILURES = 3
+"""After this many failures of only this message the next form is tried; each further one counts."""
 MAX_LOGGED_FAILURE = 300
 _PAGE_SIZE = 500
 _CLOSED = ":closed"
@@ -65,7 +68,7 @@ class OutboxSender:
         self._transport, self._delivery, self._clock = transport, delivery, clock
         self._displays, self._texts = displays, texts
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
-        self._busy: set[str] = set()
+        self._busy: dict[int, str] = {}  # chats by number
 
     def wake(self) -> None:
         """Look for messages to send now."""
@@ -78,8 +81,8 @@ class OutboxSender:
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         name, app = self._transport.name, self._transport.app
         for pending in await self._delivery.list_due(name, app, _PAGE_SIZE):
-            if pending.outgoing.chat_id not in self._busy:
-                self._busy.add(pending.outgoing.chat_id)
+            if pending.number not in self._busy:
+                self._busy[pending.number] = pending.outgoing.chat_id
                 tasks.create_task(self._attempt(pending))
 
     async def _attempt(self, pending: PendingMessage) -> None:
@@ -92,40 +95,68 @@ class OutboxSender:
                 raise
             except Exception:  # a channel's outer loop: one message must not stop the others
                 log.exception("message cannot be sent", extra={"key": key})
-                await self._postpone(pending, "an internal error; see the log", 0.0)
+                failure = TransportUnavailable("an internal error; see the log", unconfirmed=True)
+                await self._postpone(pending, failure)
         except Exception:  # the attempt is repeated
             log.exception("outcome of a message cannot be stored", extra={"key": key})
             await asyncio.sleep(POLL_SECONDS)
         finally:
-            self._busy.discard(pending.outgoing.chat_id)
+            self._busy.pop(pending.number)
             self._poll.wake()  # the chat may have more
 
     async def _deliver(self, pending: PendingMessage) -> None:
-        number, outgoing, _, first_attempt = pending
-        if not await self._delivery.begin_attempt(number):
+        if not await self._delivery.begin_attempt(pending.number):
             return
-        since = None if first_attempt is None else datetime.fromisoformat(first_attempt)
-        age = timedelta() if since is None else self._clock.now() - since
         try:
-            message_id = await self._send(pending, since if age > UNCERTAIN_AFTER else None)
+            message_id = await self._send_or_explain(pending)
         except TransportRejected as error:
-            # an earlier attempt may have arrived
-            await self._give_up(pending, str(error), unconfirmed=since is not None)
+            await self._give_up(pending, str(error), unconfirmed=pending.unknown_since is not None)
         except TransportUnavailable as error:
-            if age > GIVE_UP_AFTER:
-                await self._give_up(pending, str(error), unconfirmed=True)
+            if self._age(pending.first_attempt) > GIVE_UP_AFTER:
+                is_unconfirmed = _is_unconfirmed(pending, error)
+                await self._give_up(pending, str(error), unconfirmed=is_unconfirmed)
             else:
-                await self._postpone(pending, str(error), error.wait)
+                await self._postpone(pending, error)
         else:
-            await self._delivery.mark_sent(number, message_id)
-            self._displays.finish(outgoing)
-            log.info("message sent", extra={"key": outgoing.key, "message_id": message_id})
+            await self._delivery.mark_sent(pending.number, message_id)
+            self._displays.finish(pending.outgoing)
+            details = {"key": pending.outgoing.key, "message_id": message_id}
+            log.info("message sent", extra=details)
 
-    async def _send(self, pending: PendingMessage, since: datetime | None) -> str:
-        """Send a message; with `since` only if it was not sent since then. Return its id."""
+    async def _send_or_explain(self, pending: PendingMessage) -> str:
+        """Send a message and return its id; if it is refused, tell the person why."""
+        try:
+            return await self._send(pending)
+        except TransportRejected as error:
+            explanation = "unresolved" if isinstance(error, _Unresolved) else error.refusal
+            if explanation and not pending.outgoing.key.endswith(_CLOSED):
+                await self._explain(pending.outgoing, explanation)
+            raise
+
+    async def _explain(self, outgoing: OutgoingMessage, explanation: str) -> None:
+        """Tell a person why a message is missing.
+
+        Raises:
+            TransportUnavailable: it must be tried again.
+        """
+        context = await self._delivery.get_reply_context(outgoing)
+        phrases = self._texts.phrases_for(context.instruction or outgoing.body)
+        content = TextContent(phrases(_EXPLANATIONS[explanation]), phrases)
+        post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)
+        try:
+            await self._transport.send(post, idempotency_key=f"{outgoing.key}:explanation")
+        except TransportRejected as error:
+            details = {"key": outgoing.key, "reason": str(error)}
+            log.warning("missing message not explained", extra=details)
+        except TransportUnavailable as error:
+            error.unconfirmed = False  # of the message itself nothing was sent
+            raise
+
+    async def _send(self, pending: PendingMessage) -> str:
+        """Send a message, unless an earlier attempt did. Return its id."""
         outgoing = pending.outgoing
         if outgoing.question_id:
-            return await self._send_question(outgoing, since)
+            return await self._send_question(pending)
         context = await self._delivery.get_reply_context(outgoing)
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
@@ -138,8 +169,7 @@ class OutboxSender:
         content = TextContent(text, phrases, mentions)
         # an update notifies nobody: people who are mentioned get a new message
         replaces = "" if mentions else await self._displays.find_reply_place(pending)
-        post = ChatPost(outgoing.chat_id, outgoing.reply_to, content, replaces)
-        return await self._send_post(post, outgoing.key, since)
+        return await self._send_post(pending, content, replaces)
 
     async def _has_unseen_media(self, run_id: str) -> bool:
         """Return True if a message that a run answers has pictures or files."""
@@ -149,17 +179,18 @@ class OutboxSender:
                 return True
         return False
 
-    async def _send_question(self, outgoing: OutgoingMessage, since: datetime | None) -> str:
+    async def _send_question(self, pending: PendingMessage) -> str:
         """Send a question, or update its message to show how it was settled."""
+        outgoing = pending.outgoing
         found = await self._delivery.get_question(QuestionId(outgoing.question_id))
         if found is None:
             raise TransportRejected("the question was deleted with its session")
         phrases = self._texts.phrases_for(found.instruction)
         content = QuestionContent(found.record, phrases)
         if not outgoing.key.endswith(_CLOSED):
-            post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)
-            return await self._send_post(post, outgoing.key, since)
-        if found.message_id:
+            return await self._send_post(pending, content)
+        simplicity = _simplicity(pending)
+        if found.message_id and not simplicity:
             try:
                 await self._transport.update(found.message_id, content)
             except TransportRejected as error:  # it was deleted, or is too old to be updated
@@ -169,22 +200,68 @@ class OutboxSender:
                 return found.message_id
         notice = QuestionNotice(found.record, phrases)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, notice)
-        return await self._send_post(post, outgoing.key, None)
+        simplicity = max(0, simplicity - bool(found.message_id))  # the update was the first form
+        return await self._transport.send(post, idempotency_key=outgoing.key, simplicity=simplicity)
 
-    async def _send_post(self, post: ChatPost, key: str, since: datetime | None) -> str:
-        sent = ""
-        if since is not None and not post.replaces:  # replacing it twice does no harm
-            sent = await self._transport.find_sent(post, since)
-        return sent or await self._transport.send(post, idempotency_key=key)
+    async def _send_post(
+        self, pending: PendingMessage, content: TextContent | QuestionContent, replaces: str = ""
+    ) -> str:
+        outgoing, simplicity = pending.outgoing, _simplicity(pending)
+        post = ChatPost(outgoing.chat_id, outgoing.reply_to, content, replaces)
+        is_key_forgotten = self._age(pending.unknown_since) > UNCERTAIN_AFTER
+        # another form has another key; replacing a message twice does no harm
+        if (is_key_forgotten or simplicity) and not replaces:
+            sent = await self._find_sent(post, pending, must_know=is_key_forgotten)
+            if sent:
+                return sent
+        return await self._transport.send(post, idempotency_key=outgoing.key, simplicity=simplicity)
 
-    async def _postpone(self, pending: PendingMessage, failure: str, wait: float) -> None:
-        backoff = min(MAX_BACKOFF_SECONDS, 2.0 ** min(pending.attempts, 6))
-        wait = max(wait, backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
-        await self._delivery.postpone(pending.number, wait, failure)
+    async def _find_sent(self, post: ChatPost, pending: PendingMessage, *, must_know: bool) -> str:
+        """Return the id of a message that an earlier attempt sent, "" for none.
+
+        If the chat may not be read: with `must_know` raise `_Unresolved`, else return "". Then the
+        same message may be shown in two forms.
+        """
+        outgoing = pending.outgoing
+        since = pending.unknown_since or pending.first_attempt or ""
+        known = await self._delivery.list_sent_ids(outgoing, since)
+        try:
+            sent = await self._transport.find_sent(
+                post,
+                datetime.fromisoformat(since),
+                known=known,
+                simplicity=_simplicity(pending),
+            )
+        except TransportRejected as error:
+            if must_know:
+                raise _Unresolved(f"it may have been sent: {error}") from error
+            details = {"key": pending.outgoing.key, "reason": str(error)}
+            log.warning("message may be sent twice, in another form", extra=details)
+            return ""
+        if sent and list(self._busy.values()).count(outgoing.chat_id) > 1:
+            raise TransportUnavailable("it is not known which message of the chat was sent", 1.0)
+        if sent and sent in await self._delivery.list_sent_ids(outgoing, since):
+            raise TransportUnavailable("another message of the chat was sent meanwhile", 1.0)
+        return sent
+
+    def _age(self, since: str | None) -> timedelta:
+        return timedelta() if since is None else self._clock.now() - datetime.fromisoformat(since)
+
+    async def _postpone(self, pending: PendingMessage, error: TransportUnavailable) -> None:
+        limit = MAX_ISOLATED_BACKOFF_SECONDS if error.isolated else MAX_BACKOFF_SECONDS
+        backoff = min(limit, 2.0 ** min(pending.attempts, 10))
+        wait = max(error.wait, backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
+        await self._delivery.postpone(
+            pending.number,
+            wait,
+            str(error),
+            unconfirmed=_is_unconfirmed(pending, error),
+            isolated=error.isolated,
+        )
         details = {
             "key": pending.outgoing.key,
             "seconds": round(wait, 1),
-            "reason": truncate_line(failure, MAX_LOGGED_FAILURE),
+            "reason": truncate_line(str(error), MAX_LOGGED_FAILURE),
         }
         log.warning("message postponed", extra=details)
         asyncio.get_running_loop().call_later(wait, self.wake)
@@ -198,6 +275,26 @@ class OutboxSender:
             "reason": truncate_line(failure, MAX_LOGGED_FAILURE),
         }
         log.error("message given up", extra=details)
+
+
+class _Unresolved(TransportRejected):
+    """Whether a message was sent is not known and cannot be found out."""
+
+
+_EXPLANATIONS = {
+    "content": "refused_content",
+    "permission": "refused_permission",
+    "unresolved": "reply_unresolved",
+}
+
+
+def _simplicity(pending: PendingMessage) -> int:
+    return max(0, pending.isolated_failures - FORM_FAILURES + 1)
+
+
+def _is_unconfirmed(pending: PendingMessage, error: TransportUnavailable) -> bool:
+    """Return True if an attempt so far, the last included, may have sent the message."""
+    return error.unconfirmed or pending.unknown_since is not None
 
 
 def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str) -> str:

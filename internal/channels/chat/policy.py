@@ -1,7 +1,7 @@
 """Decide whether a message is processed: rules of the channel, rights of the sender."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
@@ -94,9 +94,9 @@ def check_message(
         return Reply(phrases("not_allowed"))
     if text is None:
         return Reply(phrases("unknown_type"))
-    late, length = _minutes_late(message, sender.received), len(text)
-    if late > settings.max_age_minutes:
-        return Reply(phrases("too_late", minutes=late))
+    age, length = _age(message, sender.received), len(text)
+    if age > timedelta(minutes=settings.max_age_minutes):
+        return Reply(phrases("too_late", late=_as_words(age, phrases)))
     if length <= MAX_INSTRUCTION_CHARACTERS:
         return Accepted(text, phrases, principal)
     return Reply(phrases("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS))
@@ -219,7 +219,17 @@ def _group_policy(settings: ChatChannelSettings, chat_id: str) -> str:
     return settings.group(chat_id).policy or settings.group_policy
 
 
-def _minutes_late(message: IncomingMessage, received: datetime) -> int:
+def _age(message: IncomingMessage, received: datetime) -> timedelta:
+    """Return how long a message was on its way; 0 if the clocks say that it was not sent yet."""
     if message.sent_at is None:
-        return 0
-    return int((received - message.sent_at).total_seconds() // 60)
+        return timedelta()
+    return max(timedelta(), received - message.sent_at)
+
+
+def _as_words(age: timedelta, phrases: ChatPhrases) -> str:
+    """Return a time in the largest unit of which it has two or more."""
+    minutes = int(age.total_seconds() // 60)
+    for key, size in (("late_days", 24 * 60), ("late_hours", 60)):
+        if minutes >= 2 * size:
+            return phrases(key, count=minutes // size)
+    return phrases("late_minutes", count=minutes)

@@ -1,6 +1,6 @@
 """The interface between the chat application and one chat service."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
@@ -16,20 +16,35 @@ Reaction = Literal["working", "received"]
 RunPhase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
 
 
+Refusal = Literal["", "content", "permission"]
+"""What a person is told about a rejection: a content check, a missing permission, or nothing."""
+
+
 class TransportRejected(LarkspurError):
     """The service rejected the call and did nothing; a repetition would be rejected as well."""
+
+    refusal: Refusal = ""
 
 
 class TransportUnavailable(LarkspurError):
     """The call failed for now; another attempt is worthwhile after `wait` seconds.
 
-    `unconfirmed`: the service may have carried it out.
+    `unconfirmed`: the service may have carried it out. `isolated`: other calls of the account
+    succeed, so a simpler form of the content may be accepted.
     """
 
-    def __init__(self, sentence: str, wait: float = 0.0, *, unconfirmed: bool = False) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        wait: float = 0.0,
+        *,
+        unconfirmed: bool = False,
+        isolated: bool = False,
+    ) -> None:
         super().__init__(sentence)
         self.wait = wait
         self.unconfirmed = unconfirmed
+        self.isolated = isolated
 
 
 class ReceivedMessage(NamedTuple):
@@ -224,11 +239,19 @@ class ChatTransport(Protocol):
     async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
         """Return what a stored event says; None if it cannot be read."""
 
-    async def send(self, post: ChatPost, *, idempotency_key: str) -> str:
-        """Send a post and return its id. The service sends the same key only once."""
+    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
+        """Send a post and return its id. The service sends the same key and form only once.
 
-    async def find_sent(self, post: ChatPost, since: datetime) -> str:
-        """Return the id of a post that was sent since then with unknown outcome, "" for none."""
+        `simplicity` is the number of forms to leave out, the best first; the simplest remains.
+        """
+
+    async def find_sent(
+        self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
+    ) -> str:
+        """Return the id of a post that was sent completely since then, "" for none.
+
+        It was sent with at most this `simplicity`. The posts with `known` ids are other ones.
+        """
 
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         """Replace the content of a sent post."""

@@ -29,7 +29,13 @@ _RESET_HEADER = "x-ogw-ratelimit-reset"
 _TOKEN_PATH = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105  # an address
 _RENEWAL_MARGIN_SECONDS = 600.0
 _CREDENTIAL_RETRY_SECONDS = 30.0
-_TOO_MANY, _SERVER_ERROR = 429, 500
+_TOO_MANY, _SERVER_ERROR, _GATEWAY_TIMEOUT = 429, 500, 504
+
+
+CONTENT_CODES = frozenset({230022, 230028})
+"""A content check of the organization refused the message."""
+PERMISSION_CODES = frozenset({230006, 230027, 99991672})
+"""The bot feature is off, or a scope is missing."""
 
 
 class LarkRejected(TransportRejected):
@@ -41,19 +47,31 @@ class LarkRejected(TransportRejected):
     def __init__(self, code: int, sentence: str, log_id: str = "") -> None:
         super().__init__(with_log_id(f"Lark rejected ({code}): {sentence}", log_id))
         self.code, self.log_id = code, log_id
+        if code in CONTENT_CODES:
+            self.refusal = "content"
+        elif code in PERMISSION_CODES:
+            self.refusal = "permission"
 
 
 class LarkUnavailable(TransportUnavailable):
     """The call failed for now; retrying after `wait` seconds may succeed.
 
-    `unconfirmed`: Lark may have carried it out. `log_id` is as in `LarkRejected`, that of the last
-    attempt; a call without a response has none.
+    `unconfirmed`: Lark may have carried it out. `is_failure`: Lark reported an error of its own, or
+    its response was lost; it was neither busy nor unreachable. `log_id` is as in `LarkRejected`,
+    that of the last attempt; a call without a response has none.
     """
 
     def __init__(
-        self, sentence: str, wait: float = 0.0, *, unconfirmed: bool = False, log_id: str = ""
+        self,
+        sentence: str,
+        wait: float = 0.0,
+        *,
+        unconfirmed: bool = False,
+        is_failure: bool = False,
+        log_id: str = "",
     ) -> None:
         super().__init__(sentence, wait, unconfirmed=unconfirmed)
+        self.is_failure = is_failure or unconfirmed
         self.log_id = log_id
 
 
@@ -84,11 +102,13 @@ class SendPolicy(NamedTuple):
     kind: CallKind = "reply"
 
 
-REPLY_POLICY = SendPolicy()
-QUESTION_POLICY = SendPolicy(kind="question")
+REPLY_POLICY = SendPolicy(max_attempts=2, max_delay=5.0)
+QUESTION_POLICY = SendPolicy(max_attempts=2, max_delay=5.0, kind="question")
+"""Few attempts: the outbox repeats them, and other messages of the chat wait meanwhile."""
 _READ_POLICY = SendPolicy(kind="read")
 FINAL_POLICY = SendPolicy(max_attempts=1, timeout=10.0, kind="final")
 """The caller repeats the call later."""
+_PROBE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="read")
 PROGRESS_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="progress")
 _REACTION_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="reaction")
 
@@ -150,9 +170,8 @@ class LarkClient:
                 unconfirmed = unconfirmed or busy.unconfirmed
                 wait = max(busy.wait, random.uniform(0.25, 0.5) * 2**attempts)  # noqa: S311 - no secret
                 if attempts == policy.max_attempts or wait > policy.max_delay:
-                    raise LarkUnavailable(
-                        str(busy), busy.wait, unconfirmed=unconfirmed, log_id=busy.log_id
-                    ) from busy
+                    busy.unconfirmed = unconfirmed
+                    raise
             await asyncio.sleep(wait)
 
     async def _with_token(self, call: LarkRequest, policy: SendPolicy) -> dict[str, Any]:
@@ -296,9 +315,10 @@ def read_response(response: "httpx.Response") -> _Response:
     if answer.code in _RATE_LIMIT_CODES or status == _TOO_MANY:
         wait = _reset_seconds(response.headers.get(_RESET_HEADER, ""))
         raise LarkUnavailable(f"Lark is busy: {reason}", wait, log_id=log_id)
-    if status >= _SERVER_ERROR:
+    if status >= _SERVER_ERROR:  # with an error code, Lark says that the call was not carried out
+        is_unknown = answer.code == 0 or status == _GATEWAY_TIMEOUT
         sentence = f"Lark failed: HTTP {status}, {reason}"
-        raise LarkUnavailable(sentence, unconfirmed=True, log_id=log_id)
+        raise LarkUnavailable(sentence, unconfirmed=is_unknown, is_failure=True, log_id=log_id)
     raise LarkRejected(answer.code, said, log_id)
 
 
@@ -394,12 +414,23 @@ class LarkApi:
         data = await self._api.call(
             LarkRequest("POST", "/open-apis/im/v1/files", form=form, file=file)
         )
-        return _required_text(data, "file_key")
+        return _created_id(data, "file_key")
 
     async def bot_open_id(self) -> str:
         """Return the bot's open_id."""
         data = await self._api.call(LarkRequest("GET", "/open-apis/bot/v3/info"), _READ_POLICY)
         return _required_text(data.get("bot") or {}, "open_id")
+
+    async def is_working(self, message_id: str) -> bool:
+        """Return True if Lark answers another call: to read that message or, with "", the bot."""
+        path = _message_path(message_id) if message_id else "/open-apis/bot/v3/info"
+        try:
+            await self._api.call(LarkRequest("GET", path), _PROBE_POLICY)
+        except LarkUnavailable:
+            return False
+        except LarkRejected:
+            pass  # an answer as well
+        return True
 
     async def tenant_key(self) -> str:
         """Return the tenant in which the app is installed; requires a scope of its own."""
@@ -463,7 +494,7 @@ class LarkApi:
                 return
 
     async def _sent(self, call: LarkRequest, policy: SendPolicy) -> str:
-        return _required_text(await self._api.call(call, policy), "message_id")
+        return _created_id(await self._api.call(call, policy), "message_id")
 
 
 def _message_path(message_id: str, rest: str = "") -> str:
@@ -474,6 +505,14 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     items = data.get("items")
     found = items if isinstance(items, list) else []
     return [item for item in found if isinstance(item, dict)]
+
+
+def _created_id(data: Mapping[str, Any], name: str) -> str:
+    """Return the id of what a call created; without one the outcome of the call is unknown."""
+    try:
+        return _required_text(data, name)
+    except LarkRejected as error:
+        raise LarkUnavailable(f"success without a {name}", unconfirmed=True) from error
 
 
 def _required_text(data: Mapping[str, Any], name: str) -> str:

@@ -1,6 +1,7 @@
 """The Lark channel: the transport of one app, and its composition with the chat application."""
 
 import logging
+from collections.abc import Container
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +27,6 @@ from internal.channels.chat.transport import (
 from internal.channels.lark.api import (
     FINAL_POLICY,
     PROGRESS_POLICY,
-    QUESTION_POLICY,
     LarkApi,
     LarkClient,
     as_json,
@@ -52,7 +52,6 @@ from internal.channels.lark.message_format import (
     send_uuid,
 )
 from internal.channels.lark.network import LarkNetwork
-from internal.channels.lark.question_card import question_card
 from internal.channels.lark.replies import ReplySender
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
@@ -134,11 +133,11 @@ class LarkTransport:
                 bot = self.identity.open_id if direct else await self.identity.wait()
                 return incoming_message(message, bot)
 
-    async def send(self, post: ChatPost, *, idempotency_key: str) -> str:
+    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
         """Send a post; progress is tried once, because replies are more important."""
         content = post.content
         if not isinstance(content, RunContent):
-            return await self._replies.send(post, content, idempotency_key)
+            return await self._replies.send(post, content, idempotency_key, simplicity=simplicity)
         uuid = send_uuid(idempotency_key, "progress", 0)
         if self._settings.progress == "text":
             kind, body = "text", as_json({"text": progress_text(content)})
@@ -146,15 +145,20 @@ class LarkTransport:
             kind, body = "interactive", progress_card(content)
         return await self._api.reply(post.reply_to, kind, body, uuid=uuid, policy=PROGRESS_POLICY)
 
-    async def find_sent(self, post: ChatPost, since: datetime) -> str:
+    async def find_sent(
+        self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
+    ) -> str:
         """Look for a reply among the messages of its chat or thread."""
-        return await self._replies.find(post, since)
+        if isinstance(post.content, RunContent):
+            return ""
+        return await self._replies.find(
+            post, post.content, since, known=known, simplicity=simplicity
+        )
 
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         """Replace a card or a text; the last state of a run is tried more than once."""
         if isinstance(content, QuestionContent):
-            card = as_json(question_card(content.record, content.phrases, self.app))
-            await self._api.patch_card(message_id, card, QUESTION_POLICY)
+            await self._replies.update(message_id, content)
             return
         policy = FINAL_POLICY if content.is_final else PROGRESS_POLICY
         if self._settings.progress == "card":

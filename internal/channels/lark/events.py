@@ -15,6 +15,7 @@ from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage
 
 _KEY = re.compile(r"@_user_\d+|@_all")
+_MILLISECONDS = re.compile(r"\d{13}")
 _FIXED = {
     "img": "[image: not visible to you yet]",
     "media": "[video: not visible to you yet]",
@@ -195,7 +196,7 @@ def _read_removal(envelope: _Envelope) -> LarkRemoval:
 
 
 def _as_time(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\d{1,15}", text) else None
+    return int(text) if _MILLISECONDS.fullmatch(text) else None
 
 
 def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:

@@ -64,7 +64,8 @@ def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
     first, *others = _page_forms(blocks)
     if byte_length(as_json(first.content)) <= MAX_RICH_BYTES:
         renderings = [("card", (first,)), *((_form_name(part), (part,)) for part in others)]
-        return (*renderings, ("text", text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)))
+        plain = text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)
+        return (*renderings, ("text", plain), ("only-file", (_file_part(answer, phrases),)))
     blocks = parse_markdown(break_long_lines(answer))
     pages = split_pages(blocks, MAX_RICH_BYTES - _CARD_OVERHEAD, _card_bytes)
     if pages is None or len(pages) > MAX_PAGES:
@@ -102,7 +103,10 @@ def mention_people(renderings: Sequence[Rendering], user_ids: Sequence[str]) -> 
     """Return the renderings with mentions at the beginning of their first message."""
     if not user_ids:
         return renderings
-    return [(name, (_mention(parts[0], user_ids), *parts[1:])) for name, parts in renderings]
+    return [
+        (name, parts if parts[0].file else (_mention(parts[0], user_ids), *parts[1:]))
+        for name, parts in renderings
+    ]
 
 
 def _mention(part: MessagePart, user_ids: Sequence[str]) -> MessagePart:
@@ -169,12 +173,16 @@ def _post_rows(blocks: Sequence[AnswerBlock]) -> list[list[PostElement]]:
     ]
 
 
+def _file_part(answer: str, phrases: ChatPhrases) -> MessagePart:
+    """Return an answer as a file."""
+    return MessagePart("file", "", (phrases("file_name"), answer.encode("utf-8", "replace")))
+
+
 def _file_renderings(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
     """Return the renderings of a long answer: a file after its beginning, and texts."""
     texts = (truncate_bytes(answer, _BEGINNING), phrases("long_answer"))
     head, *others = _page_forms([block for text in texts for block in parse_markdown(text)])
-    content = answer.encode("utf-8", "replace")
-    file = MessagePart("file", "", (phrases("file_name"), content))
+    file = _file_part(answer, phrases)
     plain = text_parts(as_plain_text(parse_markdown(answer)), MAX_TEXT_BYTES)
     return (("file", (head._replace(alternatives=tuple(others)), file)), ("text", plain))
 

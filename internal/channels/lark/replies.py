@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,10 +16,13 @@ from internal.channels.chat.transport import (
     TransportRejected,
 )
 from internal.channels.lark.api import (
+    CONTENT_CODES,
+    PERMISSION_CODES,
     QUESTION_POLICY,
     REPLY_POLICY,
     LarkApi,
     LarkRejected,
+    LarkUnavailable,
     SendPolicy,
     as_json,
 )
@@ -31,14 +34,19 @@ from internal.channels.lark.message_format import (
     render_answer,
     send_uuid,
 )
-from internal.channels.lark.question_card import QUESTION_MARK, render_outcome, render_question
+from internal.channels.lark.question_card import (
+    QUESTION_MARK,
+    question_card,
+    render_outcome,
+    render_question,
+)
 
 log = logging.getLogger(__name__)
 
 GONE_CODES = frozenset({230011, 230110, 231003})
 """The message to reply to was recalled or deleted."""
-FINAL_CODES = frozenset(
-    {230002, 230006, 230013, 230027, 230022, 230028, 99991672, 99991668, 99991677, 99991679}
+FINAL_CODES = (
+    frozenset({230002, 230013, 99991668, 99991677, 99991679}) | CONTENT_CODES | PERMISSION_CODES
 )
 """No other form would be accepted: not in the chat, no permission, content not allowed."""
 FORM_CODES = frozenset({230025, 230099})
@@ -57,6 +65,10 @@ class _Sender(msgspec.Struct):
 class _ListedMessage(msgspec.Struct):
     message_id: str = ""
     parent_id: str = ""
+    root_id: str = ""
+    thread_id: str = ""
+    create_time: int = 0
+    deleted: bool = False
     msg_type: str = ""
     sender: _Sender = msgspec.field(default_factory=_Sender)
     body: dict[str, str] = {}
@@ -68,57 +80,89 @@ class ReplySender:
     def __init__(self, api: LarkApi, app_id: str, *, replaces_texts: bool = False) -> None:
         self._api, self._app_id, self._replaces_texts = api, app_id, replaces_texts
 
-    async def send(self, post: ChatPost, content: ReplyContent, key: str) -> str:
+    async def send(
+        self, post: ChatPost, content: ReplyContent, key: str, *, simplicity: int = 0
+    ) -> str:
         """Send a post and return the id of its first message.
 
         A form that Lark rejects is followed by a simpler one. A form with unknown outcome is not:
-        Lark recognizes the repeated call by its uuid. The first part replaces `post.replaces`.
+        Lark recognizes the repeated call by its uuid. The first `simplicity` forms are left out.
+        The first part replaces `post.replaces`.
 
         Raises:
             TransportRejected: no form is accepted.
             TransportUnavailable: it must be tried again.
         """
         rejection: LarkRejected | None = None
-        renderings = await asyncio.to_thread(self._render, content)
+        forms = await asyncio.to_thread(self._render, content)
         if post.replaces and self._replaces_texts:  # a card cannot replace a text
-            renderings = sorted(renderings, key=lambda each: each[1][0].kind == "interactive")
-        for name, parts in renderings:
+            forms = sorted(forms, key=lambda each: each[1][0].kind == "interactive")
+        for name, parts in forms[min(simplicity, len(forms) - 1) :]:
             try:
-                ids = [
-                    await self._send_part(
-                        post._replace(replaces="") if number else post,
-                        part,
-                        send_uuid(key, name, number),
-                    )
-                    for number, part in enumerate(parts)
-                ]
+                return await self._send_form(post, name, parts, key)
+            except _UploadRejected as error:
+                rejection = error.rejection
             except LarkRejected as error:
                 if error.code in FINAL_CODES:
                     raise
                 rejection = error
-            else:
-                return ids[0]
+            except LarkUnavailable as error:
+                error.isolated = error.is_failure and await self._api.is_working(post.reply_to)
+                raise
         raise rejection or TransportRejected("there is nothing to send")
 
-    async def find(self, post: ChatPost, since: datetime) -> str:
-        """Return the id of a reply sent since then, "" for none.
+    async def update(self, message_id: str, content: QuestionContent) -> None:
+        """Replace a question's card.
+
+        Raises:
+            TransportRejected: it cannot be replaced.
+            TransportUnavailable: it must be tried again.
+        """
+        card = as_json(question_card(content.record, content.phrases, self._app_id))
+        try:
+            await self._api.patch_card(message_id, card, QUESTION_POLICY)
+        except LarkUnavailable as error:
+            error.isolated = error.is_failure and await self._api.is_working(message_id)
+            raise
+
+    async def find(
+        self,
+        post: ChatPost,
+        content: ReplyContent,
+        since: datetime,
+        *,
+        known: Container[str],
+        simplicity: int,
+    ) -> str:
+        """Return the id of the first message of a reply that was sent since then, "" for none.
+
+        `known` are ids of other replies. A reply of which messages are missing was not sent.
 
         Raises:
             TransportRejected: the chat may not be read.
             TransportUnavailable: it must be tried again.
         """
-        kind, container = "chat", post.chat_id
+        forms = await asyncio.to_thread(self._render, content)
+        needed = 1
+        if isinstance(content, TextContent):
+            needed = max(len(parts) for _, parts in forms[: max(1, simplicity)])
+        kind, container, parents = "chat", post.chat_id, {post.reply_to}
         if post.reply_to:
-            thread = (await self._api.message(post.reply_to)).get("thread_id")
-            if isinstance(thread, str) and thread:
-                kind, container = "thread", thread
+            asked = _listed(await self._api.message(post.reply_to))
+            if asked.deleted:
+                parents.add("")
+            if asked.thread_id:  # Lark reports the root as the parent of every message
+                kind, container = "thread", asked.thread_id
+                parents.add(asked.root_id)
         start = since.timestamp() - _CLOCK_SKEW_SECONDS
+        found: list[str] = []
         async for item in self._api.messages(kind, container, start):
-            message = msgspec.convert(item, _ListedMessage, strict=False)
-            is_ours = message.sender.id == self._app_id and message.parent_id == post.reply_to
-            if is_ours and _matches(post, message.msg_type, message.body.get("content", "")):
-                return message.message_id
-        return ""
+            message = _listed(item)
+            is_ours = message.sender.id == self._app_id and message.message_id not in known
+            is_recent = message.create_time >= start * 1000
+            if is_ours and is_recent and message.parent_id in parents and _matches(post, message):
+                found.append(message.message_id)
+        return found[0] if len(found) >= needed else ""
 
     def _render(self, content: ReplyContent) -> Sequence[Rendering]:
         match content:
@@ -128,6 +172,39 @@ class ReplySender:
                 return render_question(record, phrases, self._app_id)
             case QuestionNotice(record, phrases):
                 return render_outcome(record, phrases, self._app_id)
+
+    async def _send_form(
+        self, post: ChatPost, name: str, parts: Sequence[MessagePart], key: str
+    ) -> str:
+        """Upload the files of a form, then send its messages; return the id of the first one."""
+        ready = [await self._upload(post, part) for part in parts]
+        first = ""
+        for number, part in enumerate(ready):
+            if part is None:
+                continue
+            try:
+                place = post._replace(replaces="") if number else post
+                message_id = await self._send_part(place, part, send_uuid(key, name, number))
+            except LarkUnavailable as error:
+                error.unconfirmed = error.unconfirmed or bool(first)
+                raise
+            first = first or message_id
+        return first
+
+    async def _upload(self, post: ChatPost, part: MessagePart) -> MessagePart | None:
+        """Return a part with its content; None if it is spare and its file is not accepted."""
+        if part.file is None:
+            return part
+        try:
+            return part._replace(content=as_json({"file_key": await self._api.upload(*part.file)}))
+        except LarkRejected as error:
+            if not part.spare:
+                raise _UploadRejected(error) from error
+            _log_omitted(post, error)
+            return None
+        except LarkUnavailable as error:
+            error.unconfirmed = False  # no message was sent
+            raise
 
     async def _send_part(self, post: ChatPost, part: MessagePart, uuid: str) -> str:
         try:
@@ -140,29 +217,23 @@ class ReplySender:
                 return await self._send_part(post, simpler, send_uuid(uuid, "simpler", 0))
             if not part.spare:
                 raise
-            log.info("file omitted", extra={"chat_id": post.chat_id, "reason": str(error)})
+            _log_omitted(post, error)
             return ""
 
     async def _send_message(self, post: ChatPost, part: MessagePart, uuid: str) -> str:
         if post.replaces and part.file is None and await self._replace(post.replaces, part):
             return post.replaces
-        content, policy = part.content, _policy(post)
-        if part.file is not None:
-            content = as_json({"file_key": await self._api.upload(*part.file)})
+        kind, content, policy = part.kind, part.content, _policy(post)
         if post.reply_to:
             try:
-                return await self._api.reply(
-                    post.reply_to, part.kind, content, uuid=uuid, policy=policy
-                )
+                return await self._api.reply(post.reply_to, kind, content, uuid=uuid, policy=policy)
             except LarkRejected as error:
                 if error.code not in GONE_CODES:
                     raise
             root = post._replace(reply_to=await self._thread_root(post.reply_to))
             return await self._send_message(root, part, send_uuid(uuid, "root", 0))
         new_uuid = send_uuid(uuid, "create", 0)
-        return await self._api.create(
-            post.chat_id, part.kind, content, uuid=new_uuid, policy=policy
-        )
+        return await self._api.create(post.chat_id, kind, content, uuid=new_uuid, policy=policy)
 
     async def _thread_root(self, message_id: str) -> str:
         """Return the first message of the thread of a message that is gone, "" if unknown."""
@@ -190,6 +261,22 @@ class ReplySender:
             log.info("message not replaced", extra=details)
             return False
         return True
+
+
+class _UploadRejected(Exception):
+    """Lark does not accept a file; a form without files is still possible."""
+
+    def __init__(self, rejection: LarkRejected) -> None:
+        super().__init__(str(rejection))
+        self.rejection = rejection
+
+
+def _log_omitted(post: ChatPost, error: LarkRejected) -> None:
+    log.info("file omitted", extra={"chat_id": post.chat_id, "reason": str(error)})
+
+
+def _listed(item: Mapping[str, Any]) -> _ListedMessage:
+    return msgspec.convert(item, _ListedMessage, strict=False)
 
 
 def _policy(post: ChatPost) -> SendPolicy:
@@ -221,8 +308,9 @@ def _first_text(content: dict[str, Any]) -> str:
     return str((inner if isinstance(inner, dict) else content).get("text", ""))
 
 
-def _matches(post: ChatPost, kind: str, content: str) -> bool:
+def _matches(post: ChatPost, message: _ListedMessage) -> bool:
     """Return True if a sent message is this post; a question's message contains its id."""
+    kind, content = message.msg_type, message.body.get("content", "")
     if isinstance(post.content, QuestionContent):
         return post.content.record.question.id in content
     return not is_auxiliary(kind, content)

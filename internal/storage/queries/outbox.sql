@@ -11,7 +11,7 @@ returning number;
 
 -- name: due_messages
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, attempts, first_attempt
+    question_id, attempts, first_attempt, unknown_since, isolated_failures
 from outbox
 where channel = $1 and app = $2 and status = 'pending' and next_attempt <= $3
     and not exists (
@@ -19,15 +19,33 @@ where channel = $1 and app = $2 and status = 'pending' and next_attempt <= $3
         where earlier.channel = outbox.channel and earlier.app = outbox.app
             and earlier.chat_id = outbox.chat_id and earlier.status = 'pending'
             and earlier.number < outbox.number
+            and (
+                earlier.reply_to = outbox.reply_to
+                or (earlier.run_id <> '' and earlier.run_id = outbox.run_id)
+                or not exists (
+                    select 1 from outbox as failing
+                    where failing.channel = earlier.channel and failing.app = earlier.app
+                        and failing.chat_id = earlier.chat_id and failing.status = 'pending'
+                        and failing.number <= earlier.number
+                        and failing.isolated_failures > 0 and failing.first_attempt <= $5
+                        and (
+                            failing.reply_to = earlier.reply_to
+                            or (failing.run_id <> '' and failing.run_id = earlier.run_id)
+                        )
+                )
+            )
     )
 order by number limit $4;
 
 -- name: begin_attempt
-update outbox set attempts = attempts + 1, first_attempt = coalesce(first_attempt, $2)
+update outbox set attempts = attempts + 1, first_attempt = coalesce(first_attempt, $2),
+    unknown_since = coalesce(unknown_since, $2)
 where number = $1 and status = 'pending' returning attempts;
 
 -- name: postpone_message
-update outbox set next_attempt = $2, failure = $3 where number = $1 and status = 'pending';
+update outbox set next_attempt = $2, failure = $3, isolated_failures = isolated_failures + $4,
+    unknown_since = case when $5 = 1 then unknown_since else null end
+where number = $1 and status = 'pending';
 
 -- name: settle_message
 update outbox set status = $2, remote_id = $3, failure = $4, settled = $5
@@ -42,6 +60,10 @@ where channel = $1 and app = $2 and chat_id = $3 and status = 'pending' returnin
 
 -- name: remote_id
 select remote_id from outbox where key = $1 and status = 'sent';
+
+-- name: sent_since
+select remote_id from outbox
+where channel = $1 and app = $2 and chat_id = $3 and status = 'sent' and settled >= $4;
 
 -- name: question_of_message
 select question_id from outbox
@@ -58,7 +80,7 @@ from outbox where status in ('dead', 'unconfirmed') order by number desc limit $
 
 -- name: resend_message
 update outbox set status = 'pending', attempts = 0, first_attempt = null, next_attempt = $2,
-    created = $2, settled = null, failure = ''
+    created = $2, settled = null, failure = '', unknown_since = null, isolated_failures = 0
 where number = $1 and status = $3 returning key;
 
 -- name: dead_letter_status

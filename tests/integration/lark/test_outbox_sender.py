@@ -2,23 +2,16 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from internal.agent.app.chats import ChatDelivery, resend_message
+from internal.agent.app.chats import resend_message
 from internal.agent.app.queries import Queries
-from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import Forbidden, NotFound
-from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.agent.domain.questions import Question, QuestionRecord
-from internal.agent.store.stores import Stores
-from internal.channels.chat.outbox_sender import OutboxSender
 from internal.channels.lark.api import (
     LarkClient,
     LarkRejected,
@@ -26,119 +19,19 @@ from internal.channels.lark.api import (
     LarkUnavailable,
     SendPolicy,
 )
-from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
-from internal.config.chat import ChatChannelSettings
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
-from internal.storage.database_url import open_database
 from tests.support.anthropic_server import Reply
-from tests.support.chat_texts import EN_TEXTS
-from tests.support.lark_gateway import APP, open_lark_gateway, shown_text
+from tests.support.lark_gateway import APP, open_lark_gateway
+from tests.support.lark_outbox import open_outbox
 
 HASTY = SendPolicy(max_attempts=2, max_delay=1.0, timeout=1.0)
 
 
-class Ahead(SystemClock):
-    """A clock that can be moved."""
-
-    ahead = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
-
-
-class NoDisplays:
-    """No run has a message that a reply could replace."""
-
-    async def find_reply_place(self, pending: PendingMessage, /) -> str:
-        return ""
-
-    def finish(self, outgoing: OutgoingMessage, /) -> None:
-        """Nothing is displayed."""
-
-
-class Outbox:
-    """An outbox and what empties it, with a simulated Lark behind."""
-
-    def __init__(self, sim: LarkSim, database: Any) -> None:
-        self.sim, self.database, self.stores, self.clock = sim, database, Stores(), Ahead()
-        credentials = AppCredentials(APP.app_id, APP.secret, sim.url)
-        self.transport = LarkTransport(
-            credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
-        )
-        delivery = ChatDelivery(database, self.stores, self.clock)
-        self.sender = OutboxSender(
-            self.transport, delivery, self.clock, displays=NoDisplays(), texts=EN_TEXTS
-        )
-
-    async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
-        outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)
-        await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
-        self.sender.wake()
-
-    async def ask(self, name: str, chat_id: str, reply_to: str) -> None:
-        question = Question(QuestionId(name), "clarify", "What?")
-        ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
-        asked = QuestionRecord(
-            question, *ids, "p", "lark:a:c", "operators", "2026-01-01", "2027-01-01"
-        )
-        await self.database.write(partial(self.stores.questions.add, asked))
-        key = f"{name}:asked"
-        outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, "", question_id=name)
-        await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
-        self.sender.wake()
-
-    async def remote(self, key: str) -> str:
-        return str(await self.database.read(partial(self.stores.outbox.get_remote_id, key)))
-
-    async def dead(self) -> list[DeadLetter]:
-        return list(await self.database.read(partial(self.stores.outbox.list_dead_letters, 10)))
-
-    async def until_dead(self) -> DeadLetter:
-        async with asyncio.timeout(20):
-            while not (found := await self.dead()):
-                await self.sim.lark.changed_within(0.05)
-        return found[0]
-
-    async def until_due(self, count: int) -> None:
-        """Return when so many chats have something left to be sent."""
-        due = partial(self.stores.outbox.list_due, "lark", APP.app_id, now="9999", limit=99)
-        async with asyncio.timeout(20):
-            while len(await self.database.read(due)) != count:
-                await self.sim.lark.changed_within(0.05)
-
-    def said(self, chat: Any) -> list[str | None]:
-        found = [one for one in self.sim.messages(chat) if one.sender_type == "app"]
-        return [shown_text(self.sim, one) for one in found]
-
-
-class _OpenOutbox:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    async def __aenter__(self) -> Outbox:
-        self._sim = LarkSim([APP])
-        await self._sim.__aenter__()
-        self._opened = open_database(self._folder / "lark.db")
-        outbox = Outbox(self._sim, await self._opened.__aenter__())
-        self._outbox, self._running = (
-            outbox,
-            asyncio.create_task(outbox.sender.run(Supervisor(SystemClock()))),
-        )
-        return outbox
-
-    async def __aexit__(self, *_: object) -> None:
-        self._running.cancel()
-        await asyncio.wait([self._running])
-        await self._outbox.transport.close()
-        await self._opened.__aexit__(None, None, None)
-        await self._sim.__aexit__(None, None, None)
-
-
 async def test_a_chat_keeps_its_order_and_does_not_block_another(tmp_path: Path) -> None:
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         one, two = (outbox.sim.dm(person) for person in outbox.sim.people[:2])
         asked = await outbox.sim.send_text(outbox.sim.people[0], one, "stuck")
         outbox.sim.faults.answers.append(AnswerFault("code", asked, times=3, code=230020))
@@ -151,7 +44,7 @@ async def test_a_chat_keeps_its_order_and_does_not_block_another(tmp_path: Path)
 
 
 async def test_a_reply_with_unknown_outcome_is_found(tmp_path: Path) -> None:
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
         chat = outbox.sim.dm(person)
         asked = await outbox.sim.send_text(person, chat, "hello")
@@ -161,7 +54,7 @@ async def test_a_reply_with_unknown_outcome_is_found(tmp_path: Path) -> None:
         await outbox.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 4)
         lost.times = 0
         outbox.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
-        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.clock.advance(timedelta(minutes=51))
         outbox.sender.wake()
         await outbox.until_due(0)
         assert outbox.said(chat) == ["once"]
@@ -169,7 +62,7 @@ async def test_a_reply_with_unknown_outcome_is_found(tmp_path: Path) -> None:
 
 
 async def test_a_question_with_unknown_outcome_is_found_among_others(tmp_path: Path) -> None:
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
         chat = outbox.sim.dm(person)
         said = await outbox.sim.send_text(person, chat, "hello")
@@ -181,7 +74,7 @@ async def test_a_question_with_unknown_outcome_is_found_among_others(tmp_path: P
         await outbox.sim.until(lambda log: sum("/reply" in entry.what for entry in log) >= 5)
         lost.times = 0
         outbox.sim.lark.clock.advance(3_700)  # Lark has forgotten the uuid
-        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.clock.advance(timedelta(minutes=51))
         outbox.sender.wake()
         await outbox.until_due(0)
         assert len(outbox.said(chat)) == 2
@@ -191,7 +84,7 @@ async def test_a_question_with_unknown_outcome_is_found_among_others(tmp_path: P
 
 
 async def test_a_reply_with_unknown_outcome_that_is_missing_is_sent(tmp_path: Path) -> None:
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
         chat = outbox.sim.dm(person)
         asked = await outbox.sim.send_text(person, chat, "hello")
@@ -199,13 +92,13 @@ async def test_a_reply_with_unknown_outcome_that_is_missing_is_sent(tmp_path: Pa
         outbox.sim.faults.answers.append(gone)
         await outbox.promise("1", chat.chat_id, asked, "at last")
         await outbox.sim.until(lambda _: not gone.times)
-        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.clock.advance(timedelta(minutes=51))
         outbox.sender.wake()
         await outbox.sim.until(lambda _: outbox.said(chat) == ["at last"])
 
 
 async def test_an_unresolved_outcome_is_an_unconfirmed_dead_letter(tmp_path: Path) -> None:
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
         chat = outbox.sim.dm(person)
         asked = await outbox.sim.send_text(person, chat, "hello")
@@ -214,7 +107,7 @@ async def test_an_unresolved_outcome_is_an_unconfirmed_dead_letter(tmp_path: Pat
         await outbox.promise("1", chat.chat_id, asked, "perhaps")
         await outbox.sim.until(lambda _: not lost.times)
         outbox.sim.faults.answers.append(AnswerFault("code", "GET", times=99, code=230027))
-        outbox.clock.ahead = timedelta(minutes=51)
+        outbox.clock.advance(timedelta(minutes=51))
         outbox.sender.wake()
         letter = await outbox.until_dead()
         assert letter.unconfirmed
@@ -222,7 +115,7 @@ async def test_an_unresolved_outcome_is_an_unconfirmed_dead_letter(tmp_path: Pat
 
 
 async def test_a_rejected_message_is_given_up_at_once(tmp_path: Path) -> None:
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         await outbox.promise("1", "oc_nowhere")
         letter = await outbox.until_dead()
         assert not letter.unconfirmed
@@ -251,7 +144,7 @@ async def test_only_the_owner_reads_and_resends_messages_that_were_given_up(
     tmp_path: Path,
 ) -> None:
     operator = Principal("lark:a:ou", roles=frozenset({"talk", "operate"}))
-    async with _OpenOutbox(tmp_path) as outbox:
+    async with open_outbox(tmp_path) as outbox:
         await outbox.promise("1", "oc_nowhere")
         letter = await outbox.until_dead()
         queries = Queries(outbox.database, outbox.stores)

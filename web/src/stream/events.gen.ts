@@ -218,7 +218,7 @@ export interface ResultCancelled {
   requested_via: string;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, context_too_long. */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty, context_too_long. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";

@@ -331,7 +331,7 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
     `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused,
-    model_unavailable, model_busy, model_unreachable, model_rejected, model_refused,
+    model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty,
     context_too_long.
     """
 

@@ -325,7 +325,7 @@ class Turn(msgspec.Struct, kw_only=True):
         self.empty_replies += 1
         if self.empty_replies >= MAX_EMPTY_REPLIES:
             error = f"the model gave {MAX_EMPTY_REPLIES} empty replies"
-            return self._finish(TurnOutcome("error", "", error), "")
+            return self._finish(TurnOutcome("error", "", error, "model_empty"), "")
         self.add_user_message(EMPTY_REPLY_PROMPT)
         self._close_if_exhausted()
         return [DiagnosticError(phase="think", error="the model gave an empty reply")]

@@ -97,7 +97,7 @@ async def test_a_message_is_accepted_once(delivery: Delivery) -> None:
 async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:
     number = await delivery.add(REPLY)
     assert await delivery.begin_attempt(number)
-    await delivery.postpone(number, 60.0, "busy")
+    await delivery.postpone(number, 60.0, "busy", unconfirmed=False)
     assert await delivery.list_due("echo", "a", 10) == []
     delivery.clock.offset = timedelta(seconds=61)
     [pending] = await delivery.list_due("echo", "a", 10)

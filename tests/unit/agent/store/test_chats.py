@@ -198,9 +198,8 @@ async def test_a_message_is_added_once(database: Database, stores: Stores) -> No
     )
     await add_messages(database, stores, first)
     assert not await database.write(lambda: stores.outbox.add(first, T1))
-    ((number, outgoing, attempts, first_attempt),) = await due(database, stores)
-    assert outgoing == msgspec.structs.replace(first, body=CLEANED, error=CLEANED)
-    assert (number, attempts, first_attempt) == (1, 0, None)
+    outgoing = msgspec.structs.replace(first, body=CLEANED, error=CLEANED)
+    assert await due(database, stores) == [PendingMessage(1, outgoing, 0, None, None, 0)]
 
 
 async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: Stores) -> None:
@@ -213,7 +212,7 @@ async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: S
 
     assert await numbers() == [1, 3]
     assert await database.write(lambda: stores.outbox.begin_attempt(1, T1)) == 1
-    await database.write(lambda: stores.outbox.postpone(1, T2, "busy"))
+    await database.write(lambda: stores.outbox.postpone(1, T2, "busy", unconfirmed=False))
     assert await numbers() == [3]
     assert await numbers(T2) == [1, 3]
     assert await database.write(lambda: stores.outbox.begin_attempt(1, T2)) == 2
@@ -223,6 +222,51 @@ async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: S
     assert not await database.write(lambda: stores.outbox.mark_sent(1, "om_again", T2))
     assert await database.write(lambda: stores.outbox.begin_attempt(1, T3)) is None
     assert await numbers(T2) == [2, 3]
+
+
+async def test_an_attempt_has_an_unknown_outcome_unless_it_failed(
+    database: Database, stores: Stores
+) -> None:
+    await add_messages(database, stores, reply(1))
+
+    async def attempt(now: str, *, unconfirmed: bool) -> PendingMessage:
+        await database.write(partial(stores.outbox.begin_attempt, 1, now))
+        assert (await due(database, stores))[0].unknown_since is not None
+        postpone = partial(stores.outbox.postpone, 1, T0, "why", unconfirmed=unconfirmed)
+        await database.write(partial(postpone, isolated=unconfirmed))
+        return (await due(database, stores))[0]
+
+    assert (await attempt(T1, unconfirmed=False))[2:] == (1, T1, None, 0)
+    assert (await attempt(T2, unconfirmed=True))[2:] == (2, T1, T2, 1)
+    assert (await attempt(T3, unconfirmed=True))[2:] == (3, T1, T2, 2)
+
+
+async def test_a_message_that_fails_by_itself_delays_only_its_run(
+    database: Database, stores: Stores
+) -> None:
+    failing, same_run = reply(1), msgspec.structs.replace(reply(2), run_id="run-1")
+    same_message = msgspec.structs.replace(reply(3), reply_to="om_1")
+    await add_messages(database, stores, failing, same_run, same_message, reply(4), reply(5))
+
+    async def numbers(failing_since: str) -> list[int]:
+        list_due = partial(stores.outbox.list_due, "lark", "app", now=T3, limit=10)
+        found = await database.read(partial(list_due, failing_since=failing_since))
+        return [pending.number for pending in found]
+
+    async def fail(*, isolated: bool) -> None:
+        await database.write(partial(stores.outbox.begin_attempt, 1, T1))
+        postpone = partial(stores.outbox.postpone, 1, T3, "why", unconfirmed=False)
+        await database.write(partial(postpone, isolated=isolated))
+
+    await fail(isolated=False)
+    assert await numbers(T2) == [1]
+    await fail(isolated=True)
+    assert await numbers(T0) == [1]
+    assert await numbers(T1) == [1, 4]
+    await database.write(partial(stores.outbox.mark_sent, 4, "om_4", T2))
+    assert await numbers(T1) == [1, 5]
+    await database.write(partial(stores.outbox.mark_sent, 1, "om_1", T2))
+    assert await numbers(T1) == [2]
 
 
 async def test_dead_letters_are_listed_and_do_not_block(database: Database, stores: Stores) -> None:

@@ -159,3 +159,19 @@ def test_a_user_of_another_organization_has_only_the_rights_of_their_own_entries
     assert listed_rights(settings, "ou_2", "oc_1", is_external=True) == frozenset()
     found = check_message(MESSAGE._replace(is_external=True), SETTINGS, SENDER, texts=EN_TEXTS)
     assert isinstance(found, Reply)
+
+
+@pytest.mark.parametrize(
+    ("age", "said"),
+    [
+        (timedelta(minutes=61), "61 minutes late"),
+        (timedelta(hours=2, minutes=59), "2 hours late"),
+        (timedelta(hours=47), "47 hours late"),
+        (timedelta(minutes=3_412), "2 days late"),
+    ],
+)
+def test_the_age_of_a_late_message_is_in_a_fitting_unit(age: timedelta, said: str) -> None:
+    late = MESSAGE._replace(sent_at=NOW - age)
+    verdict = check_message(late, SETTINGS, SENDER, texts=EN_TEXTS)
+    assert isinstance(verdict, Reply)
+    assert said in verdict.text

@@ -30,7 +30,9 @@ def test_a_rejection_is_final(status: int, body: str) -> None:
         (429, '{"code": 99991400}', False),
         (200, '{"code": 230020}', False),
         (502, "<html>", True),
-        (500, '{"code": 1}', True),
+        (500, '{"code": 1}', False),
+        (500, '{"code": 0}', True),
+        (504, '{"code": 2200}', True),
         (200, "no json", True),
     ],
 )

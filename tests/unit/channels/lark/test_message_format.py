@@ -39,7 +39,7 @@ TAGS = (
 @pytest.mark.parametrize("tag", TAGS)
 def test_tags_of_a_model_are_shown_as_text(tag: str) -> None:
     answer = f"Before {tag} after\n\n{tag}\n\n- {tag}\n\n| a |\n|---|\n| {tag.strip()} |\n"
-    for name, parts in render_answer(answer, EN):
+    for name, parts in render_answer(answer, EN)[:-1]:  # the last one is a file
         content = json.loads(parts[0].content)
         for text in texts_of(content):
             if not name.endswith("card"):
@@ -97,10 +97,11 @@ def test_a_table_with_many_columns_becomes_code() -> None:
     assert text == f"```\n{table.rstrip()}\n```\n"
 
 
-def test_renderings_are_ordered_from_card_to_text() -> None:
-    assert [name for name, _ in render_answer("hi", EN)] == ["card", "post", "text"]
+def test_renderings_are_ordered_from_card_to_file() -> None:
+    assert [name for name, _ in render_answer("hi", EN)] == ["card", "post", "text", "only-file"]
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n"
-    assert [name for name, _ in render_answer(table, EN)] == ["card", "plain-card", "post", "text"]
+    names = [name for name, _ in render_answer(table, EN)]
+    assert names == ["card", "plain-card", "post", "text", "only-file"]
     long = render_answer("句子。" * 20_000, ZH)
     assert [name for name, _ in long] == ["file", "text"]
     post, file = long[0][1]
@@ -177,6 +178,7 @@ def test_mentions_stand_before_the_answer_in_every_form(answer: str) -> None:
     plain = dict(render_answer(answer, EN))
     found = dict(mention_people(list(plain.items()), ["ou_1", "ou_2"]))
     assert found.keys() == plain.keys()
+    assert found.pop("only-file", None) == plain.get("only-file")
     for name, (first, *rest) in found.items():
         content = json.loads(first.content)
         assert rest == list(plain[name][1:])

@@ -117,7 +117,9 @@ def test_three_empty_replies_end_the_run() -> None:
         assert next_ask(turn).messages[-1].text.endswith(EMPTY_REPLY_PROMPT)
         assert not next_ask(turn).final
     add_reply(turn)
-    assert outcome(turn) == TurnOutcome("error", "", "the model gave 3 empty replies")
+    assert outcome(turn) == TurnOutcome(
+        "error", "", "the model gave 3 empty replies", "model_empty"
+    )
 
 
 def test_a_call_resets_the_count_of_empty_replies() -> None:

@@ -1,0 +1,127 @@
+"""An outbox and its sender, with a simulated Lark behind."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.supervision import Supervisor
+from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.questions import Question, QuestionRecord
+from internal.agent.store.stores import Stores
+from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.lark.channel import LarkTransport
+from internal.channels.lark.connection import AppCredentials
+from internal.config.chat import ChatChannelSettings
+from internal.observability.clock import SystemClock
+from internal.simulators.lark.simulator import LarkSim
+from internal.storage.database_url import open_database
+from tests.support.chat_texts import EN_TEXTS
+from tests.support.lark_gateway import APP, shown_text
+from tests.support.movable_clock import MovableClock
+
+
+class NoDisplays:
+    """No run has a message that a reply could replace."""
+
+    async def find_reply_place(self, pending: PendingMessage, /) -> str:
+        return ""
+
+    def finish(self, outgoing: OutgoingMessage, /) -> None:
+        """Nothing is displayed."""
+
+
+class Outbox:
+    """An outbox, and the sender that empties it."""
+
+    def __init__(self, sim: LarkSim, database: Any) -> None:
+        self.sim, self.database, self.stores, self.clock = sim, database, Stores(), MovableClock()
+        credentials = AppCredentials(APP.app_id, APP.secret, sim.url)
+        self.transport = LarkTransport(
+            credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
+        )
+        delivery = ChatDelivery(database, self.stores, self.clock)
+        self.sender = OutboxSender(
+            self.transport, delivery, self.clock, displays=NoDisplays(), texts=EN_TEXTS
+        )
+
+    async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
+        outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)
+        await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
+        self.sender.wake()
+
+    async def ask(self, name: str, chat_id: str, reply_to: str) -> None:
+        question = Question(QuestionId(name), "clarify", "What?")
+        ids = (RunId("run-1"), TaskId("task-1"), SessionId("session-1"))
+        asked = QuestionRecord(
+            question, *ids, "p", "lark:a:c", "operators", "2026-01-01", "2027-01-01"
+        )
+        await self.database.write(partial(self.stores.questions.add, asked))
+        key = f"{name}:asked"
+        outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, "", question_id=name)
+        await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
+        self.sender.wake()
+
+    async def remote(self, key: str) -> str:
+        return str(await self.database.read(partial(self.stores.outbox.get_remote_id, key)))
+
+    async def dead(self) -> list[DeadLetter]:
+        return list(await self.database.read(partial(self.stores.outbox.list_dead_letters, 10)))
+
+    async def until_dead(self) -> DeadLetter:
+        async with asyncio.timeout(20):
+            while not (found := await self.dead()):
+                await self.sim.lark.changed_within(0.05)
+        return found[0]
+
+    def let_pass(self, time: timedelta) -> None:
+        """Move the clocks of the gateway and of Lark forward, and look for messages to send."""
+        self.sim.lark.clock.advance(time.total_seconds())
+        self.clock.advance(time)
+        self.sender.wake()
+
+    async def until_postponed(self, attempts: int = 1) -> None:
+        """Return when the oldest message of one chat has failed so many times and waits."""
+        now = rfc3339(self.clock.now())
+        list_due = partial(self.stores.outbox.list_due, "lark", APP.app_id, limit=9)
+        async with asyncio.timeout(20):
+            while True:
+                pending = await self.database.read(partial(list_due, now="9999"))
+                is_due = await self.database.read(partial(list_due, now=now))
+                if pending and pending[0].attempts >= attempts and not is_due:
+                    return
+                await self.sim.lark.changed_within(0.05)
+
+    async def until_due(self, count: int) -> None:
+        """Return when so many chats have something left to be sent."""
+        due = partial(self.stores.outbox.list_due, "lark", APP.app_id, now="9999", limit=99)
+        async with asyncio.timeout(20):
+            while len(await self.database.read(due)) != count:
+                await self.sim.lark.changed_within(0.05)
+
+    def said(self, chat: Any) -> list[str | None]:
+        found = [one for one in self.sim.messages(chat) if one.sender_type == "app"]
+        return [shown_text(self.sim, one) for one in found]
+
+
+@asynccontextmanager
+async def open_outbox(folder: Path, sim: LarkSim | None = None) -> AsyncGenerator[Outbox]:
+    """Run the sender of an outbox; leaving stops it. The simulated Lark may be opened later."""
+    async with AsyncExitStack() as stack:
+        if sim is None:
+            sim = await stack.enter_async_context(LarkSim([APP]))
+        database = await stack.enter_async_context(open_database(folder / "lark.db"))
+        outbox = Outbox(sim, database)
+        running = asyncio.create_task(outbox.sender.run(Supervisor(SystemClock())))
+        try:
+            yield outbox
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+            await outbox.transport.close()
