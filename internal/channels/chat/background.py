@@ -128,7 +128,7 @@ class BackgroundReader:
             return _note("quoted_message", "The quoted message could not be read in time.")
         if quoted.is_recalled:
             return _note("quoted_message", "The quoted message was recalled.")
-        names = await self._names([quoted])
+        names = await self._names([quoted], until)
         most = MAX_OWN_QUOTE_CHARACTERS if quoted.is_own else MAX_QUOTE_CHARACTERS
         sent = "" if quoted.sent_at is None else f' sent="{quoted.sent_at.astimezone():%F %H:%M}"'
         text = escape_delimiters(truncate(quoted.text, most))
@@ -174,9 +174,11 @@ class BackgroundReader:
             log.info("recent messages not read", extra={"reason": str(error)})
             note = "The messages before this one could not be read in time."
             return _Recent(_note("recent_messages", note))
-        return await self._select(message, found)
+        return await self._select(message, found, until)
 
-    async def _select(self, message: MessageContext, found: Sequence[PastMessage]) -> "_Recent":
+    async def _select(
+        self, message: MessageContext, found: Sequence[PastMessage], until: float
+    ) -> "_Recent":
         """Return those messages that the conversation lacks; of the bot's own only answers.
 
         A message that the conversation has taken came with those before it.
@@ -196,7 +198,7 @@ class BackgroundReader:
             and not known[each.message_id].in_session
             and (known[each.message_id].is_answer or not each.is_own)
         ]
-        names = await self._names(kept)
+        names = await self._names(kept, until)
         lines = _fitting([_line(each, names) for each in kept])
         block = "\n".join(["<recent_messages>", *lines, "</recent_messages>"]) if lines else ""
         return _Recent(block, frozenset(ids), bool(taken))
@@ -210,8 +212,9 @@ class BackgroundReader:
             self._messages[message_id] = await self._transport.read_message(message_id)
         return self._messages[message_id]
 
-    async def _names(self, messages: Sequence[PastMessage]) -> dict[str, str]:
+    async def _names(self, messages: Sequence[PastMessage], until: float) -> dict[str, str]:
         """Return the names of the senders; of many unknown ones only some are looked up."""
+        now = asyncio.get_running_loop().time()
         names = {each.user_id: each.name for each in messages if each.user_id and each.name}
         missing = dict.fromkeys(each.user_id for each in messages if each.user_id)
         wanted = [each for each in missing if each not in names][:_MAX_NAMES]
@@ -220,7 +223,8 @@ class BackgroundReader:
             names[user_id] = await self._people.name(user_id)
 
         with contextlib.suppress(TimeoutError):  # the others get a label
-            async with asyncio.timeout(NAMES_TIMEOUT_SECONDS), asyncio.TaskGroup() as tasks:
+            deadline = min(now, until) + NAMES_TIMEOUT_SECONDS
+            async with asyncio.timeout_at(deadline), asyncio.TaskGroup() as tasks:
                 for user_id in wanted:
                     tasks.create_task(look_up(user_id))
         return names

@@ -138,6 +138,7 @@ async def test_stop_all_ends_running_and_queued_tasks(tmp_path: Path) -> None:
         for count, text in enumerate(("one", "two", "three"), 1):
             await lark.say(text)
             await until_statuses(lark, *["running", *["queued"] * (count - 1)])
+        await lark.core.model.until_open(1)
         await lark.say("/stop all")
         await until_statuses(lark, "cancelled", "cancelled", "cancelled")
         await lark.settled()
