@@ -482,6 +482,7 @@ class LarkApi:
             "container_id": container,
             "sort_type": "ByCreateTimeAsc",
             "page_size": "50",
+            **_WHOLE_CARDS,
         }
         if kind == "chat":
             query["start_time"] = str(int(since))
