@@ -24,10 +24,12 @@ _SECONDS = {"schema": {"type": "string", "pattern": "^[0-9]+$"}, "required": Tru
 _ERROR_HEADERS = {401: {"WWW-Authenticate": _TEXT}, 429: {"Retry-After": _SECONDS}}
 _PATH_TYPES: dict[str, Any] = {"number": Number, "sha256": Sha256}
 """Types of path parameters that are not IDs."""
+_EMPTY = {"type": "string", "maxLength": 0}
 _LAST_EVENT_ID = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "The cursor of a client that reconnects; takes precedence over `after`.",
+    "description": "The cursor of a client that reconnects; takes precedence over `after`. An empty"
+    " value counts as none.",
 }
 
 
@@ -134,7 +136,7 @@ def _parameters(endpoint: Endpoint, components: Schema) -> list[Schema]:
     ]
     headers = []
     if endpoint.media_type == "text/event-stream":
-        headers = [{**_LAST_EVENT_ID, "schema": query["after"]}]
+        headers = [{**_LAST_EVENT_ID, "schema": {"anyOf": [query["after"], _EMPTY]}}]
     return [*path_parameters, *query_parameters, *headers]
 
 
