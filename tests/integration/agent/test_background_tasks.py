@@ -164,8 +164,8 @@ async def test_waiting_replies_and_dead_letters_degrade_health(home: Path) -> No
     async with core(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
         assert (await report(here, channel)).status == "ok"
         for status, detail in (
-            ("pending", "1 messages have waited for over a minute"),
-            ("dead", "1 messages of the last day were given up"),
+            ("pending", "1 message has waited for over a minute"),
+            ("dead", "1 message of the last day was given up"),
         ):
             execute(file, insert.format(status))
             health = await report(here, channel)
