@@ -360,21 +360,12 @@ async def test_late_messages_of_two_people_become_tasks_of_their_own(tmp_path: P
         assert found == {"count": mei, "in French": boss, "to ten\n\nfast": mei}
 
 
-async def test_nothing_steers_across_threads(tmp_path: Path) -> None:
-    settings = with_values(OPERATORS, session_scope="chat")
-    async with open_room(tmp_path, BUSY, settings) as room:
-        cats = await room.say("tell me about cats")
-        await room.model.until_open(1)
-        dogs = await room.say("about dogs too")
-        await room.until_confirmed(dogs)
-        room.model.release("go")
-        answers = await room.until_answered(cats, dogs)
-        assert answers == {cats: "on cats", dogs: "on dogs"}
-
-
-async def test_a_run_of_another_thread_is_not_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("busy_mode", ["steer", "interrupt"])
+async def test_a_message_only_affects_runs_of_its_own_thread(
+    tmp_path: Path, busy_mode: str
+) -> None:
     rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs")])
-    settings = with_values(OPERATORS, session_scope="chat", busy_mode="interrupt")
+    settings = with_values(OPERATORS, session_scope="chat", busy_mode=busy_mode)
     async with open_room(tmp_path, rules, settings) as room:
         cats = await room.say("tell me about cats")
         await room.model.until_open(1)
