@@ -18,6 +18,7 @@ from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, list_events, run_scenario
+from tests.support.database_files import MIGRATIONS
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
@@ -197,7 +198,7 @@ async def test_an_acknowledged_stop_survives_a_crash(tmp_path: Path, environ: En
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("number", [4, 9, 14, 18])
+@pytest.mark.parametrize("number", [2, 7, 12, 16])
 async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
     tmp_path: Path, environ: Environ, number: int
 ) -> None:
@@ -214,7 +215,7 @@ async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
     async with ScriptedOpenAI(scripted_model(steps), record=False) as model:
         alone = RestartingGateway(tmp_path, model, short)
         command = ("-p", INSTRUCTIONS["A"], "--permission-mode", "full")
-        terminal = await alone.start(*command, plan=f"after:{number}")
+        terminal = await alone.start(*command, plan=f"after:{MIGRATIONS + number}")
         async with asyncio.timeout(60):
             assert await terminal.wait() == -signal.SIGKILL, terminal.stderr_lines
         async with restarting_gateway(tmp_path, model, short, [NO_CRASH]) as gateway:

@@ -17,6 +17,7 @@ from internal.config.home import prepare, read_token
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
+from tests.support.database_files import MIGRATIONS
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP, shown_text
 from tests.support.openai_server import ScriptedOpenAI
@@ -172,7 +173,7 @@ async def test_lark_without_an_app_does_not_start(tmp_path: Path, missing: str) 
     assert "Traceback" not in said.decode()
 
 
-PLANS = [f"{when}:{n}" for n in range(6, 20) for when in ("before", "after")]
+PLANS = [f"{when}:{MIGRATIONS + number}" for number in range(4, 18) for when in ("before", "after")]
 
 
 @pytest.mark.chaos  # tests/e2e/test_lark_kills.py has the phases that differ

@@ -7,7 +7,11 @@ from pathlib import Path
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
+from tests import ROOT
 from tests.support.store_records import a_session
+
+MIGRATIONS = len(list((ROOT / "internal/storage/migrations/sqlite").glob("*.sql")))
+"""How many commits prepare a new database."""
 
 
 async def create_database(path: Path, sessions: int = 0) -> None:
