@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Container
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -40,6 +40,7 @@ from internal.channels.lark.events import (
     LarkMessage,
     LarkRecall,
     LarkRemoval,
+    as_datetime,
     has_media,
     message_text,
     read_event,
@@ -127,7 +128,7 @@ class LarkTransport:
             case LarkRecall(message_id):
                 return RecalledMessage(message_id)
             case LarkRemoval():
-                return RemovedFromChat(_as_datetime(event.created))
+                return RemovedFromChat(as_datetime(event.created))
             case message:
                 direct = message.direct
                 bot = self.identity.open_id if direct else await self.identity.wait()
@@ -225,7 +226,7 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
         is_direct=message.direct,
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
-        sent_at=_as_datetime(message.created),
+        sent_at=as_datetime(message.created),
         quoted_id="" if is_place_in_thread else message.parent_id,
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
@@ -241,10 +242,6 @@ def read_credentials(settings: LarkSettings) -> AppCredentials | None:
     secret = settings.app_secret.get_secret_value()
     network = LarkNetwork(settings.proxy_url, settings.no_proxy, settings.ca_file)
     return AppCredentials(settings.app_id, secret, settings.origin, network)
-
-
-def _as_datetime(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def create_lark_channel(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:

@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,9 +17,16 @@ from internal.channels.chat.transport import OnMessage, ReceivedMessage
 
 _KEY = re.compile(r"@_user_\d+|@_all")
 _MILLISECONDS = re.compile(r"\d{13}")
+
+
+def describe_unseen(what: str) -> str:
+    """Return what the model reads in place of something that it cannot be shown."""
+    return f"[{what}: not visible to you yet]"
+
+
 _FIXED = {
-    "img": "[image: not visible to you yet]",
-    "media": "[video: not visible to you yet]",
+    "img": describe_unseen("image"),
+    "media": describe_unseen("video"),
     "hr": "\n---\n",
 }
 _MEDIA_TAGS = frozenset({"img", "media"})
@@ -192,11 +200,19 @@ def _read_removal(envelope: _Envelope) -> LarkRemoval:
     if not removal.chat_id or not header.event_id:
         raise msgspec.ValidationError("removal without chat_id or event_id")
     operator = _open_id(removal.operator_id)
-    return LarkRemoval(header.event_id, removal.chat_id, operator, _as_time(header.create_time))
+    return LarkRemoval(
+        header.event_id, removal.chat_id, operator, read_milliseconds(header.create_time)
+    )
 
 
-def _as_time(text: str) -> int | None:
+def read_milliseconds(text: str) -> int | None:
+    """Return a time of Lark in milliseconds since 1970; None if it is implausible."""
     return int(text) if _MILLISECONDS.fullmatch(text) else None
+
+
+def as_datetime(milliseconds: int | None) -> datetime | None:
+    """Return a time in milliseconds since 1970 as a datetime in UTC."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
@@ -212,7 +228,7 @@ def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
         content=body.content,
         open_id=_open_id(sender.sender_id),
         by_person=sender.sender_type == "user",
-        created=_as_time(body.create_time),
+        created=read_milliseconds(body.create_time),
         mentions=tuple(Mention(m.key, _open_id(m.id), m.name) for m in body.mentions or ()),
         parent_id=body.parent_id,
         root_id=body.root_id,

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from internal.channels.lark.events import describe_unseen
+
 MAX_DEPTH = 24
 MAX_CHARACTERS = 20_000
-UNSEEN_IMAGE = "[image: not visible to you yet]"
 
 _INLINE = frozenset({"text", "a", "at", "plain_text", "lark_md"})
 _CHILDREN = ("header", "body", "title", "subtitle", "text", "fields", "label", "elements")
@@ -83,7 +84,7 @@ def _fields(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _image(_: Mapping[str, Any], __: int) -> Iterator[str]:
-    yield UNSEEN_IMAGE
+    yield describe_unseen("image")
 
 
 def _rule(_: Mapping[str, Any], __: int) -> Iterator[str]:

@@ -1,8 +1,6 @@
 """Messages that were sent before, as Lark's message API returns them, read as text."""
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,7 +11,13 @@ from internal.channels.chat.transport import (
     TransportRejected,
 )
 from internal.channels.lark.api import CONTEXT_POLICY, LarkApi
-from internal.channels.lark.events import Mention, content_text
+from internal.channels.lark.events import (
+    Mention,
+    as_datetime,
+    content_text,
+    describe_unseen,
+    read_milliseconds,
+)
 from internal.channels.lark.history.card_text import card_text
 
 _UNSEEN = {
@@ -27,7 +31,7 @@ _UNSEEN = {
 _UNREAD = {
     "share_chat": "[a shared group]",
     "share_user": "[a shared contact]",
-    "merge_forward": "[forwarded messages: not visible to you yet]",
+    "merge_forward": describe_unseen("forwarded messages"),
 }
 _MAX_LISTED, _SPARE = 50, 10
 _FAILED_CARD = "\u8bf7\u5347\u7ea7\u81f3\u6700\u65b0\u7248\u672c\u5ba2\u6237\u7aef"
@@ -74,15 +78,12 @@ def past_message(item: Mapping[str, Any], app_id: str) -> PastMessage:
     """Return a message as the chat application sees it."""
     sender = _object(item, "sender")
     is_person, sender_id = sender.get("sender_type") == "user", str(sender.get("id") or "")
-    created = str(item.get("create_time") or "")
     is_recalled = item.get("deleted") is True
     return PastMessage(
         message_id=str(item.get("message_id") or ""),
         user_id=sender_id if is_person else "",
         text="" if is_recalled else item_text(item),
-        sent_at=datetime.fromtimestamp(int(created) / 1000, UTC)
-        if re.fullmatch(r"\d{1,15}", created)
-        else None,
+        sent_at=as_datetime(read_milliseconds(str(item.get("create_time") or ""))),
         name=str(sender.get("sender_name") or ""),
         is_own=not is_person and sender_id == app_id,
         is_recalled=is_recalled,
@@ -99,7 +100,7 @@ def item_text(item: Mapping[str, Any]) -> str:
         return "[a card without readable text]" if not text or _FAILED_CARD in text else text
     if kind in _UNSEEN:
         name = str((_decode(content) or {}).get("file_name") or "")
-        return f"[{_UNSEEN[kind]}{f' {name}' if name else ''}: not visible to you yet]"
+        return describe_unseen(f"{_UNSEEN[kind]} {name}".rstrip())
     if kind in _UNREAD:
         return _UNREAD[kind]
     mentions = item.get("mentions")
