@@ -6,7 +6,7 @@
 - `queries`: what a principal may read.
 - `access`: roles of people, the pairing codes that grant them, and permission rules.
 - `session_files`: attachments, and what is removed with a session.
-- `chats`: chats, the delivery of their messages and the displays of runs in them.
+- `chats`: chats and the delivery of their messages; `run_displays`: the displays of runs in them.
 - `runs`: the life of a run.
 - `events`: the event stream.
 - `background_task`: a task that runs beside a block, and a blocking call in a thread.

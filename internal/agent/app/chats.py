@@ -1,4 +1,4 @@
-"""What chat channels read and write: chats, the delivery of messages, and run displays."""
+"""What chat channels read and write: chats, and the delivery of messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,15 +13,12 @@ from internal.agent.domain.chats import (
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
-    OutgoingState,
     PendingMessage,
-    RunDisplay,
-    reply_key,
 )
 from internal.agent.domain.errors import Conflict, NotFound
-from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import InputReceived
-from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.ids import QuestionId, RunId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task
@@ -32,6 +29,20 @@ from internal.agent.store.stores import Stores
 
 _UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
 _MAX_TASKS = 500
+
+
+def find_unfinished(
+    stores: Stores, is_wanted: Callable[[Task], bool]
+) -> Read[list[tuple[Run, Task]]]:
+    """Return the unfinished runs of the tasks that are wanted."""
+    found: list[tuple[Run, Task]] = []
+    for status in _UNFINISHED:
+        page = stores.tasks.list_page(None, None, status, before=None, limit=_MAX_TASKS)
+        for task in (yield from page):
+            run = (yield from stores.runs.get_by_task(task.id)) if is_wanted(task) else None
+            if run is not None:
+                found.append((run, task))
+    return found
 
 
 class KnownMessage(NamedTuple):
@@ -111,21 +122,8 @@ class Chats:
 
     async def list_unfinished_in(self, chat: str) -> list[tuple[Run, Task]]:
         """Return the unfinished runs of all conversations of a chat; see `Origin.chat`."""
-        stores = self._stores
-
-        def work() -> Read[list[tuple[Run, Task]]]:
-            found: list[tuple[Run, Task]] = []
-            for status in _UNFINISHED:
-                page = stores.tasks.list_page(None, None, status, before=None, limit=_MAX_TASKS)
-                for task in (yield from page):
-                    run = None
-                    if task.origin.chat == chat:
-                        run = yield from stores.runs.get_by_task(task.id)
-                    if run is not None:
-                        found.append((run, task))
-            return found
-
-        return await self._database.read(work)
+        find = partial(find_unfinished, self._stores, lambda task: task.origin.chat == chat)
+        return await self._database.read(find)
 
     async def list_known(
         self, channel: Channel, app: str, scope: str, message_ids: Sequence[str]
@@ -408,113 +406,3 @@ def resend_message(
         raise Conflict(f"Message {number} may have been sent. Sent again, it may appear twice.")
     key = yield from stores.outbox.resend(number, now, unconfirmed=unconfirmed)
     yield from stores.audit.add(AuditEntry(now, principal.id, via, "message.resent", key, ""))
-
-
-class DisplayHolder(NamedTuple):
-    """Who displays runs: a channel, such as `lark:cli_a1`, and a process of it."""
-
-    channel: str
-    process: str
-
-
-class ClaimedDisplay(NamedTuple):
-    """A display that the holder may write to, its run, and the run's task."""
-
-    display: RunDisplay
-    run: Run
-    task: Task
-
-
-class RunDisplays:
-    """Claims displays and stores their state. All leases are in seconds."""
-
-    def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
-        self._database, self._stores, self._clock = database, stores, clock
-
-    async def claim(
-        self, run_id: RunId, holder: DisplayHolder, lease: float
-    ) -> ClaimedDisplay | None:
-        """Claim the display of a run; None if it is closed or held by another process."""
-        now, until = rfc3339(self._clock.now()), self._after(lease)
-        stores = self._stores
-
-        def work() -> Write[ClaimedDisplay | None]:
-            run = yield from stores.runs.get(run_id)
-            task = None if run is None else (yield from stores.tasks.get(run.task_id))
-            display = yield from stores.run_displays.claim(
-                run_id, *holder, lease_until=until, now=now
-            )
-            if run is None or task is None or display is None:
-                return None
-            return ClaimedDisplay(display, run, task)
-
-        return await self._database.write(work)
-
-    async def save(self, display: RunDisplay, holder: DisplayHolder, lease: float) -> bool:
-        """Store the state and renew the lease; False if another process holds the display."""
-        save, until = self._stores.run_displays.save, self._after(lease)
-        return await self._database.write(partial(save, display, *holder, lease_until=until))
-
-    async def close(self, display: RunDisplay, holder: DisplayHolder) -> None:
-        """Store that the display is complete, unless another process holds it."""
-        await self._database.write(partial(self._stores.run_displays.close, display, *holder))
-
-    async def get(self, run_id: RunId, channel: str) -> RunDisplay | None:
-        """Return the display of a run, whoever holds it; None if there is none."""
-        return await self._database.read(partial(self._stores.run_displays.get, run_id, channel))
-
-    async def get_reply(self, run_id: RunId) -> OutgoingState | None:
-        """Return the state of the reply of a run; None if the run ended without one."""
-        return await self._database.read(partial(self._stores.outbox.get_state, reply_key(run_id)))
-
-    async def list_abandoned(self, channel: str) -> list[RunDisplay]:
-        """Return the open displays of a channel whose lease is over."""
-        now = rfc3339(self._clock.now())
-        list_abandoned = self._stores.run_displays.list_abandoned
-        return await self._database.read(partial(list_abandoned, channel, now))
-
-    async def list_events(self, run_id: RunId) -> list[EventRecord]:
-        """Return the stored events of a run in order."""
-        return await self._database.read(partial(self._stores.events.list_by_run, run_id))
-
-    async def is_waiting(self, run_id: RunId) -> bool:
-        """Return True if a run waits for a person."""
-        run = await self._database.read(partial(self._stores.runs.get, run_id))
-        return run is not None and run.status == "waiting"
-
-    async def list_unfinished(
-        self, channel: str, session_id: SessionId | None = None
-    ) -> list[RunId]:
-        """Return the unfinished runs that came from chats of a channel, of one session or all."""
-        stores = self._stores
-
-        def of_session(session_id: SessionId) -> Read[list[RunId]]:
-            found: list[RunId] = []
-            for run in (yield from stores.runs.list_unfinished(session_id)):
-                task = yield from stores.tasks.get(run.task_id)
-                if task is not None and _is_from(task, channel):
-                    found.append(run.id)
-            return found
-
-        def of_all() -> Read[list[RunId]]:
-            found: list[RunId] = []
-            for status in _UNFINISHED:
-                page = stores.tasks.list_page(None, None, status, before=None, limit=_MAX_TASKS)
-                for task in (yield from page):
-                    run = None
-                    if _is_from(task, channel):
-                        run = yield from stores.runs.get_by_task(task.id)
-                    if run is not None:
-                        found.append(run.id)
-            return found
-
-        work = of_all if session_id is None else partial(of_session, session_id)
-        return await self._database.read(work)
-
-    def _after(self, seconds: float) -> str:
-        return rfc3339(self._clock.now() + timedelta(seconds=seconds))
-
-
-def _is_from(task: Task, channel: str) -> bool:
-    origin = task.origin
-    return f"{origin.channel}:{origin.app}" == channel and bool(origin.chat_id)

@@ -7,10 +7,11 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access, remove_rule
-from internal.agent.app.chats import ChatDelivery, Chats, RunDisplays, resend_message
+from internal.agent.app.chats import ChatDelivery, Chats, resend_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.queries import Queries
+from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
     Submission,

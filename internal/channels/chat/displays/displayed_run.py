@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from internal.agent.app.chats import ClaimedDisplay, DisplayHolder
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.run_displays import ClaimedDisplay, DisplayHolder
 from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import EventRecord

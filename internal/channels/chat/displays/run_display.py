@@ -12,9 +12,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 
-from internal.agent.app.chats import DisplayHolder
 from internal.agent.app.events.subscription import StreamItem
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.run_displays import DisplayHolder
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, reply_key
 from internal.agent.domain.events.envelope import EventRecord

@@ -1,4 +1,4 @@
-"""Settings of chats, delivery of messages, and displays of runs."""
+"""Settings of chats, and delivery of messages."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,17 +11,14 @@ import pytest
 from internal.agent.app.chats import (
     ChatDelivery,
     Chats,
-    DisplayHolder,
     ReplyContext,
-    RunDisplays,
 )
 from internal.agent.domain.chats import ChatSettings, InboundMessage, OutgoingMessage
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import InputReceived, ResultCancelled
-from internal.agent.domain.ids import QuestionId, RunId, SessionId
+from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import Origin
 from internal.agent.store.stores import Stores
-from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.movable_clock import MovableClock
@@ -152,55 +149,6 @@ async def test_without_a_run_or_a_question_there_is_no_context(delivery: Deliver
     assert await delivery.get_reply_context(other) == ReplyContext("", "")
     assert await delivery.get_question(QuestionId("question-9")) is None
     assert await delivery.find_question("post-9") == ""
-
-
-RUN = RunId("run-1")
-ONE, TWO = DisplayHolder("echo:a", "one"), DisplayHolder("echo:a", "two")
-
-
-@pytest.fixture
-async def displays(tmp_path: Path) -> AsyncGenerator[RunDisplays]:
-    stores = Stores()
-    async with open_database(tmp_path / "larkspur.db") as database:
-        origin = Origin("echo", "echo:a:mei", "a", "chat", "m1")
-        await database.write(partial(stores.sessions.add, a_session()))
-        for number, one in ((1, origin), (2, Origin("web", "local"))):
-            task = a_task(f"task-{number}", origin=one)
-            await database.write(partial(stores.tasks.add, task, None))
-            await database.write(partial(stores.runs.add, a_run(f"run-{number}"), T0))
-        yield RunDisplays(database, stores, SystemClock())
-
-
-async def test_a_display_is_held_by_one_process(displays: RunDisplays) -> None:
-    claimed = await displays.claim(RUN, ONE, 60.0)
-    assert claimed is not None
-    assert (claimed.run.id, claimed.task.instruction) == (RUN, "count")
-    assert await displays.claim(RUN, TWO, 60.0) is None
-    assert not await displays.save(claimed.display, TWO, 60.0)
-    assert await displays.save(claimed.display._replace(state="{}"), ONE, -1.0)
-    [abandoned] = await displays.list_abandoned("echo:a")
-    assert abandoned.state == "{}"
-    assert await displays.claim(RUN, TWO, 60.0) is not None
-
-
-async def test_a_closed_display_is_never_claimed_again(displays: RunDisplays) -> None:
-    claimed = await displays.claim(RUN, ONE, 60.0)
-    assert claimed is not None
-    await displays.close(claimed.display, ONE)
-    assert await displays.claim(RUN, TWO, 60.0) is None
-    assert await displays.list_abandoned("echo:a") == []
-
-
-async def test_an_unknown_run_has_no_display(displays: RunDisplays) -> None:
-    assert await displays.claim(RunId("run-9"), ONE, 60.0) is None
-    assert not await displays.is_waiting(RunId("run-9"))
-    assert await displays.list_events(RUN) == []
-
-
-async def test_only_runs_from_chats_of_the_channel_are_listed(displays: RunDisplays) -> None:
-    assert await displays.list_unfinished("echo:a") == [RUN]
-    assert await displays.list_unfinished("echo:a", SessionId("session-1")) == [RUN]
-    assert await displays.list_unfinished("echo:b") == []
 
 
 async def test_the_context_of_a_reply_names_the_others_whose_messages_the_run_received(

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from internal.agent.app.chats import DisplayHolder
+from internal.agent.app.run_displays import DisplayHolder
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, reply_key
 from internal.channels.chat.displays.run_display import MAX_REPLACE_ATTEMPTS, RunDisplayLoop
