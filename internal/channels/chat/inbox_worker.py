@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 from cachetools import TTLCache
@@ -170,11 +170,7 @@ class InboxWorker:
             await self._give_up(row, message)
         self._failures.pop(row.message_id, None)
 
-    async def _give_up(
-        self,
-        row: InboundMessage,
-        message: ChatEvent | None,
-    ) -> None:
+    async def _give_up(self, row: InboundMessage, message: ChatEvent | None) -> None:
         """Settle a message that cannot be processed: with an apology if it is for the bot."""
         is_foreign = isinstance(message, IncomingMessage) and not self._is_for_bot(message)
         if is_foreign or isinstance(message, RecalledMessage | RemovedFromChat):
@@ -185,14 +181,9 @@ class InboxWorker:
 
     def _is_for_bot(self, message: IncomingMessage) -> bool:
         in_our_thread = self._threads.get(message.thread_id, False)
-        sender = SenderContext("", datetime.now(UTC), in_our_thread=in_our_thread)
-        return is_for_bot(message, self._settings, sender)
+        return is_for_bot(message, self._settings, in_our_thread=in_our_thread)
 
-    async def _dispatch(
-        self,
-        row: InboundMessage,
-        message: ChatEvent | None,
-    ) -> None:
+    async def _dispatch(self, row: InboundMessage, message: ChatEvent | None) -> None:
         match message:
             case None:
                 await self._ignore(row, "it cannot be read")

@@ -113,10 +113,10 @@ def needs_thread_lookup(message: IncomingMessage, settings: ChatChannelSettings)
 
 
 def is_for_bot(
-    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
+    message: IncomingMessage, settings: ChatChannelSettings, *, in_our_thread: bool
 ) -> bool:
-    """Return True if a message is one that the bot answers, whoever may talk to it."""
-    return not _not_for_bot(message, settings, sender)
+    """Return True if the bot answers a message, whatever the rights of its sender are."""
+    return not _not_for_bot(message, settings, in_our_thread=in_our_thread)
 
 
 def needs_sender_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
@@ -196,13 +196,13 @@ def _ignore_reason(
     message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
 ) -> str:
     """Return why a message is ignored, "" if it is not."""
-    if reason := _not_for_bot(message, settings, sender):
+    if reason := _not_for_bot(message, settings, in_our_thread=sender.in_our_thread):
         return reason
     return "it is empty" if message.text == "" and not message.quoted_id else ""
 
 
 def _not_for_bot(
-    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
+    message: IncomingMessage, settings: ChatChannelSettings, *, in_our_thread: bool
 ) -> str:
     if not message.is_from_person or not message.user_id:
         return "it is not from a person"
@@ -211,7 +211,7 @@ def _not_for_bot(
     policy = _group_policy(settings, message.chat_id)
     if not settings.allow_groups or policy == "off":
         return "the bot is off in this group"
-    is_followed = policy == "open" or (policy == "thread" and sender.in_our_thread)
+    is_followed = policy == "open" or (policy == "thread" and in_our_thread)
     return "" if is_followed or message.is_mention else "the bot is not mentioned"
 
 
