@@ -1,5 +1,6 @@
 """Endpoints: entries of the route table, and the decoded request that a handler receives."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -17,6 +18,7 @@ from internal.channels.web.services import WebServices
 
 DEFAULT_MAX_BODY_BYTES = 16_384
 _CLI_USER_AGENT = b"larkspur-cli"
+_NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 Query = TypeVar("Query")
 Body = TypeVar("Body")
@@ -47,6 +49,12 @@ class ApiRequest(Generic[Query, Body]):
     def channel(self) -> Channel:
         """The channel that the user works in, according to the User-Agent. Grants no rights."""
         return "cli" if self.context.headers(b"user-agent") == [_CLI_USER_AGENT] else "web"
+
+    @property
+    def number(self) -> int | None:
+        """The path parameter `number`; None if nothing can have that number."""
+        text = self.path["number"]
+        return int(text) if _NUMBER.fullmatch(text) else None
 
 
 @dataclass(frozen=True, slots=True)

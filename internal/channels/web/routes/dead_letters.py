@@ -1,15 +1,11 @@
 """Routes for messages to chats that were given up."""
 
-import re
-
 import msgspec
 
 from internal.agent.domain.chats import DeadLetter
 from internal.agent.domain.errors import NotFound
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Limit, RequestModel
-
-_NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 
 class DeadLetterView(msgspec.Struct, frozen=True):
@@ -60,11 +56,10 @@ async def list_dead_letters(
 
 async def resend(request: ApiRequest[EmptyRequest, ResendRequest]) -> None:
     """Send a message that was given up again, as if it were new."""
-    number = request.path["number"]
-    if _NUMBER.fullmatch(number) is None:
-        raise NotFound(f"There is no undelivered message {number[:80]}.")
+    if request.number is None:
+        raise NotFound(f"There is no undelivered message {request.path['number'][:80]}.")
     await request.services.gateway.resend(
-        int(number), request.principal, request.channel, may_repeat=request.body.may_repeat
+        request.number, request.principal, request.channel, may_repeat=request.body.may_repeat
     )
 
 

@@ -1,7 +1,5 @@
 """Routes for permission rules, people, pairings and the audit log."""
 
-import re
-
 import msgspec
 
 from internal.agent.app.access import PairingCode
@@ -10,8 +8,6 @@ from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Right, RoleAssignment
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Limit, RequestModel
-
-_NUMBER = re.compile(r"[0-9]{1,18}")  # the range of a 64-bit integer
 
 
 class RulesView(msgspec.Struct, frozen=True):
@@ -51,10 +47,10 @@ async def list_rules(request: ApiRequest[EmptyRequest, EmptyRequest]) -> RulesVi
 
 async def remove_rule(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
     """Delete a permission rule. The calls that it allowed need approval again."""
-    number = request.path["number"]
-    if _NUMBER.fullmatch(number) is None:
-        raise NotFound(f"Rule {number[:80]} does not exist.")
-    await request.services.gateway.remove_rule(int(number), request.principal, request.channel)
+    if request.number is None:
+        raise NotFound(f"Rule {request.path['number'][:80]} does not exist.")
+    gateway = request.services.gateway
+    await gateway.remove_rule(request.number, request.principal, request.channel)
 
 
 async def create_pairing(request: ApiRequest[EmptyRequest, CreatePairingRequest]) -> PairingCode:
