@@ -101,8 +101,8 @@ async def acknowledged(
 async def measured(home: Path, model: str) -> Measured:
     async with LarkSim([APP]) as sim:
         sim.set_faults(limits=False)
-        most_chats = max(chats for _, chats, _ in BURSTS)
-        people = [sim.lark.state.add_person(f"Person {number}") for number in range(most_chats)]
+        max_chats = max(chats for _, chats, _ in BURSTS)
+        people = [sim.lark.state.add_person(f"Person {number}") for number in range(max_chats)]
         chats = [(person, sim.dm(person)) for person in people]
         async with served(sim, home, model) as server:
             idle = server.rss

@@ -26,7 +26,7 @@ OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
 
 
-class Room:
+class GroupChat:
     """A group, by default one with topics, in which three people talk to the bot."""
 
     def __init__(self, lark: LarkGateway, group: Chat) -> None:
@@ -85,20 +85,20 @@ class Room:
 
 
 @asynccontextmanager
-async def open_room(
+async def open_group_chat(
     home: Path,
     script: list[Reply] | Rules,
     settings: ChatChannelSettings = QUIET,
     *,
     topics: bool = True,
-) -> AsyncGenerator[Room]:
+) -> AsyncGenerator[GroupChat]:
     """Open a gateway and a group. Limits are off: they are tested elsewhere."""
     async with LarkSim([APP], speed=100.0) as sim:
         sim.set_faults(limits=False)
         people = [each.open_id for each in sim.people]
-        group = sim.lark.state.add_group("Room", people, [APP.app_id], topic=topics)
+        group = sim.lark.state.add_group("Team", people, [APP.app_id], topic=topics)
         async with open_lark_gateway(home, script, settings, sim=sim) as lark:
-            yield Room(lark, group)
+            yield GroupChat(lark, group)
 
 
 def when(part: str, text: str, **more: Any) -> Reply:
@@ -111,38 +111,38 @@ def when(part: str, text: str, **more: Any) -> Reply:
 
 async def test_topics_run_at_once_and_do_not_know_each_other(tmp_path: Path) -> None:
     rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs"), Reply("more")])
-    async with open_room(tmp_path, rules) as room:
-        cats = await room.say("tell me about cats")
-        await room.model.until_open(1)
-        dogs = await room.say("tell me about dogs")
-        assert (await room.until_answered(dogs))[dogs] == "on dogs"
-        room.model.release("go")
-        assert (await room.until_answered(cats))[cats] == "on cats"
-        assert await room.ask("and their ears?", dogs) == "more"
-        [last] = room.said_to_model("ears")
+    async with open_group_chat(tmp_path, rules) as chat:
+        cats = await chat.say("tell me about cats")
+        await chat.model.until_open(1)
+        dogs = await chat.say("tell me about dogs")
+        assert (await chat.until_answered(dogs))[dogs] == "on dogs"
+        chat.model.release("go")
+        assert (await chat.until_answered(cats))[cats] == "on cats"
+        assert await chat.ask("and their ears?", dogs) == "more"
+        [last] = chat.said_to_model("ears")
         assert "dogs" in last
         assert "cats" not in last
-        assert not [each for each in room.said_to_model("dogs") if "cats" in each]
-        parents = {one.parent_id: one.thread_id for one in room.posts()}
-        assert {each: room.thread(each) for each in parents} == parents
+        assert not [each for each in chat.said_to_model("dogs") if "cats" in each]
+        parents = {one.parent_id: one.thread_id for one in chat.posts()}
+        assert {each: chat.thread(each) for each in parents} == parents
         assert len({*parents.values()}) == 2
 
 
 async def test_commands_act_on_the_topic_that_they_are_sent_in(tmp_path: Path) -> None:
     rules = Rules([when("cats", "on cats", hold="go"), Reply("fresh")])
-    async with open_room(tmp_path, rules, OPERATORS) as room:
-        cats = await room.say("tell me about cats")
-        await room.model.until_open(1)
-        other = await room.say("hello")
-        assert (await room.until_answered(other))[other] == "fresh"
-        assert await room.ask("/status", other) == "Nothing is running."
-        assert "cats" not in await room.ask("/tasks", other)
-        assert "othing" in await room.ask("/stop", other)
-        await room.ask("/new", other)
-        assert "cats" in await room.ask("/status", cats)
-        [task, _] = await room.tasks()
-        await room.say(f"/stop {task.id[-6:]}", other)
-        await room.lark.sim.until(lambda _: "Stopped." in str(room.answers().get(cats)))
+    async with open_group_chat(tmp_path, rules, OPERATORS) as chat:
+        cats = await chat.say("tell me about cats")
+        await chat.model.until_open(1)
+        other = await chat.say("hello")
+        assert (await chat.until_answered(other))[other] == "fresh"
+        assert await chat.ask("/status", other) == "Nothing is running."
+        assert "cats" not in await chat.ask("/tasks", other)
+        assert "othing" in await chat.ask("/stop", other)
+        await chat.ask("/new", other)
+        assert "cats" in await chat.ask("/status", cats)
+        [task, _] = await chat.tasks()
+        await chat.say(f"/stop {task.id[-6:]}", other)
+        await chat.lark.sim.until(lambda _: "Stopped." in str(chat.answers().get(cats)))
 
 
 async def test_a_question_of_a_topic_is_answered_with_words_in_that_topic(tmp_path: Path) -> None:
@@ -153,15 +153,15 @@ async def test_a_question_of_a_topic_is_answered_with_words_in_that_topic(tmp_pa
             Reply("a number", when=When(last_user="2")),
         ]
     )
-    async with open_room(tmp_path, rules, OPERATORS) as room:
-        paint = await room.say("paint it")
-        [asked] = await open_questions(room.lark, 1, room.group)
-        other = await room.say("2")
-        assert (await room.until_answered(other))[other] == "a number"
-        assert await open_questions(room.lark, 1, room.group) == [asked]
-        await room.say("2", paint)
-        await room.lark.sim.until(lambda _: "painted" in [*room.lark.replies(room.group)])
-        queries = room.lark.core.services.gateway.queries
+    async with open_group_chat(tmp_path, rules, OPERATORS) as chat:
+        paint = await chat.say("paint it")
+        [asked] = await open_questions(chat.lark, 1, chat.group)
+        other = await chat.say("2")
+        assert (await chat.until_answered(other))[other] == "a number"
+        assert await open_questions(chat.lark, 1, chat.group) == [asked]
+        await chat.say("2", paint)
+        await chat.lark.sim.until(lambda _: "painted" in [*chat.lark.replies(chat.group)])
+        queries = chat.lark.core.services.gateway.queries
         record = await queries.question(asked.question.id, LOCAL_OWNER)
         assert record.answer is not None
         assert record.answer.text == "green"
@@ -177,26 +177,26 @@ async def test_progress_questions_and_files_of_a_topic_stay_in_it(tmp_path: Path
         ]
     )
     settings = with_values(OPERATORS, progress="card", react_emoji="off")
-    async with open_room(tmp_path, rules, settings) as room:
-        threads = [room.thread(await room.say(text)) for text in ("paint the door", "and the roof")]
-        await room.lark.sim.until(lambda _: threads_of_cards(room, "Working") == sorted(threads))
-        room.model.release("go")
-        await open_questions(room.lark, 2, room.group)
-        await room.lark.sim.until(
-            lambda _: threads_of_cards(room, "Which colour?") == sorted(threads)
+    async with open_group_chat(tmp_path, rules, settings) as chat:
+        threads = [chat.thread(await chat.say(text)) for text in ("paint the door", "and the roof")]
+        await chat.lark.sim.until(lambda _: threads_of_cards(chat, "Working") == sorted(threads))
+        chat.model.release("go")
+        await open_questions(chat.lark, 2, chat.group)
+        await chat.lark.sim.until(
+            lambda _: threads_of_cards(chat, "Which colour?") == sorted(threads)
         )
-        roots = {each.thread_id: each.root_id for each in room.posts()}
+        roots = {each.thread_id: each.root_id for each in chat.posts()}
         for thread in threads:
-            await room.say("1", roots[thread])
-        await room.lark.sim.until(lambda _: threads_of_cards(room, "painted") == sorted(threads))
+            await chat.say("1", roots[thread])
+        await chat.lark.sim.until(lambda _: threads_of_cards(chat, "painted") == sorted(threads))
         assert len([*(tmp_path / "workspaces").iterdir()]) == 2
 
 
-def threads_of_cards(room: Room, part: str) -> list[str]:
+def threads_of_cards(chat: GroupChat, part: str) -> list[str]:
     """Return the threads of the cards that show a text, sorted."""
-    cards = {one.message_id: room.lark.sim.card(one.message_id) for one in room.posts()}
+    cards = {one.message_id: chat.lark.sim.card(one.message_id) for one in chat.posts()}
     shown = {each for each, card in cards.items() if part in json.dumps(card)}
-    return sorted(room.thread(each) for each in shown)
+    return sorted(chat.thread(each) for each in shown)
 
 
 PLACES = {
@@ -210,12 +210,12 @@ PLACES = {
 @pytest.mark.parametrize("scope", PLACES)
 async def test_a_scope_says_which_messages_share_a_conversation(tmp_path: Path, scope: str) -> None:
     settings = with_values(QUIET, session_scope=scope)
-    async with open_room(tmp_path, Rules([Reply("yes")]), settings, topics=False) as room:
-        root = await room.lark.sim.send_text(room.amara, room.group, "a thread")
+    async with open_group_chat(tmp_path, Rules([Reply("yes")]), settings, topics=False) as chat:
+        root = await chat.lark.sim.send_text(chat.amara, chat.group, "a thread")
         for topic in ("", root):
-            for person in (room.mei, room.jonas):
-                assert await room.ask("hello", topic, person) == "yes"
-        sessions = [task.session_id for task in await room.tasks()]
+            for person in (chat.mei, chat.jonas):
+                assert await chat.ask("hello", topic, person) == "yes"
+        sessions = [task.session_id for task in await chat.tasks()]
         names = dict(zip(dict.fromkeys(sessions), "abcd", strict=False))
         assert [names[each] for each in sessions] == PLACES[scope]
 
@@ -226,10 +226,10 @@ async def test_a_group_may_have_a_scope_of_its_own(tmp_path: Path) -> None:
         settings = with_values(QUIET, groups=groups)
         async with open_lark_gateway(tmp_path, Rules([Reply("yes")]), settings, sim=sim) as lark:
             for group, count in zip(sim.groups, (2, 3), strict=True):
-                room = Room(lark, group)
-                for person in (room.mei, room.jonas):
-                    assert await room.ask("hello", by=person) == "yes"
-                assert len({task.session_id for task in await room.tasks()}) == count
+                chat = GroupChat(lark, group)
+                for person in (chat.mei, chat.jonas):
+                    assert await chat.ask("hello", by=person) == "yes"
+                assert len({task.session_id for task in await chat.tasks()}) == count
 
 
 async def test_in_personal_conversations_plain_words_answer_only_own_questions(
@@ -243,14 +243,14 @@ async def test_in_personal_conversations_plain_words_answer_only_own_questions(
         ]
     )
     settings = with_values(OPERATORS, session_scope="sender")
-    async with open_room(tmp_path, rules, settings, topics=False) as room:
-        await room.say("paint it")
-        await open_questions(room.lark, 1, room.group)
-        other = await room.say("2", by=room.jonas)
-        assert (await room.until_answered(other))[other] == "a number"
-        await open_questions(room.lark, 1, room.group)
-        await room.say("2")
-        await room.lark.sim.until(lambda _: "painted" in [*room.lark.replies(room.group)])
+    async with open_group_chat(tmp_path, rules, settings, topics=False) as chat:
+        await chat.say("paint it")
+        await open_questions(chat.lark, 1, chat.group)
+        other = await chat.say("2", by=chat.jonas)
+        assert (await chat.until_answered(other))[other] == "a number"
+        await open_questions(chat.lark, 1, chat.group)
+        await chat.say("2")
+        await chat.lark.sim.until(lambda _: "painted" in [*chat.lark.replies(chat.group)])
 
 
 async def test_topics_and_waiting_messages_survive_a_kill(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ async def test_topics_and_waiting_messages_survive_a_kill(tmp_path: Path) -> Non
         sim.set_faults(limits=False)
         mei, jonas = sim.people[:2]
         group = sim.lark.state.add_group(
-            "Room", [mei.open_id, jonas.open_id], [APP.app_id], topic=True
+            "GroupChat", [mei.open_id, jonas.open_id], [APP.app_id], topic=True
         )
         async with served(tmp_path, sim, model) as gateway:
             await sim.until(lambda _: sim.lark.delivery.connections, 60)
@@ -306,32 +306,32 @@ BUSY = Rules(
 
 
 async def test_a_message_of_another_person_waits_and_gets_its_own_reply(tmp_path: Path) -> None:
-    async with open_room(tmp_path, BUSY, topics=False) as room:
-        cats = await room.say("tell me about cats")
-        await room.model.until_open(1)
-        dogs = await room.say("no, about dogs", by=room.jonas)
-        await room.until_confirmed(dogs)
-        room.model.release("go")
-        answers = await room.until_answered(cats, dogs)
+    async with open_group_chat(tmp_path, BUSY, topics=False) as chat:
+        cats = await chat.say("tell me about cats")
+        await chat.model.until_open(1)
+        dogs = await chat.say("no, about dogs", by=chat.jonas)
+        await chat.until_confirmed(dogs)
+        chat.model.release("go")
+        answers = await chat.until_answered(cats, dogs)
         assert answers == {cats: "on cats", dogs: "on dogs"}
-        asked = [task.origin.principal.rpartition(":")[2] for task in await room.tasks()]
-        assert asked == [room.mei.open_id, room.jonas.open_id]
+        asked = [task.origin.principal.rpartition(":")[2] for task in await chat.tasks()]
+        assert asked == [chat.mei.open_id, chat.jonas.open_id]
 
 
 async def test_an_operator_who_steers_is_mentioned_in_the_reply(tmp_path: Path) -> None:
     script = [Reply(calls=[Call("update_plan", {})], hold="go"), Reply("counted")]
-    async with open_room(tmp_path, script, topics=False) as room:
-        boss = f"lark:{APP.app_id}:{room.jonas.open_id}"
-        await pair(room, boss)
-        count = await room.say("count")
-        await room.model.until_open(1)
-        for person, text in ((room.mei, "to ten"), (room.jonas, "in French")):
-            await room.until_confirmed(await room.say(text, by=person))
-        room.model.release("go")
-        answers = await room.until_answered(count)
-        assert answers == {count: f"<at id={room.jonas.open_id}></at>\ncounted"}
-        assert room.said_to_model("in French")
-        assert len(await room.tasks()) == 1
+    async with open_group_chat(tmp_path, script, topics=False) as chat:
+        boss = f"lark:{APP.app_id}:{chat.jonas.open_id}"
+        await pair(chat, boss)
+        count = await chat.say("count")
+        await chat.model.until_open(1)
+        for person, text in ((chat.mei, "to ten"), (chat.jonas, "in French")):
+            await chat.until_confirmed(await chat.say(text, by=person))
+        chat.model.release("go")
+        answers = await chat.until_answered(count)
+        assert answers == {count: f"<at id={chat.jonas.open_id}></at>\ncounted"}
+        assert chat.said_to_model("in French")
+        assert len(await chat.tasks()) == 1
 
 
 async def test_late_messages_of_two_people_become_tasks_of_their_own(tmp_path: Path) -> None:
@@ -342,20 +342,20 @@ async def test_late_messages_of_two_people_become_tasks_of_their_own(tmp_path: P
             when("French", "un, deux"),
         ]
     )
-    async with open_room(tmp_path, rules, topics=False) as room:
-        boss = f"lark:{APP.app_id}:{room.jonas.open_id}"
-        await pair(room, boss)
-        count = await room.say("count")
-        await room.model.until_open(1)
+    async with open_group_chat(tmp_path, rules, topics=False) as chat:
+        boss = f"lark:{APP.app_id}:{chat.jonas.open_id}"
+        await pair(chat, boss)
+        count = await chat.say("count")
+        await chat.model.until_open(1)
         said = []
-        for person, text in ((room.jonas, "in French"), (room.mei, "to ten"), (room.mei, "fast")):
-            said.append(await room.say(text, by=person))
-            await room.until_confirmed(said[-1])
-        room.model.release("go")
-        answers = await room.until_answered(count, *said[:2])
-        await room.lark.settled()
+        for person, text in ((chat.jonas, "in French"), (chat.mei, "to ten"), (chat.mei, "fast")):
+            said.append(await chat.say(text, by=person))
+            await chat.until_confirmed(said[-1])
+        chat.model.release("go")
+        answers = await chat.until_answered(count, *said[:2])
+        await chat.lark.settled()
         assert answers == {count: "counted", said[0]: "un, deux", said[1]: "to ten then"}
-        found = {task.instruction: task.origin.principal for task in await room.tasks()}
+        found = {task.instruction: task.origin.principal for task in await chat.tasks()}
         mei = found["count"]
         assert found == {"count": mei, "in French": boss, "to ten\n\nfast": mei}
 
@@ -366,55 +366,55 @@ async def test_a_message_only_affects_runs_of_its_own_thread(
 ) -> None:
     rules = Rules([when("cats", "on cats", hold="go"), when("dogs", "on dogs")])
     settings = with_values(OPERATORS, session_scope="chat", busy_mode=busy_mode)
-    async with open_room(tmp_path, rules, settings) as room:
-        cats = await room.say("tell me about cats")
-        await room.model.until_open(1)
-        dogs = await room.say("about dogs too")
-        await room.until_confirmed(dogs)
-        room.model.release("go")
-        answers = await room.until_answered(cats, dogs)
+    async with open_group_chat(tmp_path, rules, settings) as chat:
+        cats = await chat.say("tell me about cats")
+        await chat.model.until_open(1)
+        dogs = await chat.say("about dogs too")
+        await chat.until_confirmed(dogs)
+        chat.model.release("go")
+        answers = await chat.until_answered(cats, dogs)
         assert answers == {cats: "on cats", dogs: "on dogs"}
 
 
 async def test_an_operator_who_interrupts_is_not_taken_for_the_asker(tmp_path: Path) -> None:
     rules = Rules([when("dogs", "on dogs"), when("cats", "on cats", hold="go")])
     settings = with_values(QUIET, busy_mode="interrupt")
-    async with open_room(tmp_path, rules, settings, topics=False) as room:
-        await pair(room, f"lark:{APP.app_id}:{room.jonas.open_id}")
-        cats = await room.say("tell me about cats")
-        await room.model.until_open(1)
-        dogs = await room.say("no, about dogs", by=room.jonas)
-        answers = await room.until_answered(cats, dogs)
+    async with open_group_chat(tmp_path, rules, settings, topics=False) as chat:
+        await pair(chat, f"lark:{APP.app_id}:{chat.jonas.open_id}")
+        cats = await chat.say("tell me about cats")
+        await chat.model.until_open(1)
+        dogs = await chat.say("no, about dogs", by=chat.jonas)
+        answers = await chat.until_answered(cats, dogs)
         assert answers == {cats: "Interrupted by a message of an operator.", dogs: "on dogs"}
 
 
 async def test_the_reply_to_a_recalled_message_stays_in_its_topic(tmp_path: Path) -> None:
-    async with open_room(tmp_path, Rules([Reply("anyway", hold="go")])) as room:
-        topic = await room.lark.sim.send_text(room.amara, room.group, "a topic")
-        asked = await room.say("never mind", topic)
-        await room.model.until_open(1)
-        room.lark.sim.lark.state.messages[asked].deleted = True
-        room.model.release("go")
-        assert await room.until_answered(topic) == {topic: "anyway"}
-        assert [one.thread_id for one in room.posts()] == [room.thread(topic)]
+    async with open_group_chat(tmp_path, Rules([Reply("anyway", hold="go")])) as chat:
+        topic = await chat.lark.sim.send_text(chat.amara, chat.group, "a topic")
+        asked = await chat.say("never mind", topic)
+        await chat.model.until_open(1)
+        chat.lark.sim.lark.state.messages[asked].deleted = True
+        chat.model.release("go")
+        assert await chat.until_answered(topic) == {topic: "anyway"}
+        assert [one.thread_id for one in chat.posts()] == [chat.thread(topic)]
 
 
 async def test_the_owner_on_the_page_steers_a_run_of_a_thread(tmp_path: Path) -> None:
     script = [Reply(calls=[Call("update_plan", {})], hold="go"), Reply("counted")]
-    async with open_room(tmp_path, script) as room:
-        count = await room.say("count")
-        await room.model.until_open(1)
-        [task] = await room.tasks()
-        gateway = room.lark.core.services.gateway
+    async with open_group_chat(tmp_path, script) as chat:
+        count = await chat.say("count")
+        await chat.model.until_open(1)
+        [task] = await chat.tasks()
+        gateway = chat.lark.core.services.gateway
         steered = await gateway.steer_task(task.id, "in French", LOCAL_OWNER, channel="web")
         assert steered.taken_as == "steering"
-        room.model.release("go")
-        assert await room.until_answered(count) == {count: "counted"}
-        assert room.said_to_model("in French")
+        chat.model.release("go")
+        assert await chat.until_answered(count) == {count: "counted"}
+        assert chat.said_to_model("in French")
 
 
-async def pair(room: Room, principal: str) -> None:
+async def pair(chat: GroupChat, principal: str) -> None:
     """Make a person an operator."""
-    access = room.lark.core.services.gateway.access
+    access = chat.lark.core.services.gateway.access
     offer = await access.create_code("operate", LOCAL_OWNER, "cli")
     await access.redeem_code(offer.code, principal, "", "lark")
