@@ -101,7 +101,9 @@ def test_no_kind_of_hostile_markdown_does_anything(serve: Serve, script: Any, wa
         )
         for number, text in enumerate(KINDS.values())
     ]
-    gateway = serve(script([*replies, Reply(text="That was all.", when=When(last_user="end"))]))
+    model = script([*replies, Reply(text="That was all.", when=When(last_user="end"))])
+    # the test gives tasks faster than a person may
+    gateway = serve(model, SERVER__RATE_LIMIT_BURST="1000")
     page = watch(gateway)
     for first in range(0, len(KINDS), MAX_SHOWN):
         session = gateway.task(f"kind {first}.")["session_id"]

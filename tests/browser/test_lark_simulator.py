@@ -53,7 +53,7 @@ def test_the_key_is_never_a_cookie_and_files_are_shown_with_it(
     page.locator("#file").set_input_files(tmp_path / "dot.png")
     picture = page.locator("#messages img")
     expect(picture).to_be_visible()
-    page.wait_for_function("document.querySelector('#messages img').naturalWidth === 1")
+    expect(picture).to_have_js_property("naturalWidth", 1)
     page.locator("#file").set_input_files(tmp_path / "notes.txt")
     with page.expect_download() as download:
         page.get_by_role("button", name="notes.txt").click()

@@ -52,11 +52,19 @@ export function useQuestionEvents(): void {
       subscribe((event) => {
         const ends = event.event.startsWith('workflow.result.');
         if (!ends && !event.event.startsWith('workflow.question.')) return;
+        if (ends && !mayHaveOpenQuestion(queries, event.run_id)) return;
         if (event.event === 'workflow.question.answered') addNotice(queries, event);
         void queries.invalidateQueries({ queryKey: QUESTIONS_KEY });
       }),
     [queries],
   );
+}
+
+/** The end of a run closes its questions. Most runs have none, and then nothing needs to be read again. */
+function mayHaveOpenQuestion(queries: QueryClient, runId: string): boolean {
+  if (queries.isFetching({ queryKey: QUESTIONS_KEY }) > 0) return true;
+  const listed = queries.getQueryData<QuestionsPage>(QUESTIONS_KEY)?.questions ?? [];
+  return listed.some((one) => one.run_id === runId);
 }
 
 function addNotice(
