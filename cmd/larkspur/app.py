@@ -45,13 +45,13 @@ from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.permissions.targets import ToolTargets
-from internal.agent.domain.processes import ProcessIdentity
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.llm import ModelBook
+from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.processes import ProcessIdentity
-from internal.agent.ports.runtime import Clock, Processes
+from internal.agent.ports.runtime import Clock, Processes, ProcessIdentity
 from internal.agent.store.database import Database, Write
-from internal.agent.store.gateways import GatewayRow
+from internal.agent.store.runs import GatewayRow
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
 

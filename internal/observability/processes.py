@@ -5,7 +5,7 @@ import re
 import socket
 from pathlib import Path
 
-from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.ports.runtime import ProcessIdentity
 from internal.config.process_start import find_start
 
 

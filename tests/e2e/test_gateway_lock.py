@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.ports.runtime import ProcessIdentity
 from internal.config.home import prepare
 from internal.observability.processes import SystemProcesses
 from tests import ROOT

@@ -5,7 +5,7 @@ Reading order:
 - `ids`, `errors`, `text`: identifiers, the error tree, bounded and safe text
 - `messages`, `usage`, `tools`: conversations, tokens and limits, tool specifications
 - `principals`, `tasks`: people and rights, sessions, tasks, runs and agent profiles
-- `processes`: the identity of a process that owns runs
+- `artifacts`: files that runs made for people
 - `plans`, `questions`, `answers`: plans, questions to people and their answers
 - `permissions`: which tool calls run
 - `events`: the event types, their envelope and schema

@@ -7,6 +7,7 @@ import msgspec
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import (
+    Attachment,
     Channel,
     StopReason,
 )
@@ -35,6 +36,9 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     to answer, "" for none. `stop_reason` and `error` tell how a run ended and are unset for other
     messages. With a `question_id` the message is that question or, when the key ends in `:closed`,
     the notice that the question was settled.
+
+    A message with `attachments` is those files: one as a picture or a file, several as a ZIP
+    archive. Its `body` names them in words.
     """
 
     key: str
@@ -47,11 +51,17 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     stop_reason: StopReason | None = None
     error: str = ""
     question_id: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 def reply_key(run_id: str) -> str:
     """Return the key of the reply of a run."""
     return f"{run_id}:answer"
+
+
+def file_key(run_id: str, artifact_id: str = "") -> str:
+    """Return the key of the message with a file of a run, or with all of them."""
+    return f"{run_id}:file:{artifact_id}" if artifact_id else f"{run_id}:files"
 
 
 class PendingMessage(NamedTuple):

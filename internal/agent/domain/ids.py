@@ -10,6 +10,7 @@ TaskId = NewType("TaskId", str)
 RunId = NewType("RunId", str)
 MessageId = NewType("MessageId", str)
 QuestionId = NewType("QuestionId", str)
+ArtifactId = NewType("ArtifactId", str)
 
 MAX_ID_CHARS = 128
 """The longest id that a client may choose."""
@@ -33,6 +34,11 @@ def new_run_id() -> RunId:
 def new_message_id() -> MessageId:
     """Return an id for a message of a channel without message ids."""
     return MessageId(f"msg-{Ksuid()}")
+
+
+def new_artifact_id() -> ArtifactId:
+    """Return an id for an artifact, such as `artifact-2ABc…`."""
+    return ArtifactId(f"artifact-{Ksuid()}")
 
 
 def derive_id(name: str) -> str:

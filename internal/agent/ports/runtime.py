@@ -1,12 +1,11 @@
 """Clock, processes, dispatcher and event listeners."""
 
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import WorkflowEventEnvelope
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.processes import ProcessIdentity
 
 
 class Clock(Protocol):
@@ -19,6 +18,38 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Return seconds of a monotonic clock, for durations."""
         ...
+
+
+class ProcessIdentity(NamedTuple):
+    """A process, told apart from any other that has the same pid at another time or elsewhere.
+
+    Attributes:
+        name: a unique name, such as `gateway-2ABc…`.
+        pid: its number in its pid namespace.
+        start: when it started; no two processes with one pid have the same within a boot.
+        namespace: its pid namespace, "" if the system has none.
+        boot: the boot of its machine, "" if unknown.
+        host: the name of its machine, for people.
+    """
+
+    name: str
+    pid: int
+    start: str
+    namespace: str
+    boot: str
+    host: str
+
+    def __str__(self) -> str:
+        """The text that is stored as the owner of a run."""
+        return "/".join(map(str, self))
+
+    @classmethod
+    def parse(cls, owner: str) -> "ProcessIdentity | None":
+        """Return the process that an owner names, None for any other text."""
+        name, *rest = owner.split("/", len(cls._fields) - 1)
+        if len(rest) != len(cls._fields) - 1 or not rest[0].isdecimal():
+            return None
+        return cls(name, int(rest[0]), *rest[1:])
 
 
 class Processes(Protocol):

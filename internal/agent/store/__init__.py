@@ -7,13 +7,13 @@ Every store method returns a generator of named statements; the SQL stands in
 - `stores`: `Stores`, one instance of every store
 - `sessions`, `tasks`: conversations and the work in them
 - `history`: what a run starts with of the conversation before it
-- `checkpoints`, `runs`: Turns as they are stored, and the runs that execute them
-- `gateways`: the gateway of the database
+- `checkpoints`, `runs`: Turns as they are stored, the runs that execute them, and the gateway
 - `events`: the event log
 - `questions`: questions to people, and plans
 - `access`: permission rules, roles and the audit log
 - `usage`: tokens and cost
 - `files`: uses of attachments, and files to remove
+- `artifacts`: files that runs made for people
 - `chats`: chat settings, received and outgoing messages, displays of runs
 - `encoding`: text and JSON as databases accept them
 """

@@ -17,9 +17,9 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.tasks import Channel
+from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
-from internal.agent.store.encoding import storable
+from internal.agent.store.encoding import storable, to_json
 
 
 class ChatStore:
@@ -79,6 +79,9 @@ class SentMessage(NamedTuple):
 
     question_id: str
     session_id: str
+
+
+_attachments = msgspec.json.Decoder(tuple[Attachment, ...])
 
 
 class _Text(msgspec.Struct):
@@ -228,6 +231,7 @@ class OutboxStore:
                 storable(outgoing.error),
                 storable(outgoing.body),
                 outgoing.question_id,
+                to_json(outgoing.attachments),
             ),
         )
         return bool(rows)
@@ -241,7 +245,7 @@ class OutboxStore:
         messages of its run and replies to the same message.
         """
         rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
-        return [PendingMessage(row[0], _outgoing(row), *row[11:]) for row in rows]
+        return [PendingMessage(row[0], _outgoing(row), *row[12:]) for row in rows]
 
     def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
         """Count an attempt before it is made. Return the count, None when already settled.
@@ -321,7 +325,7 @@ class OutboxStore:
         """Return the messages that were given up, newest first."""
         rows = yield Statement("dead_letters", (limit,))
         return [
-            DeadLetter(row[0], _outgoing(row), row[11] == "unconfirmed", *row[12:]) for row in rows
+            DeadLetter(row[0], _outgoing(row), row[12] == "unconfirmed", *row[13:]) for row in rows
         ]
 
     def is_unconfirmed(self, number: int, /) -> Read[bool | None]:
@@ -337,9 +341,21 @@ class OutboxStore:
 
 
 def _outgoing(row: Row) -> OutgoingMessage:
-    _, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, question = row[:11]
+    key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body, question, files = row[
+        1:12
+    ]
     return OutgoingMessage(
-        key, channel, app, chat_id, reply_to, body, run_id, stop_reason, error, question
+        key,
+        channel,
+        app,
+        chat_id,
+        reply_to,
+        body,
+        run_id,
+        stop_reason,
+        error,
+        question,
+        _attachments.decode(files),
     )
 
 

@@ -1,12 +1,12 @@
 """All stores of one database."""
 
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
+from internal.agent.store.artifacts import ArtifactStore
 from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
 from internal.agent.store.files import FileStore
-from internal.agent.store.gateways import GatewayStore
 from internal.agent.store.questions import QuestionStore
-from internal.agent.store.runs import RunStore
+from internal.agent.store.runs import GatewayStore, RunStore
 from internal.agent.store.sessions import SessionStore
 from internal.agent.store.tasks import ResultStore, TaskStore
 from internal.agent.store.usage import UsageStore
@@ -34,5 +34,6 @@ class Stores:
         self.audit = AuditStore()
         self.usage = UsageStore()
         self.files = FileStore()
+        self.artifacts = ArtifactStore()
         self.chats = ChatStore()
         self.run_displays = RunDisplayStore()

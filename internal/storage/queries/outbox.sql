@@ -4,14 +4,15 @@
 -- name: insert_outgoing_message
 insert into outbox (
     key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_attempt,
-    created, remote_id, failure, error, body, question_id
-) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10, $11)
+    created, remote_id, failure, error, body, question_id,
+    attachments
+) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10, $11, $12)
 on conflict (key) do nothing
 returning number;
 
 -- name: due_messages
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, attempts, first_attempt, unknown_since, isolated_failures
+    question_id, attachments, attempts, first_attempt, unknown_since, isolated_failures
 from outbox
 where channel = $1 and app = $2 and status = 'pending' and next_attempt <= $3
     and not exists (
@@ -71,7 +72,7 @@ where remote_id = $1 and question_id <> '' and status = 'sent' limit 1;
 
 -- name: dead_letters
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, status, failure, settled,
+    question_id, attachments, status, failure, settled,
     coalesce((
         select tasks.instruction from runs join tasks on tasks.id = runs.task_id
         where runs.id = outbox.run_id

@@ -9,8 +9,8 @@ import pytest
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.processes import ProcessIdentity
-from internal.agent.store.gateways import GatewayRow
+from internal.agent.ports.runtime import ProcessIdentity
+from internal.agent.store.runs import GatewayRow
 from internal.dispatch.lock import GatewayLock, database_lock
 from internal.observability.processes import SystemProcesses
 from tests.unit.dispatch.conftest import DispatchParts

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.ports.runtime import ProcessIdentity
 from internal.config.process_start import find_start
 from internal.observability.processes import SystemProcesses
 

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -17,6 +17,14 @@ export interface ApprovalItem {
   rules?: Array<string>;
   diff?: string;
   whole?: Attachment | null;
+}
+
+/** Files that a call made for people: new ones, or new versions. `source_tool` made them. `omitted` counts further new files of the call, which are not kept. The files of one call may come in several events; those found at the end of a run have the call id "". */
+export interface ArtifactManifest {
+  artifacts: Array<ManifestEntry>;
+  call_id: string;
+  source_tool: string;
+  omitted?: number;
 }
 
 /** A stored file: content-addressed, `size` in bytes. */
@@ -89,6 +97,19 @@ export interface LifecycleUpdated {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
   phase: string;
   stop_reason?: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
+}
+
+/** An artifact in `workflow.artifact.manifest`. */
+export interface ManifestEntry {
+  artifact_id: string;
+  name: string;
+  version: number;
+  type: "archive" | "audio" | "code" | "document" | "image" | "other" | "table" | "text" | "video";
+  media_type: string;
+  sha256: string;
+  size: number;
+  uri: string;
+  caption?: string;
 }
 
 /** The model is overloaded or cannot be reached; it is asked again after `seconds`. `attempt` counts the attempts of this reply: 2 is the first repetition. */
@@ -313,6 +334,7 @@ export interface Payloads {
   "workflow.tool.started": ToolStarted;
   "workflow.tool.progress": ToolProgress;
   "workflow.tool.completed": ToolCompleted;
+  "workflow.artifact.manifest": ArtifactManifest;
   "workflow.plan.updated": PlanUpdated;
   "workflow.question.asked": QuestionAsked;
   "workflow.question.answered": QuestionAnswered;

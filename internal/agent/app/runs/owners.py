@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.processes import ProcessIdentity
 from internal.agent.domain.tasks import Run
-from internal.agent.ports.runtime import Clock, Processes
+from internal.agent.ports.runtime import Clock, Processes, ProcessIdentity
 from internal.agent.store.runs import HeldRun
 
 _MAX_GAP_SECONDS = 60.0

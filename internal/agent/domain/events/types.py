@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
+from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.plans import Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
@@ -312,6 +313,24 @@ class ToolCompleted(Event, frozen=True, kw_only=True):
         return self.call_id, "tool"
 
 
+class ArtifactManifest(Event, frozen=True, kw_only=True):
+    """Files that a call made for people: new ones, or new versions. `source_tool` made them.
+
+    `omitted` counts further new files of the call, which are not kept. The files of one call may
+    come in several events; those found at the end of a run have the call id "".
+    """
+
+    name: ClassVar[str] = "workflow.artifact.manifest"
+    artifacts: tuple[ManifestEntry, ...]
+    call_id: str
+    source_tool: str
+    omitted: int = 0
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The files of the call."""
+        return f"artifacts:{self.call_id}", "artifact"
+
+
 class PlanUpdated(Event, frozen=True, kw_only=True):
     """A new version of the plan, or a new status of a step."""
 
@@ -379,6 +398,7 @@ EVENTS: tuple[type[Event], ...] = (
     ToolStarted,
     ToolProgress,
     ToolCompleted,
+    ArtifactManifest,
     PlanUpdated,
     QuestionAsked,
     QuestionAnswered,

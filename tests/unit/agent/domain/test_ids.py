@@ -13,6 +13,7 @@ def test_new_ids_have_a_prefix_for_their_kind_and_are_unique() -> None:
         "task": ids.new_task_id(),
         "run": ids.new_run_id(),
         "msg": ids.new_message_id(),
+        "artifact": ids.new_artifact_id(),
     }
     for prefix, name in made.items():
         assert name.startswith(f"{prefix}-")

@@ -17,7 +17,7 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.tasks import Channel
+from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.chats import Steering
 from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
@@ -200,6 +200,19 @@ async def test_a_message_is_added_once(database: Database, stores: Stores) -> No
     assert not await database.write(lambda: stores.outbox.add(first, T1))
     outgoing = msgspec.structs.replace(first, body=CLEANED, error=CLEANED)
     assert await due(database, stores) == [PendingMessage(1, outgoing, 0, None, None, 0)]
+
+
+async def test_a_message_has_its_files_when_it_is_sent_and_when_it_is_given_up(
+    database: Database, stores: Stores
+) -> None:
+    file = Attachment("報告.pdf", "application/pdf", "attachment:abc", "abc", 3)
+    outgoing = msgspec.structs.replace(reply(1), attachments=(file, file))
+    await add_messages(database, stores, outgoing, reply(2))
+    assert [each.outgoing for each in await due(database, stores)] == [outgoing]
+    assert await database.write(lambda: stores.outbox.give_up(1, "no", T1, unconfirmed=False))
+    (dead,) = await database.read(partial(stores.outbox.list_dead_letters, 10))
+    assert (dead.outgoing, dead.failure) == (outgoing, "no")
+    assert [each.outgoing for each in await due(database, stores)] == [reply(2)]
 
 
 async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: Stores) -> None:

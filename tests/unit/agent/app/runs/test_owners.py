@@ -7,7 +7,7 @@ import pytest
 
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.runs import HeldRun
 from tests.support.store_records import a_run
 

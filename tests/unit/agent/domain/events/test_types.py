@@ -7,10 +7,12 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.events.control import CONTROLS
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
     EVENTS,
+    ArtifactManifest,
     ContextCompression,
     ContextSnapshot,
     DiagnosticError,
@@ -34,7 +36,7 @@ from internal.agent.domain.events.types import (
     ToolProgress,
     ToolStarted,
 )
-from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem
 from internal.agent.domain.tasks import Attachment
@@ -112,6 +114,27 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             metadata={"denied": True},
         ),
         ("c1", "tool"),
+    ),
+    (
+        ArtifactManifest(
+            artifacts=(
+                ManifestEntry(
+                    ArtifactId("artifact-1"),
+                    ODD,
+                    2,
+                    "image",
+                    "image/png",
+                    "abc",
+                    3,
+                    "file:abc",
+                    ODD,
+                ),
+            ),
+            call_id="c1",
+            source_tool="shell",
+            omitted=4,
+        ),
+        ("artifacts:c1", "artifact"),
     ),
     (
         PlanUpdated(

@@ -3,7 +3,7 @@
 from functools import partial
 
 from internal.agent.store.database import Database
-from internal.agent.store.gateways import GatewayRow
+from internal.agent.store.runs import GatewayRow
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, T1
 

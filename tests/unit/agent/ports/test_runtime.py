@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.agent.domain.processes import ProcessIdentity
+from internal.agent.ports.runtime import ProcessIdentity
 
 PROCESS = ProcessIdentity("gateway-1", 42, "1234", "4026531836", "boot-1", "host/with.dots")
 
