@@ -17,6 +17,7 @@ LarkspurError
 │   ├── ContextTooLong      the request exceeds the context window
 │   └── ModelRejected       the provider rejects this request
 ├── ToolError               a tool call failed; the model reads the message
+├── DocumentUnreadable      a file cannot be read as a document or picture
 └── RunExit                 a run ends before its Turn is done
     ├── RunStopped          it was stopped: `result.cancelled`
     ├── RunHandedOver       this process shuts down: another one continues
@@ -136,6 +137,10 @@ class ModelRejected(ModelError):
 
 class ToolError(LarkspurError):
     """A tool call failed. The model reads the message as the result of the call."""
+
+
+class DocumentUnreadable(LarkspurError):
+    """A file is encrypted, damaged, too large or of no known kind. Nothing of it was read."""
 
 
 class RunExit(LarkspurError):

@@ -6,5 +6,6 @@ Reading order:
 - `tools`: tool sources and call contexts
 - `sandbox`: execution of commands
 - `attachments`: storage of files
+- `documents`: text of documents, size and scaling of pictures
 - `runtime`: clock, processes, dispatcher and event listeners
 """

@@ -1,0 +1,80 @@
+"""Reading of documents and pictures."""
+
+from typing import Literal, Protocol
+
+import msgspec
+
+FileForm = Literal["text", "picture", "document"]
+"""How a file is shown to a model: its characters, as a picture, or its extracted text."""
+
+MAX_HEAD_BYTES = 8_192
+"""How much of the beginning of a file decides its form."""
+
+MAX_DOCUMENT_CHARACTERS = 30_000
+"""How many characters of a document are returned at a time."""
+
+
+class DocumentText(msgspec.Struct, frozen=True):
+    """A part of the text of a document.
+
+    Attributes:
+        text: the characters from the offset on.
+        kind: such as "pdf", "docx" or "text".
+        parts: the number of pages, slides, sheets, chapters or entries; 1 if there are none.
+        next_offset: where the following text begins, None at the end of the document.
+        total: the number of characters of the whole text, None if counting them took too long.
+    """
+
+    text: str
+    kind: str
+    parts: int = 1
+    next_offset: int | None = None
+    total: int | None = None
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A picture that model providers accept.
+
+    `content` is None if the file itself can be sent unchanged. Otherwise it is the picture upright,
+    scaled or converted, and the other fields describe it.
+    """
+
+    media_type: str
+    width: int
+    height: int
+    content: bytes | None = None
+
+
+class DocumentReader(Protocol):
+    """Reads hostile files in child processes with limits of time and memory.
+
+    A file is given as the descriptor of an open regular file, which stays open and whose position
+    is not used by the caller meanwhile. Cancelling a call leaves no process behind.
+    """
+
+    def form(self, head: bytes, name: str, /) -> FileForm:
+        """Return the form of a file, by its first `MAX_HEAD_BYTES` bytes, then by its name."""
+        ...
+
+    async def read(
+        self,
+        descriptor: int,
+        name: str,
+        *,
+        offset: int = 0,
+        max_characters: int = MAX_DOCUMENT_CHARACTERS,
+    ) -> DocumentText:
+        """Return the text from character `offset` on. Also reads plain text, but no pictures.
+
+        Raises:
+            DocumentUnreadable: the file has no text that can be read; the sentence says why.
+        """
+        ...
+
+    async def read_picture(self, descriptor: int, /) -> Picture:
+        """Return the size of a picture, and its bytes if providers do not accept the file itself.
+
+        Raises:
+            DocumentUnreadable: it is no picture, or cannot be read; the sentence says why.
+        """
+        ...
